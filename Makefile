@@ -1,0 +1,71 @@
+# The interface of the workshop: people and CI call these targets and nothing else.
+PYTHON   ?= python3
+SCENARIO ?= scenarios/llama3-405b-54d.yaml
+BIN      := .venv/bin
+INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run check test fresh validate bench docs clean
+
+help: ## show these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Running needs a fraction of what developing needs, so that a first answer comes quickly.
+.venv/.core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(INSTALL) -e .
+	@touch $@
+
+.venv/.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(INSTALL) -e ".[dev,docs]"
+	@touch $@ .venv/.core
+
+run: .venv/.core ## answer one question: SCENARIO=path
+	$(BIN)/ettrick run $(SCENARIO)
+
+check: .venv/.stamp ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: .venv/.stamp ## every test but the nightly ones and the benchmarks
+	$(BIN)/python -m pytest -n auto
+
+# A seed given on the command line replaces the fixed one, so that a nightly run sees new luck.
+validate: .venv/.stamp ## long statistical tests; SEED=n for a fresh seed
+	$(if $(SEED),ETTRICK_SEED=$(SEED)) $(BIN)/python -m pytest -n auto -m nightly --timeout 1800
+
+bench: .venv/.stamp ## time, events and memory at growing cluster sizes
+	$(BIN)/python -m tests.bench
+
+docs: .venv/.stamp ## the site, in docs/_build; a warning is an error
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+
+# The newcomer's way: a clone of HEAD, an empty home, nothing of this environment but the road to a package index
+# (pip's settings, proxies, certificates). The user's pip configuration lives in the home that is swapped: point at it.
+fresh: ## test and run a clone of HEAD in an empty environment
+	@set -eu; \
+	git rev-parse --quiet --verify HEAD >/dev/null || { echo "fresh: nothing is committed yet" >&2; exit 1; }; \
+	test -z "$$(git status --porcelain)" || echo "fresh: uncommitted changes are not in the clone" >&2; \
+	python=$$($(PYTHON) -c 'import sys; print(sys.executable)'); \
+	folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
+	mkdir "$$folder/home"; git clone --quiet . "$$folder/checkout"; \
+	set -- "PATH=$$PATH" "HOME=$$folder/home" "LANG=$${LANG:-C.UTF-8}"; \
+	for name in $$(env | sed -n -E 's/^((PIP|SSL)_[A-Z0-9_]+|[A-Za-z]+_(proxy|PROXY))=.*/\1/p'); do \
+	  eval "set -- \"\$$@\" \"$$name=\$$$$name\""; \
+	done; \
+	if test -z "$${PIP_CONFIG_FILE:-}"; then \
+	  for file in "$${XDG_CONFIG_HOME:-$$HOME/.config}/pip/pip.conf" "$$HOME/.pip/pip.conf"; do \
+	    if test -f "$$file"; then set -- "$$@" "PIP_CONFIG_FILE=$$file"; break; fi; \
+	  done; \
+	fi; \
+	for target in test run; do \
+	  echo "fresh: make $$target"; \
+	  env -i "$$@" make --no-print-directory -C "$$folder/checkout" "PYTHON=$$python" $$target; \
+	done
+
+clean: ## remove everything that can be made again
+	rm -rf .venv build dist docs/_build htmlcov .coverage* .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

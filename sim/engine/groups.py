@@ -1,0 +1,340 @@
+"""Groups of jobs: charging time, and carrying plans out step by step."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from sim.contracts import Acquire, Background, Bucket, Plan, Requeue, Restore, Run, Stall
+from sim.engine.kernel import Order
+from sim.job import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.engine.kernel import Call
+    from sim.engine.simulation import Simulation
+    from sim.job import Job
+
+__all__ = ["Groups"]
+
+
+class Groups:
+    """Moves groups from phase to phase. Every phase is charged when it is left."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.kernel = simulation.kernel
+        self.cluster = simulation.cluster
+        self.gpus_per_node = simulation.cluster.gpus_per_node
+        self.lives = simulation.lives
+        self.hungry: list[Group] = []
+        """Groups that wait for nodes, longest first."""
+        self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
+            Stall: self._stall,
+            Restore: self._stall,
+            Acquire: self._acquire,
+            Requeue: self._requeue,
+            Run: self._run,
+            Background: self._background,
+        }
+
+    # ------------------------------------------------------------------------------------------- charging
+
+    def settle(self, group: Group, now: float) -> None:
+        """Charge everything up to `now`."""
+        seconds = now - group.since
+        if seconds <= 0:
+            return
+        job = group.job
+        share = job.gpus * group.replicas / job.replicas
+        if group.running:
+            pace = job.pace
+            job.state, stepped = job.checkpoint.advance(job.state, pace, seconds)
+            degraded = stepped * (1.0 - job.fraction) * share if job.fraction != 1.0 else 0.0
+            stalled = (seconds - stepped) * share
+            job.account.step(stepped * pace.rate, degraded, stalled, group.cause, job.state.at_risk)
+            job.running_seconds += seconds
+            if group.missing:
+                job.account.absent[Bucket.DEGRADED] += seconds * len(group.missing) * self.gpus_per_node
+        else:
+            absent = len(group.missing) * self.gpus_per_node if job.holding else share
+            time = group.since
+            segments = group.segments
+            index = group.segment
+            while True:
+                bucket, end = segments[index]
+                stop = min(end, now)
+                job.account.wait(bucket, group.cause, (stop - time) * share, (stop - time) * absent)
+                time = stop
+                if end > now or index + 1 == len(segments):
+                    break
+                index += 1
+            group.segment = index
+        group.since = now
+
+    def expose(self, group: Group, now: float, *, exposed: bool) -> None:
+        """Say whether failures can hit the group from now on."""
+        if group.exposed == exposed:
+            return
+        if exposed:
+            group.exposed_from = now
+        else:
+            group.exposed_total += now - group.exposed_from
+        group.exposed = exposed
+        self.lives.arm(group, now)
+
+    def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: bool) -> None:
+        """Put a settled group into waiting phases."""
+        group.running = False
+        group.segments = segments
+        group.segment = 0
+        if group.exposed != exposed:
+            self.expose(group, now, exposed=exposed)
+
+    def stop(self, group: Group, now: float) -> None:
+        """Charge a group and void what it was going to do."""
+        self.settle(group, now)
+        group.epoch += 1
+        if group.waiting is not None:
+            group.waiting = None
+            if group in self.hungry:
+                self.hungry.remove(group)
+
+    # ---------------------------------------------------------------------------------------------- plans
+
+    def follow(self, group: Group, plan: Plan, now: float) -> None:
+        """Start a plan. What it gives up is lost now, not when the restore comes."""
+        group.plan = plan
+        group.step = 0
+        if group is group.job.main:
+            for step in plan:
+                if type(step) is Restore:
+                    self._roll_back(group.job, step.tier)
+                    break
+        self.proceed(group, now)
+
+    def proceed(self, group: Group, now: float) -> None:
+        """Carry out the steps of the plan until one has to wait."""
+        while group.step < len(group.plan):
+            step = group.plan[group.step]
+            group.step += 1
+            if self.handlers[type(step)](group, step, now):
+                return
+        if group is not group.job.main:
+            self.rejoin(group, now)
+
+    def _on_phase_end(self, call: Call) -> None:
+        group, epoch = call.argument
+        if epoch == group.epoch:
+            now = self.kernel.now
+            self.settle(group, now)
+            self.proceed(group, now)
+
+    def _roll_back(self, job: Job, tier: str) -> None:
+        """Go back to what a tier holds and charge the loss to the incident's first failure."""
+        before = job.work
+        job.state = job.checkpoint.roll_back(job.state, tier, job.pace)
+        lost = before - job.work
+        if lost > 0:
+            job.account.lose(lost, job.main.incident or job.main.cause)
+        if tier != "peer":
+            job.live = False
+
+    def _stall(self, group: Group, step: Stall | Restore, now: float) -> bool:
+        """Wait through this and the following timed steps of the same exposure, with one event at their end."""
+        exposed = step.exposed
+        segments: list[tuple[int, float]] = []
+        end = now
+        plan = group.plan
+        while True:
+            if type(step) is Stall:
+                bucket, seconds = step.bucket, step.seconds
+            else:
+                assert isinstance(step, Restore)
+                bucket = Bucket.RESTORE
+                seconds = group.job.checkpoint.restore_time(group.job.state, step.tier)
+            if seconds > 0:
+                end += seconds
+                segments.append((bucket, end))
+            if group.step == len(plan):
+                break
+            following = plan[group.step]
+            if not isinstance(following, Stall | Restore) or following.exposed != exposed:
+                break
+            step = following
+            group.step += 1
+        if not segments:
+            return False
+        self.wait(group, segments, now, exposed=exposed)
+        self.kernel.at(end, Order.PHASE, self._on_phase_end, (group, group.epoch))
+        return True
+
+    def _acquire(self, group: Group, step: Acquire, now: float) -> bool:
+        """Take nodes; wait if there are too few."""
+        if step.unit == "node":
+            missing = len(group.missing)
+            group.waiting = step._replace(wanted=max(missing - step.wanted, 0) if step.wanted else 0)
+            if self._feed(group, now):
+                group.waiting = None
+                return False
+            self.hungry.append(group)
+        else:
+            if group.replicas >= step.wanted:
+                return False
+            group.waiting = step
+        self.wait(group, [(Bucket.STARVED, math.inf)], now, exposed=True)
+        if step.timeout < math.inf:
+            self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
+        return True
+
+    def _feed(self, group: Group, now: float) -> bool:
+        """Give a hungry group what nodes there are; ``waiting.wanted`` is how many may stay missing."""
+        step = group.waiting
+        while len(group.missing) > step.wanted:
+            for pool in step.pools:
+                node = self.cluster.take(pool, now)
+                if node >= 0:
+                    break
+            else:
+                return False
+            self.seat(group, group.missing.pop(), node, now)
+        return True
+
+    def seat(self, group: Group, position: int, node: int, now: float) -> None:
+        """Put a node at a position of the group."""
+        self.cluster.seat(group, position, node)
+        self.lives.join(node, group, now)
+
+    def feed_hungry(self, now: float) -> None:
+        """Serve the groups that wait for nodes, longest first."""
+        for group in list(self.hungry):
+            if group.waiting is None:
+                continue
+            self.settle(group, now)
+            if self._feed(group, now):
+                self.hungry.remove(group)
+                group.waiting = None
+                group.epoch += 1
+                self.proceed(group, now)
+
+    def _on_timeout(self, call: Call) -> None:
+        group, epoch = call.argument
+        if epoch != group.epoch or group.waiting is None:
+            return
+        step = group.plan[group.step - 1]
+        if step.otherwise:
+            now = self.kernel.now
+            self.stop(group, now)
+            self.follow(group, step.otherwise, now)
+
+    def _requeue(self, group: Group, step: Requeue, now: float) -> bool:
+        """Give the nodes back; after the delay the job enters the queue."""
+        job = group.job
+        self.absorb(job, now)
+        main = job.main
+        main.epoch += 1
+        self._roll_back(job, "stored")
+        self.cluster.release(job, now)
+        self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed=False)
+        self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
+        self.simulation.queue.serve(now)
+        return True
+
+    def _on_eligible(self, call: Call) -> None:
+        group, epoch = call.argument
+        if epoch == group.epoch:
+            now = self.kernel.now
+            self.settle(group, now)
+            self.wait(group, [(Bucket.QUEUED, math.inf)], now, exposed=False)
+            self.simulation.queue.enter(group.job, now)
+
+    def _run(self, group: Group, step: Run, now: float) -> bool:
+        """Step on until something happens."""
+        job = group.job
+        if group is not job.main:
+            return False
+        job.set_pace(step.fraction)
+        job.live = True
+        group.incident = 0
+        group.attempt = 0
+        group.running = True
+        if not group.exposed:
+            self.expose(group, now, exposed=True)
+        if job.target < math.inf:
+            left = job.checkpoint.time_to(job.state, job.pace, max(job.target - job.work, 0.0))
+            self.kernel.at(now + left, Order.PHASE, self._on_finished, (group, group.epoch))
+        return True
+
+    def _on_finished(self, call: Call) -> None:
+        group, epoch = call.argument
+        if epoch == group.epoch:
+            self.settle(group, self.kernel.now)
+            self.simulation.queue.finish(group.job, self.kernel.now, finished=True)
+
+    # ------------------------------------------------------------------------------------ away and back
+
+    def _background(self, main: Group, step: Background, now: float) -> bool:
+        """Send the replicas that miss a node away, each on its own."""
+        job = main.job
+        width = job.nodes_per_replica
+        leaving = []
+        for replica in sorted({position // width for position in main.missing}):
+            group = Group(job, 1, now, first=replica * width)
+            group.missing = [position for position in main.missing if position // width == replica]
+            group.cause = main.cause
+            group.incident = main.incident
+            group.resume = step.steps
+            group.then = step.then
+            main.replicas -= 1
+            leaving.append(group)
+        main.missing = []
+        job.away += leaving
+        for group in leaving:
+            self._move(group, main, group, now)
+            self.follow(group, group.resume, now)
+        return False
+
+    def _move(self, replica: Group, origin: Group, target: Group, now: float) -> None:
+        """Hand the nodes of a replica from one group to another."""
+        job = replica.job
+        for node in job.nodes[replica.first : replica.first + job.nodes_per_replica]:
+            if node >= 0:
+                self.lives.leave(node, origin, now)
+                self.cluster.group[node] = target
+                self.lives.join(node, target, now)
+
+    def rejoin(self, group: Group, now: float) -> None:
+        """Put a whole replica back among the others."""
+        job = group.job
+        main = job.main
+        self.settle(main, now)
+        cause = group.cause
+        self._merge(group, now)
+        if main.running:
+            main.epoch += 1
+            main.running = False
+            main.cause = cause
+            self.follow(main, group.then or (Run(),), now)
+        elif main.waiting is not None and main.waiting.unit == "replica" and main.replicas >= main.waiting.wanted:
+            main.waiting = None
+            main.epoch += 1
+            self.proceed(main, now)
+
+    def absorb(self, job: Job, now: float) -> None:
+        """Merge every group that is away, whole or not."""
+        for group in list(job.away):
+            self.stop(group, now)
+            self.simulation.incidents.remove_victims(group, now)
+            self._merge(group, now)
+
+    def _merge(self, group: Group, now: float) -> None:
+        job = group.job
+        main = job.main
+        self.expose(group, now, exposed=False)
+        group.epoch += 1
+        job.away.remove(group)
+        main.replicas += 1
+        main.missing += group.missing
+        main.suspects += group.suspects
+        self._move(group, group, main, now)

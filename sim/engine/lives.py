@@ -1,0 +1,119 @@
+"""Lives on the clock ``busy``: they run only while their node, or their job, can be hit in a running job."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from sim.engine.kernel import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.engine.kernel import Call, Kernel
+    from sim.job import Group
+
+__all__ = ["Life", "Lives"]
+
+
+class Life:
+    """One life of one slot; ``due`` is the reading of the busy clock at which it ends [s]."""
+
+    __slots__ = ("due", "node", "round", "slot", "source", "token")
+
+    def __init__(self, node: int, source: int, slot: int, number: int, due: float) -> None:
+        self.node = node
+        """Node that the life belongs to, or -1 for a life of a job."""
+        self.source = source
+        self.slot = slot
+        self.round = number
+        self.due = due
+        self.token = 0
+
+
+class _NodeClock:
+    """Busy time of one node: what it had before it joined its group, and the group's clock at that moment."""
+
+    __slots__ = ("before", "group", "joined", "lives")
+
+    def __init__(self) -> None:
+        self.before = 0.0
+        self.joined = 0.0
+        self.group: Group | None = None
+        self.lives: list[Life] = []
+
+
+class Lives:
+    """Each group keeps a heap of the lives of its nodes in its own clock, and one event for the first of them.
+
+    An event is armed only while the group is exposed, so the cost follows the failures, not the phases.
+    """
+
+    def __init__(self, kernel: Kernel, occur: Callable[[Life, float], Life | None]) -> None:
+        self.kernel = kernel
+        self.occur = occur
+        self.nodes: dict[int, _NodeClock] = {}
+
+    def add_node_life(self, life: Life) -> None:
+        """Give a node that is in no group a life."""
+        self.nodes.setdefault(life.node, _NodeClock()).lives.append(life)
+
+    def add_group_life(self, group: Group, life: Life) -> None:
+        """Give a group a life of its own."""
+        heappush(group.lives, (life.due, life.source, life.slot, life, life.token))
+
+    def join(self, node: int, group: Group, now: float) -> None:
+        """Let the lives of a node run with a group."""
+        clock = self.nodes.get(node)
+        if clock is None:
+            return
+        clock.group = group
+        clock.joined = group.clock(now)
+        for life in clock.lives:
+            self._push(clock, life)
+        self.arm(group, now)
+
+    def leave(self, node: int, group: Group, now: float) -> None:
+        """Stop the lives of a node."""
+        clock = self.nodes.get(node)
+        if clock is None:
+            return
+        clock.before += group.clock(now) - clock.joined
+        clock.group = None
+        for life in clock.lives:
+            life.token += 1
+
+    def _push(self, clock: _NodeClock, life: Life) -> None:
+        group = clock.group
+        assert group is not None
+        due = life.due - clock.before + clock.joined
+        heappush(group.lives, (due, life.source, life.slot, life, life.token))
+
+    def arm(self, group: Group, now: float) -> None:
+        """Arrange the event of the first life to end, if the group is exposed; void the one before."""
+        group.lives_epoch += 1
+        heap = group.lives
+        while heap and heap[0][3].token != heap[0][4]:
+            heappop(heap)
+        if heap and group.exposed:
+            ahead = max(heap[0][0] - group.clock(now), 0.0)
+            self.kernel.at(now + ahead, Order.FAILURE, self._on_due, (group, group.lives_epoch))
+
+    def _on_due(self, call: Call) -> None:
+        group, epoch = call.argument
+        if epoch != group.lives_epoch:
+            return
+        life: Life = heappop(group.lives)[3]
+        now = self.kernel.now
+        clock = self.nodes.get(life.node)
+        if clock is not None:
+            clock.lives.remove(life)
+        following = self.occur(life, now)
+        if following is not None:
+            if clock is None:
+                self.add_group_life(group, following)
+            else:
+                clock.lives.append(following)
+                if clock.group is not None:
+                    self._push(clock, following)
+        self.arm(group, now)

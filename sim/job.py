@@ -1,0 +1,194 @@
+"""The state of jobs: what each group is doing, and what it has done."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from sim.contracts import Bucket, CheckpointState, Pace, Plan
+
+if TYPE_CHECKING:
+    from sim.contracts import CheckpointStrategy
+    from sim.ledger import Account
+
+__all__ = ["Group", "Job"]
+
+
+class Group:
+    """Replicas of one job that move through phases together.
+
+    A rigid job has one group. An elastic one has a main group, whose replicas step in lockstep, and one more for
+    each replica that is away; so the cost of an event does not grow with the number of replicas.
+    """
+
+    __slots__ = (
+        "attempt",
+        "cause",
+        "detect_at",
+        "detecting",
+        "epoch",
+        "exposed",
+        "exposed_from",
+        "exposed_total",
+        "failure",
+        "first",
+        "incident",
+        "job",
+        "lives",
+        "lives_epoch",
+        "missing",
+        "plan",
+        "replicas",
+        "resume",
+        "running",
+        "segment",
+        "segments",
+        "since",
+        "step",
+        "suspects",
+        "then",
+        "waiting",
+    )
+
+    def __init__(self, job: Job, replicas: int, now: float, first: int = 0) -> None:
+        self.job = job
+        self.replicas = replicas
+        """How many replicas belong to this group."""
+        self.first = first
+        """First position of a group that is away; it has the positions of one replica."""
+        self.missing: list[int] = []
+        """Positions of the job that belong to this group and have no node."""
+        self.since = now
+        """Up to when time has been charged [s]."""
+        self.cause = 0
+        """Index of the cause that waiting is charged to."""
+        self.incident = 0
+        """Index of the cause of the open incident's first failure; 0 when there is none."""
+        self.running = False
+        self.detecting = False
+        self.waiting: Any = None
+        """The Acquire that the group waits for."""
+        self.segments: list[tuple[int, float]] = [(Bucket.QUEUED, math.inf)]
+        """Waiting ahead: bucket and end [s]."""
+        self.segment = 0
+        self.plan: Plan = ()
+        self.step = 0
+        self.resume: Plan = ()
+        """Steps that this group starts again with after a failure while it is away."""
+        self.then: Plan = ()
+        """Steps of the main group when this one rejoins."""
+        self.epoch = 0
+        """Raised at each change of plan; an event that carries an older one is void."""
+        self.failure: Any = None
+        self.detect_at = math.inf
+        self.suspects: list[int] = []
+        self.attempt = 0
+        self.exposed = False
+        self.exposed_from = now
+        self.exposed_total = 0.0
+        self.lives: list[Any] = []
+        """Heap of lives that run only while the group is exposed, keyed by :meth:`clock`."""
+        self.lives_epoch = 0
+
+    def clock(self, now: float) -> float:
+        """Return for how long failures could hit this group so far [s]."""
+        return self.exposed_total + (now - self.exposed_from) if self.exposed else self.exposed_total
+
+
+class Job:
+    """A job: its groups, its progress and its account."""
+
+    __slots__ = (
+        "account",
+        "arrival",
+        "away",
+        "checkpoint",
+        "disruptions",
+        "end",
+        "finished",
+        "fraction",
+        "gpus",
+        "holding",
+        "index",
+        "interruptions",
+        "live",
+        "main",
+        "memory",
+        "merged",
+        "name",
+        "nodes",
+        "nodes_needed",
+        "nodes_per_replica",
+        "pace",
+        "replicas",
+        "running_seconds",
+        "start",
+        "starts",
+        "state",
+        "step_keep",
+        "step_time",
+        "target",
+    )
+
+    def __init__(
+        self,
+        *,
+        index: int,
+        name: str,
+        gpus: int,
+        nodes: int,
+        replicas: int,
+        step_time: float,
+        keeps_batch: bool,
+        target: float,
+        arrival: float,
+        checkpoint: CheckpointStrategy,
+        account: Account,
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.gpus = gpus
+        self.nodes_needed = nodes
+        self.replicas = replicas
+        self.nodes_per_replica = nodes // replicas
+        self.step_time = step_time
+        self.step_keep = keeps_batch
+        self.target = target
+        """Healthy seconds of work to do [s]; infinite when the job runs to the horizon."""
+        self.arrival = arrival
+        self.checkpoint = checkpoint
+        self.account = account
+        self.nodes = [-1] * nodes
+        """Node at each position, or -1; position // nodes_per_replica is the replica."""
+        self.holding = False
+        """Whether the nodes at the positions are the job's; if not they are idle, and may still be here."""
+        self.main = Group(self, replicas, arrival)
+        self.main.missing = list(range(nodes - 1, -1, -1))
+        self.away: list[Group] = []
+        self.state = CheckpointState()
+        self.pace = Pace(1.0, step_time)
+        self.fraction = 1.0
+        self.live = False
+        """Whether the replicas hold the state of training."""
+        self.memory: Any = None
+        self.starts = 0
+        self.start = math.nan
+        self.end = math.nan
+        self.finished = False
+        self.running_seconds = 0.0
+        self.interruptions: dict[int, int] = {}
+        self.disruptions: dict[int, int] = {}
+        self.merged = 0
+
+    def set_pace(self, fraction: float) -> None:
+        """Set the pace of the main group: its share of the replicas, each at `fraction` of the healthy pace."""
+        share = self.main.replicas / self.replicas
+        # With the batch kept, fewer replicas take longer for the same step.
+        stretch = 1 / (share * fraction) if self.step_keep else 1 / fraction
+        self.fraction = fraction
+        self.pace = Pace(share * fraction, self.step_time * stretch)
+
+    @property
+    def work(self) -> float:
+        """Healthy seconds of work that survive so far [s]."""
+        return self.state.committed + self.state.at_risk

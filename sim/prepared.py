@@ -1,0 +1,93 @@
+"""What all replications of a scenario share, worked out once by ``sim.prepare``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.checkpoint import Periodic
+    from sim.contracts import RecoveryStrategy, SchedulerStrategy
+    from sim.failures import Source
+    from sim.laws import LawModel
+    from sim.scenario import Scenario
+
+__all__ = ["Prepared", "PreparedJob"]
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """One job, ready to run.
+
+    Parameters
+    ----------
+    step_time
+        Time of a healthy step [s]; 0 when the scenario states none, and then progress is continuous.
+    target
+        Healthy seconds of work [s]; infinite for a job that runs to the horizon.
+    mtti
+        Mean time to interrupt that the scenario states [s].
+    detection_mean
+        Mean time from a failure to its detection, over the causes [s].
+    mfu
+        Model FLOP utilisation of the healthy step [-], if the model and its step are known.
+    tokens
+        Tokens of a step, 0 if unknown.
+    """
+
+    name: str
+    gpus: int
+    nodes: int
+    replicas: int
+    step_time: float
+    keeps_batch: bool
+    target: float
+    arrival: float
+    deadline: float | None
+    checkpoint: Periodic
+    mtti: float
+    detection_mean: float
+    mfu: float | None
+    tokens: int
+    has_planned: bool
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of a healthy second [1/s]; 0 if unknown."""
+        return self.tokens / self.step_time if self.step_time > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scenario with everything worked out that its replications share. Read-only; can be pickled."""
+
+    scenario: Scenario
+    name: str
+    nodes: int
+    gpus_per_node: int
+    spares: int
+    horizon: float
+    warmup: float
+    windows: float | None
+    stationary: bool
+    seed: int
+    sources: tuple[Source, ...]
+    slots_per_node: Mapping[str, int]
+    blast: Mapping[str, tuple[list[int], list[int]]]
+    jobs: tuple[PreparedJob, ...]
+    detection: LawModel
+    repair: LawModel
+    recovery: RecoveryStrategy
+    scheduler: SchedulerStrategy
+    merged_intervals: int
+    counts: Mapping[str, int]
+
+    def with_seed(self, seed: int) -> Prepared:
+        """Return the same with another seed."""
+        return replace(self, seed=seed)
+
+    def with_sources(self, sources: tuple[Source, ...]) -> Prepared:
+        """Return the same with other failure sources."""
+        return replace(self, sources=sources)

@@ -1,0 +1,74 @@
+"""Hot spare: the job keeps its nodes, swaps the failed ones and restarts in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sim.contracts import Acquire, Bucket, Requeue, Restore, Run, Stall
+from sim.fields import Duration, Strategy
+from sim.laws import Law, draw
+
+if TYPE_CHECKING:
+    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
+
+__all__ = ["HotSpare"]
+
+
+class HotSpare(Strategy):
+    """Swap failed nodes for spares, then initialize and restore; without a spare the job waits for one."""
+
+    use: Literal["hot-spare"] = "hot-spare"
+    reschedule: Law = Field("0 s", description="Teardown and swap, before the processes start again.")  # type: ignore[assignment]
+    initialize: Law = Field(description="From nodes to processes that are ready to restore.")
+    pools: tuple[Literal["spare", "idle"], ...] = Field(
+        ("spare", "idle"), min_length=1, description="Where replacements may come from, in this order."
+    )
+    patience: Duration | None = Field(
+        None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
+    )
+    requeue_delay: Duration = Field("0 s", description="From giving up to being eligible in the queue.")  # type: ignore[assignment]
+    exposed: bool = Field(
+        True, description="Whether failures can hit the job while it reschedules (teardown and swap)."
+    )
+
+    @property
+    def elastic(self) -> bool:
+        """Whether replicas may go on without one another."""
+        return False
+
+    @property
+    def has_unexposed_phases(self) -> bool:
+        """Whether failures are kept out of some phase."""
+        return not self.exposed
+
+    def expected_times(self) -> tuple[float, float] | None:
+        """Return the mean times in which failures cannot and can hit the job before it restores [s]."""
+        pause, restart = self.reschedule.mean_value, self.initialize.mean_value
+        return (0.0, pause + restart) if self.exposed else (pause, restart)
+
+    def start(self, job: JobView) -> Plan:
+        """Initialize and restore."""
+        return (Stall(Bucket.INITIALIZE, draw(self.initialize, job.mark, "initialize")), Restore("stored"), Run())
+
+    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Swap what is missing, then initialize and restore."""
+        del cluster
+        steps: list[Step] = []
+        pause = draw(self.reschedule, failure.mark, "reschedule")
+        if pause:
+            steps.append(Stall(Bucket.RESCHEDULE, pause, self.exposed))
+        if job.nodes_missing:
+            steps.append(self._acquire())
+        steps += [
+            Stall(Bucket.INITIALIZE, draw(self.initialize, failure.mark, "initialize")),
+            Restore("stored"),
+            Run(),
+        ]
+        return tuple(steps), memory
+
+    def _acquire(self) -> Acquire:
+        if self.patience is None:
+            return Acquire(pools=self.pools)
+        return Acquire(timeout=self.patience, otherwise=(Requeue(self.requeue_delay),), pools=self.pools)

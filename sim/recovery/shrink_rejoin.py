@@ -1,0 +1,74 @@
+"""Shrink and rejoin: the other replicas go on without the one that lost a node, which joins again when it is whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sim.contracts import Acquire, Background, Bucket, Restore, Run, Stall
+from sim.fields import Strategy
+from sim.laws import Law, draw
+
+if TYPE_CHECKING:
+    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+
+__all__ = ["ShrinkRejoin"]
+
+
+class ShrinkRejoin(Strategy):
+    """Drop the data-parallel replicas that lost a node; they repair themselves in the background and rejoin.
+
+    The survivors lose the step in flight and the time to reconfigure. With fewer than ``min_replicas`` left the job
+    waits until enough are whole and restarts from the newest checkpoint.
+    """
+
+    use: Literal["shrink-rejoin"] = "shrink-rejoin"
+    reconfigure: Law = Field(description="Stall of the survivors until they step without the lost replica.")
+    initialize: Law = Field(description="From nodes to processes that are ready to take the state.")
+    catch_up: Law = Field("0 s", description="Transfer of the state from a peer to the replica that comes back.")  # type: ignore[assignment]
+    rejoin: Law = Field("0 s", description="Stall of everybody when a replica joins.")  # type: ignore[assignment]
+    min_replicas: int = Field(1, ge=1, description="Fewest replicas that may step on.")
+    pools: tuple[Literal["spare", "idle"], ...] = Field(
+        ("spare", "idle"), min_length=1, description="Where replacements may come from, in this order."
+    )
+
+    @property
+    def elastic(self) -> bool:
+        """Whether replicas may go on without one another."""
+        return True
+
+    @property
+    def has_unexposed_phases(self) -> bool:
+        """Whether failures are kept out of some phase."""
+        return False
+
+    def expected_times(self) -> tuple[float, float] | None:
+        """Return nothing: the formula for a restart does not describe a job that shrinks."""
+        return None
+
+    def start(self, job: JobView) -> Plan:
+        """Initialize and restore, all replicas together."""
+        return (Stall(Bucket.INITIALIZE, draw(self.initialize, job.mark, "initialize")), Restore("stored"), Run())
+
+    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Leave the victims behind if enough replicas are left, else restart with those that become whole."""
+        del cluster
+        mark = failure.mark
+        initialize = Stall(Bucket.INITIALIZE, draw(self.initialize, mark, "initialize"))
+        alone = Background(
+            steps=(
+                Acquire(pools=self.pools),
+                initialize,
+                Stall(Bucket.RESTORE, draw(self.catch_up, mark, "catch_up")),
+            ),
+            then=(Stall(Bucket.INITIALIZE, draw(self.rejoin, mark, "rejoin")), Restore("peer"), Run()),
+        )
+        survivors = job.replicas_running - failure.replicas_lost
+        head = (alone,) if failure.replicas_lost else ()
+        if survivors < self.min_replicas:
+            return (*head, Acquire(self.min_replicas, "replica"), initialize, Restore("stored"), Run()), memory
+        if failure.replicas_lost and job.live:
+            reconfigure = Stall(Bucket.RESCHEDULE, draw(self.reconfigure, mark, "reconfigure"))
+            return (alone, reconfigure, Restore("peer"), Run()), memory
+        return (*head, initialize, Restore("stored"), Run()), memory

@@ -1,0 +1,117 @@
+"""What one replication came to: amounts only, so that ratios can be formed from sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sim.contracts import JOB_BUCKETS, Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["JobResult", "Ratio", "Result"]
+
+_SCHEDULING = [Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]
+
+
+class Ratio(NamedTuple):
+    """A metric as an amount over a base; over several jobs or replications both are summed."""
+
+    amount: float
+    base: float
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """One job in one replication.
+
+    Parameters
+    ----------
+    requested
+        GPU-time from arrival to end [GPU s].
+    totals
+        GPU-seconds of shape (windows, buckets, causes); cause 0 is "no failure", cause i + 1 is source i.
+    work
+        Healthy seconds of work that survived [s], `at_risk` of them not durable.
+    running
+        Time in which the main group stepped or saved [s].
+    arrival, start, end
+        Times after the warm-up [s]; `start` is NaN if the job never got its nodes.
+    censored
+        Whether a fixed amount of work was unfinished at the horizon.
+    interruptions, disruptions
+        Failures that hit the job, and those that took it out of RUNNING, by index of the cause.
+    merged
+        Interruptions that fell into an open incident.
+    """
+
+    name: str
+    gpus: int
+    requested: float
+    totals: NDArray[np.float64]
+    work: float
+    at_risk: float
+    running: float
+    arrival: float
+    start: float
+    end: float
+    finished: bool
+    censored: bool
+    interruptions: Mapping[int, int]
+    disruptions: Mapping[int, int]
+    merged: int
+
+    @property
+    def buckets(self) -> NDArray[np.float64]:
+        """GPU-seconds by bucket of a job, shape (12,)."""
+        sums: NDArray[np.float64] = self.totals.sum(axis=(0, 2))[: len(JOB_BUCKETS)]
+        return sums
+
+    @property
+    def waiting_for_nodes(self) -> float:
+        """GPU-seconds in the buckets of scheduling [GPU s]."""
+        return float(self.buckets[_SCHEDULING].sum())
+
+    @property
+    def elapsed(self) -> float:
+        """Time from the first start to the end [s]; 0 if there was no start."""
+        return 0.0 if np.isnan(self.start) else self.end - self.start
+
+
+@dataclass(frozen=True)
+class Result:
+    """One replication.
+
+    Parameters
+    ----------
+    edges
+        Edges of the windows after the warm-up [s], shape (windows + 1,).
+    owned
+        All GPU-time of the cluster in the accounting window [GPU s].
+    cluster
+        GPU-seconds of the whole cluster by bucket, shape (18,).
+    outside
+        GPU-seconds of nodes outside jobs, shape (windows, buckets, causes).
+    node_seconds, down_node_seconds
+        All node time and the part of it in which the node was down [node s].
+    counts
+        Candidates, faults and failures by what became of them.
+    events
+        Events that the kernel played.
+    """
+
+    replication: int
+    edges: NDArray[np.float64]
+    owned: float
+    jobs: tuple[JobResult, ...]
+    cluster: NDArray[np.float64]
+    outside: NDArray[np.float64]
+    node_seconds: float
+    down_node_seconds: float
+    counts: Mapping[str, int]
+    events: int

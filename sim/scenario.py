@@ -1,0 +1,151 @@
+"""What a user may describe: frozen models with SI floats inside and text with units outside.
+
+The strategy fields are typed :class:`sim.fields.Strategy` here; ``sim.load`` narrows each to the union of its
+registry, so that this layer does not know which strategies exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, SerializeAsAny, model_validator
+
+from sim.fields import Count, Duration, Fraction, Model, Strategy
+
+__all__ = ["Batch", "JobSpec", "Parallelism", "Scenario", "Spares", "Work"]
+
+
+class Batch(Model):
+    """The global batch of one step."""
+
+    tokens: Count = Field(description="Tokens in one step of the whole job.", gt=0)
+    sequence: Count = Field(description="Tokens in one sequence.", gt=0)
+    on_loss: Literal["shrink", "keep"] = Field(
+        "shrink",
+        description="What a missing replica does: shrink trains fewer tokens a step; keep gives its share to the "
+        "others, which take longer.",
+    )
+
+    @model_validator(mode="after")
+    def _whole_sequences(self) -> Self:
+        if self.tokens % self.sequence:
+            message = f"tokens ({self.tokens}) must be a whole number of sequences of {self.sequence} tokens"
+            raise ValueError(message)
+        return self
+
+
+class Parallelism(Model):
+    """How the model is laid out: gpus = tensor x context x pipeline x data."""
+
+    tensor: int = Field(1, ge=1, description="GPUs that share each layer.")
+    context: int = Field(1, ge=1, description="GPUs that share each sequence.")
+    pipeline: int = Field(1, ge=1, description="Pipeline stages.")
+    data: int = Field(1, ge=1, description="Data-parallel replicas.")
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs of this layout."""
+        return self.tensor * self.context * self.pipeline * self.data
+
+
+class Work(Model):
+    """A fixed amount of work: exactly one of the three."""
+
+    tokens: Count | None = Field(None, description="Tokens to train on.")
+    steps: Count | None = Field(None, description="Optimizer steps.")
+    time: Duration | None = Field(None, description="Time that it takes without any loss.")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in ("tokens", "steps", "time") if getattr(self, name)]
+        if len(given) != 1:
+            message = f"give exactly one of tokens, steps and time, above zero (given: {', '.join(given) or 'none'})"
+            raise ValueError(message)
+        return self
+
+
+class JobSpec(Model):
+    """One training job."""
+
+    name: str = Field(min_length=1, description="Name of the job; unique in the scenario.")
+    gpus: Count = Field(gt=0, description="GPUs that the job asks for; a whole number of nodes.")
+    model: str | None = Field(None, description="Model of the catalog; gives the FLOP of a step.")
+    step_time: Duration | None = Field(None, description="Measured time of a healthy step.")
+    mfu: Fraction | None = Field(None, description="Published model FLOP utilisation; gives the time of a step.")
+    batch: Batch | None = Field(None, description="The global batch; needed for tokens and steps.")
+    parallelism: Parallelism | None = Field(None, description="Layout; its product must be the number of GPUs.")
+    precision: Literal["bf16", "fp8"] = Field("bf16", description="Arithmetic of the matrix products.")
+    arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
+    deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")
+    work: Literal["horizon"] | Work = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        layout = self.parallelism
+        if layout is not None and layout.gpus != self.gpus:
+            message = (
+                f"parallelism multiplies to {layout.gpus} GPUs (tensor {layout.tensor} x context {layout.context} x "
+                f"pipeline {layout.pipeline} x data {layout.data}), but the job asks for {self.gpus}"
+            )
+            raise ValueError(message)
+        if self.step_time is not None and self.mfu is not None:
+            message = "give step_time or mfu, not both: each follows from the other"
+            raise ValueError(message)
+        if self.mfu is not None and (self.model is None or self.batch is None):
+            message = "mfu needs model and batch: the time of a step follows from their FLOP"
+            raise ValueError(message)
+        if isinstance(self.work, Work):
+            if self.work.tokens is not None and self.batch is None:
+                message = "work in tokens needs batch"
+                raise ValueError(message)
+            if self.work.time is None and self.step_time is None and self.mfu is None:
+                message = "work in tokens or steps needs step_time or mfu"
+                raise ValueError(message)
+        elif self.deadline is not None:
+            message = "deadline needs a fixed amount of work; with work: horizon the job never finishes"
+            raise ValueError(message)
+        return self
+
+
+class Spares(Model):
+    """Nodes kept ready for jobs that lose one."""
+
+    hot: Count = Field(0, description="Healthy nodes held back at the start and refilled by repaired nodes.")
+
+
+class Scenario(Model):
+    """A cluster, its jobs, what fails, and what is done about it."""
+
+    name: str = Field(min_length=1, description="Name of the scenario.")
+    description: str = Field("", description="One or two sentences: the question that it answers.")
+    cluster: SerializeAsAny[Strategy] = Field(description="The cluster: a file of topologies/, or its parameters.")
+    horizon: Duration = Field(gt=0, description="Time that is simulated after the warm-up.")
+    warmup: Duration = Field("0 s", description="Time that the cluster runs before the jobs' time zero.")  # type: ignore[assignment]
+    initial: Literal["new", "stationary"] = Field(
+        "new", description="Ages of the parts at the start: all new, or as after a long time (repairs in progress too)."
+    )
+    windows: Duration | None = Field(None, description="Width of the windows of the rolling view.")
+    seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
+    jobs: tuple[JobSpec, ...] = Field(min_length=1, description="The jobs, in order of submission.")
+    failures: tuple[SerializeAsAny[Strategy], ...] = Field((), description="Failure sources.")
+    checkpoint: SerializeAsAny[Strategy] = Field(description="How progress is made durable.")
+    detection: SerializeAsAny[Strategy] = Field(description="When the job knows of a failure.")
+    recovery: SerializeAsAny[Strategy] = Field(description="How a job comes back.")
+    spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
+    repair: SerializeAsAny[Strategy] = Field(description="How nodes come back.")
+    scheduler: SerializeAsAny[Strategy] = Field(description="How queued jobs get nodes.")
+    assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        seen: set[str] = set()
+        for job in self.jobs:
+            if job.name in seen:
+                message = f"two jobs are named '{job.name}'"
+                raise ValueError(message)
+            seen.add(job.name)
+        return self
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain data that ``sim.load`` reads back to an equal scenario."""
+        return self.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,28 @@
+"""First in, first out: the whole gang or nothing, and nobody overtakes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from sim.fields import Strategy
+
+if TYPE_CHECKING:
+    from sim.contracts import QueuedJob
+
+__all__ = ["Fifo"]
+
+
+class Fifo(Strategy):
+    """Start jobs in the order in which they became eligible; stop at the first that does not fit."""
+
+    use: Literal["fifo"] = "fifo"
+
+    def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
+        """Return the positions in `queue` of the jobs to start, given `free` nodes."""
+        chosen = []
+        for position, job in enumerate(queue):
+            if job.nodes > free:
+                break
+            free -= job.nodes
+            chosen.append(position)
+        return tuple(chosen)

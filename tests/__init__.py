@@ -1,0 +1,1 @@
+"""Tests, in folders named after the question they answer."""

@@ -1,0 +1,230 @@
+"""Renewal goodput against Monte Carlo of the process that it describes, against its special cases and its limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from sim.theory import (
+    efficiency,
+    expected_shares,
+    expected_wallclock,
+    first_order_efficiency,
+    optimal_interval,
+    young_interval,
+)
+
+KINDS = ("productive", "checkpoint_stall", "lost_work", "detection", "restart")
+
+# interval, write, mtti, restart, downtime, drain [any unit]; efficiency from 0.98 down to 0.2 and below
+SETTINGS = [
+    (1.0, 0.004, 100.0, 0.5, 0.0, 0.0),
+    (1.0, 0.004, 100.0, 0.5, 0.2, 0.5),
+    (1.0, 0.0, 60.0, 0.0, 0.0, 0.0),
+    (1.0, 0.0, 60.0, 0.0, 0.0, 1.0),
+    (0.1, 0.005, 20.0, 1.0, 0.5, 0.1),
+    (2.0, 0.05, 20.0, 0.3, 0.1, 0.0),
+    (2.0, 0.05, 20.0, 0.3, 0.1, 2.0),
+    (1.0, 0.1, 10.0, 1.0, 0.0, 0.0),
+    (1.0, 0.0, 10.0, 0.0, 2.0, 0.7),
+    (1.0, 0.1, 10.0, 0.0, 3.0, 0.0),
+    (0.5, 0.2, 5.0, 0.1, 0.1, 0.25),
+    (3.0, 0.1, 5.0, 0.5, 0.0, 0.0),
+    (1.0, 0.3, 4.0, 0.5, 0.5, 0.9),
+    (1.0, 0.5, 3.0, 0.2, 0.0, 0.0),
+    (1.0, 0.5, 3.0, 0.2, 0.3, 1.0),
+    (0.3, 0.3, 2.0, 0.5, 0.1, 0.2),
+    (2.0, 0.1, 2.0, 0.1, 0.0, 0.0),
+    (1.0, 0.0, 2.0, 0.5, 0.0, 0.0),
+    (1.0, 0.0, 2.0, 0.5, 0.0, 0.5),
+    (0.611, 0.333, 1.0, 0.667, 0.0, 0.0),  # the last of Daly's three examples
+    (1.0, 0.2, 1.0, 0.5, 0.2, 0.5),
+    (1.0, 1.0, 1.0, 0.1, 0.1, 0.3),
+    (2.0, 0.5, 1.0, 0.2, 0.0, 1.5),
+    (0.05, 0.5, 1.0, 2.0, 0.7, 0.05),
+]
+
+
+def sample_cycles(setting: tuple[float, ...], n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return the time of each kind in n renewal cycles (failure to failure), by living each of them once."""
+    interval, write, mtti, restart, downtime, drain = setting
+    up = rng.exponential(mtti, n)  # from the end of the downtime to the next failure
+    running = np.maximum(up - restart, 0.0)
+    begun, into = np.divmod(running, interval + write)
+    stall = begun * write + np.maximum(into - interval, 0.0)
+    # The newest checkpoint counts if its drain is over; otherwise the one before does (drain <= interval).
+    durable = begun - ((begun > 0) & (into < drain))
+    return {
+        "productive": durable * interval,
+        "checkpoint_stall": stall,
+        "lost_work": running - stall - durable * interval,
+        "detection": np.full(n, downtime),
+        "restart": np.minimum(up, restart),
+    }
+
+
+def standard_scores(theory: dict[str, float], setting: tuple[float, ...], n: int, seed: int) -> dict[str, float]:
+    """Return (sampled share - theory) / standard error, per kind; the share is a ratio of sums over cycles."""
+    times = sample_cycles(setting, n, np.random.default_rng(seed))
+    length = sum(times.values())
+    scores = {}
+    for kind in KINDS:
+        share = times[kind].sum() / length.sum()
+        error = np.std(times[kind] - share * length, ddof=1) / math.sqrt(n) / length.mean()
+        scores[kind] = 0.0 if math.isclose(share, theory[kind], abs_tol=1e-12) else (share - theory[kind]) / error
+    return scores
+
+
+@pytest.mark.parametrize(("seed", "setting"), list(enumerate(SETTINGS)))
+def test_shares_equal_monte_carlo(seed: int, setting: tuple[float, ...]) -> None:
+    """Every share of the renewal solution is within 4 standard errors of 400,000 sampled cycles."""
+    scores = standard_scores(expected_shares(*setting), setting, 400_000, seed)
+    assert max(abs(score) for score in scores.values()) < 4.0, scores
+
+
+def test_the_settings_reach_from_light_to_extreme() -> None:
+    """The Monte Carlo comparison covers an ETTR from 0.98 to below 0.2."""
+    values = [efficiency(*setting) for setting in SETTINGS]
+    assert len(values) >= 20
+    assert max(values) > 0.975
+    assert min(values) < 0.2
+
+
+@pytest.mark.parametrize("position", range(6))
+def test_monte_carlo_would_notice(position: int) -> None:
+    """Theory at 1.2 times any one input is outside the same 4 standard errors: the comparison can fail."""
+    setting = (1.0, 0.3, 4.0, 0.5, 0.5, 0.75)
+    wrong = tuple(1.2 * value if i == position else value for i, value in enumerate(setting))
+    scores = standard_scores(expected_shares(*wrong), setting, 400_000, 1)
+    assert abs(scores["productive"]) > 4.0
+
+
+def test_failures_on_the_wall_clock_give_the_same() -> None:
+    """Told second by second (failures on the wall clock, those in a downtime merged), ETTR is the same within 4 SE."""
+    interval, write, mtti, restart, downtime, drain = 1.0, 0.2, 3.0, 0.6, 0.5, 0.4
+    failures = np.cumsum(np.random.default_rng(5).exponential(mtti, 60_000)).tolist()
+    cycles: list[tuple[float, float]] = []
+    struck = failures[0]
+    ready = struck + downtime + restart
+    for failure in failures[1:]:
+        if failure < struck + downtime:
+            continue  # merged into the open incident
+        saves, durable = ready + interval, 0.0
+        while saves + write + drain <= failure:
+            durable += interval
+            saves += write + interval
+        cycles.append((durable, failure - struck))
+        struck, ready = failure, failure + downtime + restart
+    done, length = np.array(cycles).T
+    ettr = done.sum() / length.sum()
+    error = np.std(done - ettr * length) / math.sqrt(len(cycles)) / length.mean()
+    assert abs(ettr - efficiency(interval, write, mtti, restart, downtime, drain)) < 4.0 * error
+    assert error < 0.002
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_shares_sum_to_one_and_productive_is_the_efficiency(setting: tuple[float, ...]) -> None:
+    """Every second lands in one share, none is negative, and the first of them is `efficiency`."""
+    shares = expected_shares(*setting)
+    assert tuple(shares) == KINDS
+    assert sum(shares.values()) == pytest.approx(1.0, abs=1e-14)
+    assert min(shares.values()) >= 0.0
+    assert shares["productive"] == pytest.approx(efficiency(*setting), rel=1e-13)
+
+
+def test_special_cases_of_the_literature() -> None:
+    """No drain and downtime: the inverse of Daly's wall clock and RSC's renewal value; with downtime: INRIA's."""
+    tau, b, m, u, d = 1800.0, 120.0, 9000.0, 400.0, 300.0
+    rate = 1.0 / m
+    renewal = tau / (math.exp(rate * u) * (math.exp(rate * (tau + b)) - 1.0) / rate)
+    inria = (tau + b - b) / ((m + d) * math.exp(u / m) * (math.exp((tau + b) / m) - 1.0))
+    assert efficiency(tau, b, m, u) == pytest.approx(renewal, rel=1e-12)
+    assert 1e6 / expected_wallclock(1e6, tau, b, u, m) == pytest.approx(renewal, rel=1e-12)
+    assert efficiency(tau, b, m, u, downtime=d) == pytest.approx(inria, rel=1e-12)
+
+
+def test_a_drain_costs_what_a_longer_restart_costs() -> None:
+    """A drain w multiplies ETTR by exp(-w / M), by making work wait for durability, and adds no stall."""
+    now, later = expected_shares(600.0, 5.0, 9000.0, 60.0), expected_shares(600.0, 5.0, 9000.0, 60.0, drain=500.0)
+    assert later["productive"] / now["productive"] == pytest.approx(math.exp(-500.0 / 9000.0), rel=1e-12)
+    assert later["checkpoint_stall"] == now["checkpoint_stall"]
+
+
+def test_without_failures_only_saving_costs() -> None:
+    """As M grows, ETTR tends to tau / (tau + b), without a jump or noise on the way to infinity."""
+    for mtti in (1e12, 1e17, 1e300, math.inf):
+        shares = expected_shares(600.0, 30.0, mtti, 300.0, 60.0, 100.0)
+        assert shares["productive"] == pytest.approx(600.0 / 630.0, abs=1e-9)
+        assert shares["checkpoint_stall"] == pytest.approx(30.0 / 630.0, abs=1e-9)
+        assert shares["lost_work"] + shares["detection"] + shares["restart"] == pytest.approx(0.0, abs=2e-9)
+    assert efficiency(600.0, 30.0, math.inf, 300.0) == 600.0 / 630.0
+    assert expected_wallclock(6000.0, 600.0, 30.0, 300.0, math.inf) == 6300.0
+    assert first_order_efficiency(600.0, 30.0, math.inf, 300.0) == pytest.approx(600.0 / 630.0, rel=1e-15)
+
+
+def test_first_order_is_the_tangent_at_zero_failure_rate() -> None:
+    """With free saves, the loss ``1 - E`` tends to ``(u0 + dt / 2) / M``; at high loss the exact value is above it."""
+    for mtti in (1e6, 1e8):
+        exact, linear = efficiency(600.0, 0.0, mtti, 300.0), first_order_efficiency(600.0, 0.0, mtti, 300.0)
+        assert linear == pytest.approx(1.0 - (300.0 + 300.0) / mtti, rel=1e-15)
+        assert abs(exact - linear) < (900.0 / mtti) ** 2
+    assert efficiency(3600.0, 0.0, 3600.0, 300.0) > first_order_efficiency(3600.0, 0.0, 3600.0, 300.0)
+
+
+def test_the_optimum_is_the_same_with_restart_downtime_and_drain() -> None:
+    """ETTR is greatest at `optimal_interval`, whatever restart, downtime and drain are, and not at Young's."""
+    write, mtti = 300.0, 900.0
+    best = optimal_interval(write, mtti)
+    for others in ((0.0, 0.0, 0.0), (600.0, 60.0, 200.0)):
+        at_best = efficiency(best, write, mtti, *others)
+        around = efficiency(np.array([0.99, 1.01]) * best, write, mtti, *others)
+        assert np.all(around < at_best)
+        assert efficiency(young_interval(write, mtti), write, mtti, *others) < at_best
+
+
+def test_extremes_neither_overflow_nor_go_negative() -> None:
+    """A job that cannot reach a checkpoint has ETTR 0 and an infinite wall clock, without a warning."""
+    shares = expected_shares(1e6, 1.0, 1.0, 1e6, 10.0, 1e5)
+    assert shares["productive"] == 0.0
+    assert sum(shares.values()) == pytest.approx(1.0, abs=1e-15)
+    assert shares["detection"] == pytest.approx(10.0 / 11.0, rel=1e-15)
+    assert expected_wallclock(1.0, 1e6, 1.0, 1e6, 1.0) == math.inf
+
+
+def test_arrays_are_scalars_side_by_side() -> None:
+    """Arrays broadcast to the values of the scalar calls; scalars give plain floats."""
+    interval, mtti = np.array([[600.0], [3600.0]]), np.array([1800.0, 86400.0, math.inf])
+    table = expected_shares(interval, 30.0, mtti, 300.0, 60.0, 100.0)
+    for kind in KINDS:
+        assert table[kind].shape == (2, 3)
+        for i, tau in enumerate((600.0, 3600.0)):
+            for j, m in enumerate(mtti.tolist()):
+                assert table[kind][i, j] == expected_shares(tau, 30.0, m, 300.0, 60.0, 100.0)[kind]
+    assert type(efficiency(600, 30, 1800, 300)) is float
+    assert {type(share) for share in expected_shares(600, 30, 1800, 300).values()} == {float}
+    assert efficiency(interval, 30.0, mtti, 300.0).shape == (2, 3)
+    assert expected_wallclock(1e6, interval, 30.0, 300.0, mtti).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "text"),
+    [
+        (0, 0.0, "interval must be positive"),
+        (0, math.inf, "interval must be finite"),
+        (1, -1.0, "write must be"),
+        (2, 0.0, "mtti must be positive"),
+        (2, math.nan, "mtti must be positive"),
+        (3, math.inf, "restart must be finite"),
+        (4, -1.0, "downtime must be"),
+        (5, 601.0, "drain must not exceed interval"),
+    ],
+)
+def test_impossible_times_are_refused(position: int, value: float, text: str) -> None:
+    """Times that cannot be are named, with the rule; so is a save that the next one would overtake."""
+    arguments = [600.0, 30.0, 9000.0, 300.0, 60.0, 100.0]
+    arguments[position] = value
+    for function in (efficiency, expected_shares):
+        with pytest.raises(ValueError, match=text):
+            function(*arguments)

@@ -1,0 +1,275 @@
+"""The layer rule of the house: a file imports only from lower layers, and heavy packages stay in their one place.
+
+The checker is a function over (module name, source), so that the tests at the end can prove on invented sources that it
+turns red.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# One row per layer, lowest first. Components of a row do not import each other, unless the row is in FREE_LAYERS.
+# Layer 2 is written as the order in which its files may build on one another.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("sim.units", "sim.rng"),
+    ("sim.theory", "sim.perf"),
+    ("sim.fields", "sim.documents"),
+    ("sim.laws",),
+    ("sim.scenario", "sim.catalog"),
+    ("sim.contracts",),
+    ("sim.topology", "sim.failures", "sim.checkpoint", "sim.detection", "sim.recovery", "sim.repair", "sim.scheduler"),
+    ("sim.cluster", "sim.job", "sim.ledger", "sim.result", "sim.prepared"),
+    ("sim.engine",),
+    ("sim", "sim.load", "sim.prepare", "sim.run", "sim.closed_form"),
+    ("analysis",),
+    ("cli",),
+)
+RANKS = {component: rank for rank, row in enumerate(LAYERS) for component in row}
+FREE_LAYERS = (RANKS["sim.job"], RANKS["sim"])
+
+# Beyond the ranks: reading documents is a leaf of its own, and analysis sees what any user of the library sees.
+ONLY_FROM = {"sim.documents": {"sim.units"}}
+ONLY_TO = {"sim.documents": {"sim", "sim.load", "sim.catalog"}}
+OPEN_TO_ANALYSIS = {"sim.theory", "sim.units"}
+
+# Where a package may be imported at all (a module or a folder) ...
+CONFINED = {"simpy": "sim.engine.kernel", "networkx": "sim.topology", "matplotlib": "analysis.plots", "typer": "cli"}
+# ... and what costs too much start-up time to be imported outside a function.
+LAZY = {"scipy", "matplotlib", "networkx"}
+
+
+class Import(NamedTuple):
+    """One imported name: dotted target, and whether it is inside a function or under TYPE_CHECKING."""
+
+    target: str
+    line: int
+    deferred: bool
+    typing_only: bool
+
+
+def within(module: str, place: str) -> bool:
+    """Tell whether `module` is `place` or lies in it."""
+    return module == place or module.startswith(place + ".")
+
+
+def component(dotted: str) -> str:
+    """Return the row entry that a dotted name of ours belongs to; ``from sim import run`` belongs to ``sim``."""
+    parts = dotted.split(".")
+    if parts[0] != "sim":
+        return parts[0]
+    return ".".join(parts[:2])
+
+
+def imports_of(source: str) -> list[Import]:
+    """List every import in `source`, wherever it hides; a relative import keeps its leading dots."""
+    found: list[Import] = []
+
+    def visit(node: ast.AST, deferred: bool, typing_only: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend(Import(alias.name, node.lineno, deferred, typing_only) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            found.extend(Import(f"{base}.{alias.name}", node.lineno, deferred, typing_only) for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+            for child in node.body:
+                visit(child, deferred, True)
+            for child in node.orelse:
+                visit(child, deferred, typing_only)
+        else:
+            inside = deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for child in ast.iter_child_nodes(node):
+                visit(child, inside, typing_only)
+
+    visit(ast.parse(source), False, False)
+    return found
+
+
+def public_names(source: str) -> set[str]:
+    """Return the names in the literal ``__all__`` of `source`."""
+    for node in ast.parse(source).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+            assert isinstance(node, ast.Assign | ast.AnnAssign)
+            assert node.value is not None
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def fault_of_ours(module: str, target: str, public: set[str]) -> str | None:
+    """Return what is wrong with `module` importing our own `target`, or None."""
+    own, other = component(module), component(target)
+    if other not in RANKS:
+        # A name taken from the package itself (sim.run), unless a file of that name waits for its row above.
+        other = "sim"
+    if own == other == "sim" or (own == other and within(target, own)):
+        return None
+    if own == "analysis" and within(target, "sim"):
+        name = target.removeprefix("sim.").split(".")
+        exported = target == "sim" or (len(name) == 1 and name[0] in public)
+        if not exported and other not in OPEN_TO_ANALYSIS:
+            return f"{target} is not a public name of sim"
+        return None
+    if other in ONLY_TO and own not in ONLY_TO[other]:
+        return f"{other} is for {', '.join(sorted(ONLY_TO[other]))} alone"
+    if own in ONLY_FROM and other not in ONLY_FROM[own]:
+        return f"{own} may import only {', '.join(sorted(ONLY_FROM[own]))} of sim"
+    same_free_layer = RANKS[own] == RANKS[other] and RANKS[own] in FREE_LAYERS
+    if RANKS[other] >= RANKS[own] and not same_free_layer:
+        return f"{other} is not in a lower layer than {own}"
+    return None
+
+
+def violations(module: str, source: str, public: set[str]) -> list[str]:
+    """Return one line per breach of the layer rule in the file `module` with text `source`.
+
+    `public` is ``sim.__all__``: what analysis may import from the package.
+    """
+    if component(module) not in RANKS:
+        return [f"{module}: has no layer; give it a row in LAYERS"]
+    faults: list[str] = []
+    for target, line, deferred, typing_only in imports_of(source):
+        place = f"{module}:{line}: "
+        package = target.split(".")[0]
+        if target.startswith("."):
+            faults.append(place + "relative import")
+        elif package in {"sim", "analysis", "cli"}:
+            fault = fault_of_ours(module, target, public)
+            if fault:
+                faults.append(place + fault)
+        elif package == "tests":
+            faults.append(place + "the program does not import its tests")
+        if package in CONFINED and not within(module, CONFINED[package]):
+            faults.append(place + f"{package} belongs to {CONFINED[package]} alone")
+        if package in LAZY and not (deferred or typing_only):
+            faults.append(place + f"{package} is imported inside functions only: it slows every start")
+    if component(module) == "analysis":
+        faults += [
+            f"{module}:{node.lineno}: sim.{node.attr} is not a public name of sim"
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "sim"
+            and node.attr not in public | {name.removeprefix("sim.") for name in OPEN_TO_ANALYSIS}
+        ]
+    return faults
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a file of the repository."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def sources() -> dict[str, str]:
+    """Return the text of every module of the program by dotted name."""
+    files = [*(ROOT / "sim").rglob("*.py"), *(ROOT / "analysis").rglob("*.py"), ROOT / "cli.py"]
+    return {module_name(path): path.read_text(encoding="utf-8") for path in sorted(files) if path.exists()}
+
+
+def test_every_file_imports_only_from_lower_layers() -> None:
+    """No file of the program breaches the layer rule."""
+    texts = sources()
+    public = public_names(texts["sim"])
+    faults = [fault for module, text in texts.items() for fault in violations(module, text, public)]
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def test_free_layers_have_no_cycle() -> None:
+    """Where files of one layer may import each other freely, they still form no circle at import time."""
+    texts = sources()
+    for rank in FREE_LAYERS:
+        graph = {
+            module: {
+                component(entry.target)
+                for entry in imports_of(texts[module])
+                if not (entry.deferred or entry.typing_only) and component(entry.target) in LAYERS[rank]
+            }
+            - {module}
+            for module in LAYERS[rank]
+            if module in texts
+        }
+        graphlib.TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "fault"),
+    [
+        ("sim.units", "import sim.theory", "not in a lower layer"),
+        ("sim.rng", "from sim import units", "not in a lower layer"),
+        ("sim.theory.goodput", "from sim.perf.compute import step_time", "not in a lower layer"),
+        ("sim.fields", "from sim import laws", "not in a lower layer"),
+        ("sim.laws", "from sim.scenario import Scenario", "not in a lower layer"),
+        ("sim.scenario", "from sim.contracts import Plan", "not in a lower layer"),
+        ("sim.recovery.ladder", "from sim.failures import SOURCES", "not in a lower layer"),
+        ("sim.recovery.ladder", "from sim.ledger import Ledger", "not in a lower layer"),
+        ("sim.ledger", "from sim.engine import run", "not in a lower layer"),
+        ("sim.engine.job", "from sim import load", "not in a lower layer"),
+        ("sim.engine.job", "from sim import Scenario", "sim is not in a lower layer"),
+        ("sim.engine.job", "import sim", "sim is not in a lower layer"),
+        ("sim.prepare", "import analysis.sweep", "not in a lower layer"),
+        ("sim.prepare", "def f():\n    import analysis", "not in a lower layer"),
+        ("sim.theory.goodput", "if TYPE_CHECKING:\n    from sim.scenario import Scenario", "not in a lower layer"),
+        ("analysis.sweep", "from sim.engine import run", "not a public name"),
+        ("analysis.sweep", "from sim import prepare", "not a public name"),
+        ("analysis.sweep", "from sim.load import load", "not a public name"),
+        ("analysis.sweep", "import sim\nsim.engine.run()", "sim.engine is not a public name"),
+        ("analysis.sweep", "import cli", "not in a lower layer"),
+        ("sim.documents", "from sim.fields import Model", "may import only"),
+        ("sim.scenario", "from sim import documents", "alone"),
+        ("sim.prepare", "import sim.documents", "alone"),
+        ("sim.utils", "", "has no layer"),
+        ("sim.recovery.ladder", "from . import views", "relative import"),
+        ("sim.recovery.ladder", "from ..failures import SOURCES", "relative import"),
+        ("sim.load", "from tests.harness import check_source", "does not import its tests"),
+        ("sim.engine.jobs", "import simpy", "simpy belongs to"),
+        ("sim.engine.kernels", "from simpy.core import Environment", "simpy belongs to"),
+        ("sim.perf.network", "def f():\n    import networkx", "networkx belongs to"),
+        ("analysis.report.page", "def f():\n    from matplotlib import pyplot", "matplotlib belongs to"),
+        ("analysis.console", "import typer", "typer belongs to"),
+        ("sim.laws", "from scipy import stats", "inside functions only"),
+        ("sim.laws", "class A:\n    from scipy import stats", "inside functions only"),
+        ("sim.laws", "if TYPE_CHECKING:\n    pass\nelse:\n    import scipy", "inside functions only"),
+        ("sim.topology.graph_file", "import networkx as nx", "inside functions only"),
+        ("analysis.plots", "try:\n    import matplotlib\nexcept ImportError:\n    pass", "inside functions only"),
+    ],
+)
+def test_checker_turns_red(module: str, source: str, fault: str) -> None:
+    """Each kind of breach is found, by its own rule and by that one alone."""
+    faults = violations(module, source, public={"run", "load"})
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("sim.fields", "from sim import units\nimport numpy as np"),
+        ("sim.contracts", "from sim.scenario import Scenario\nfrom sim.laws import Law\nfrom sim.fields import Model"),
+        ("sim.recovery", "from sim.recovery.ladder import Ladder"),
+        ("sim.recovery.ladder", "from sim.recovery import steps\nfrom sim.contracts import Plan"),
+        ("sim.job", "from sim.ledger import Ledger"),
+        ("sim.load", "from sim.documents import read\nfrom sim.recovery import RECOVERIES"),
+        ("sim", "from sim.load import load\nfrom sim.prepare import prepare"),
+        ("sim.documents", "from sim import units"),
+        ("sim.engine.kernel", "import simpy"),
+        ("sim.topology.graph_file", "if TYPE_CHECKING:\n    import networkx\ndef f():\n    import networkx"),
+        ("sim.laws", "def f():\n    from scipy import stats"),
+        ("analysis.plots", "def f():\n    import matplotlib.pyplot"),
+        (
+            "analysis.sweep",
+            "from sim import load, units\nfrom sim.theory.goodput import ettr\nimport analysis.sweep",
+        ),
+        ("analysis.sweep", "import sim\nsim.run()\nsim.theory"),
+        ("cli", "import typer\nimport sim\nfrom analysis import console"),
+    ],
+)
+def test_checker_stays_green(module: str, source: str) -> None:
+    """What the rule allows is not reported."""
+    assert violations(module, source, public={"run", "load"}) == []

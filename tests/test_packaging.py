@@ -1,0 +1,100 @@
+"""The wheel holds everything that the program needs, and runs far away from the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel with the build backend of this environment: the network is not needed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
+    subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True, cwd=folder)
+    (path,) = folder.glob("ettrick-*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpack the wheel into an empty folder: installed, with the dependencies of this environment."""
+    folder = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def run_python(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in the empty `folder`, with the unpacked wheel ahead of any editable install."""
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def names(wheel: Path) -> set[str]:
+    """Return the paths inside the wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
+    """Every module, catalog file, scenario and topology of the checkout is in the wheel, where it belongs."""
+    places = {"sim": "sim", "analysis": "analysis"}
+    places |= {"scenarios": "sim/_data/scenarios", "topologies": "sim/_data/topologies"}
+    expected = {"cli.py"}
+    for source, target in places.items():
+        expected |= {
+            f"{target}/{path.relative_to(ROOT / source).as_posix()}"
+            for path in (ROOT / source).rglob("*")
+            if path.suffix in {".py", ".yaml"}
+        }
+    inside = names(wheel)
+    assert expected - inside == set()
+    assert "sim/_data/scenarios/quickstart.yaml" in inside
+    for start in ("sim/_data/topologies/", "sim/catalog/"):
+        assert any(name.startswith(start) and name.endswith(".yaml") for name in inside), start
+
+
+def test_wheel_holds_nothing_else(wheel: Path) -> None:
+    """Tests, documentation and configuration stay in the repository."""
+    tops = {name.split("/")[0] for name in names(wheel)}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"sim", "analysis", "cli.py"}
+
+
+def test_command_is_declared(wheel: Path) -> None:
+    """The wheel gives the command ``ettrick`` to its environment."""
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        assert "ettrick = cli:app" in archive.read(path).decode()
+
+
+def test_imports_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """The environment of these tests proves something: the code that runs is the wheel's, not the checkout's."""
+    code = "import analysis, cli, sim; print(analysis.__file__, cli.__file__, sim.__file__, sep='\\n')"
+    answer = run_python(installed, tmp_path, "-c", code)
+    assert answer.returncode == 0, answer.stderr
+    assert all(path.startswith(str(installed)) for path in answer.stdout.splitlines())
+
+
+def test_quickstart_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    """A packaged scenario is found by name and answered, without the repository."""
+    arguments = ("run", "quickstart", "--replications", "10", "--json")
+    answer = run_python(installed, tmp_path, "-c", "import cli; cli.app()", *arguments)
+    assert answer.returncode == 0, answer.stderr
+    document: dict[str, Any] = json.loads(answer.stdout)
+    assert document["scenario"] == "quickstart"
+    assert document["replications"] == 10
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,1 @@
+"""Unit tests: does this function do what it says."""

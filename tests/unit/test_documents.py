@@ -1,0 +1,465 @@
+"""Reading YAML strictly: the traps of YAML 1.1, mistakes in one line, origins, inheritance and ``--set``."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from sim import documents
+from sim.documents import (
+    Document,
+    DocumentError,
+    Mark,
+    assign,
+    dotted,
+    dump,
+    extend,
+    key_mark,
+    load,
+    nearest_mark,
+    suggest,
+)
+
+
+def write(folder: Path, **files: str) -> Path:
+    """Write files (two underscores stand for a slash) and return the first one."""
+    for name, text in files.items():
+        path = folder / (name.replace("__", "/") + ".yaml")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder / (next(iter(files)).replace("__", "/") + ".yaml")
+
+
+def mistake(path: Path, **options: Any) -> str:
+    """Return the message of a mistake, without the folder; it is one line."""
+    with pytest.raises(DocumentError) as caught:
+        extend(path, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.replace(f"{path.parent}{os.sep}", "")
+
+
+@pytest.fixture(params=["C", "pure"], autouse=True)
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run every test with both of PyYAML's parsers: they must not differ."""
+    if request.param == "pure":
+        monkeypatch.setattr(documents, "_PARSER", yaml.SafeLoader)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("no", "no"),
+        ("on", "on"),
+        ("yes", "yes"),
+        ("true", True),
+        ("False", False),
+        ("10:30", "10:30"),
+        ("1:30:00", "1:30:00"),
+        ("1e6", 1e6),
+        ("1e-3", 1e-3),
+        ("1.5e6", 1.5e6),
+        ("1.5E+6", 1.5e6),
+        (".5", 0.5),
+        ("-2.", -2.0),
+        ("010", 10),
+        ("089", 89),
+        ("0o10", 8),
+        ("0x1F", 31),
+        ("-7", -7),
+        ("+7", 7),
+        ("1_000", "1_000"),
+        ("2026-11-20", "2026-11-20"),
+        ("=", "="),
+        ("-.inf", float("-inf")),
+        (".inf", float("inf")),
+        ("inf", "inf"),
+        ("nan", "nan"),
+        ("0b11", "0b11"),
+        ("'1e6'", "1e6"),
+        ('"true"', "true"),
+        ("''", ""),
+        ("30 min", "30 min"),
+        ("6.5e-5 / gpu / h", "6.5e-5 / gpu / h"),
+        ("[1, no, 1e3]", [1, "no", 1e3]),
+        ("{a: 1, b: {c: x}}", {"a": 1, "b": {"c": "x"}}),
+    ],
+    ids=repr,
+)
+def test_scalars_follow_the_core_schema(tmp_path: Path, written: str, value: Any) -> None:
+    """Plain scalars mean what YAML 1.2 core says, in value and in type."""
+    data = load(write(tmp_path, a=f"key: {written}\n")).data
+    assert data == {"key": value}
+    assert type(data["key"]) is type(value)
+
+
+def test_not_a_number(tmp_path: Path) -> None:
+    """.nan is the float, which the model refuses later."""
+    value = load(write(tmp_path, a="key: .nan\n")).data["key"]
+    assert isinstance(value, float)
+    assert value != value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "a.yaml:3:1: a: key is given twice (first on line 1)"),
+        ("x:\n  - {a: 1, a: 2}\n", "a.yaml:2:12: x.0.a: key is given twice (first on line 2)"),
+        ("a:\nb: 1\n", "a.yaml:1:1: a: key has no value"),
+        ("a:\n  b: null\n", "a.yaml:2:3: a.b: key has no value"),
+        ("a: ~\n", "a.yaml:1:1: a: key has no value"),
+        ("{a\n\n  b}\n", "a.yaml:1:2: a\\nb: key has no value"),
+        ("a: {b:1}\n", "a.yaml:1:5: a.b:1: key has no value; write a space after ':' in 'b:1'"),
+        ("a:\n  - 1\n  -\n", "a.yaml:3:4: a.1: item has no value"),
+        ("a:\n  1: x\n", "a.yaml:2:3: a: a key must be text; write '1' in quotes"),
+        ("true: x\n", "a.yaml:1:1: a key must be text; write 'true' in quotes"),
+        ("? [a, b]\n: x\n", "a.yaml:1:3: a key must be text"),
+        ("", "a.yaml: the file is empty"),
+        ("# only this\n", "a.yaml: the file is empty"),
+        ("---\n...\n", "a.yaml: the file is empty"),
+        ("- a\n- b\n", "a.yaml:1:1: must hold a mapping (key: value) at the top level"),
+        ("only text\n", "a.yaml:1:1: must hold a mapping (key: value) at the top level"),
+        ("a: 1\n---\nb: 2\n", "a.yaml:2:1: one file holds one document; remove the second '---'"),
+        ("a: !!python/object:os.system x\n", "a.yaml:1:4: a: tags are not supported; remove "),
+        ("a: !!str 5\n", "a.yaml:1:4: a: tags are not supported; remove 'tag:yaml.org,2002:str'"),
+        ("a: *b\n", "a.yaml:1:4: a: *b stands for nothing written before it"),
+        ("a: &b {c: *b}\n", "a.yaml:1:11: a.c: *b stands for nothing written before it"),
+        ("a:\n\tb: 1\n", "a.yaml:2:1: a tab cannot stand here; use spaces"),
+        ("a: b: c\n", "a.yaml:1:5: invalid YAML: a second ': ' in one line; quote the text"),
+        ("a: [1, 2\nb: 3\n", "a.yaml:2:"),
+        ("a: 'x\n", "a.yaml:2:1: invalid YAML: found unexpected end of stream"),
+        ("a: @x\n", "a.yaml:1:4: invalid YAML: found character"),
+        ("a: 1\nb: x\x07y\n", "a.yaml:2:5: the character U+0007 is not allowed"),
+        (f"a: {'9' * 5000}\n", "a.yaml:1:4: a: number has too many digits"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_mistakes_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    """Every mistake of form is one line with file, line, column, path and rule."""
+    assert mistake(write(tmp_path, a=text)).startswith(message)
+
+
+@pytest.mark.parametrize("text", ["a: " + "[" * 100_000, "a: " + "{b: " * 5_000, "- " * 100_000])
+def test_deep_nesting_is_refused(tmp_path: Path, text: str) -> None:
+    """Nesting that would exhaust the stack of a recursive reader is refused."""
+    assert mistake(write(tmp_path, a=text)).endswith("is nested too deeply")
+
+
+def test_expanding_aliases_is_bounded(tmp_path: Path) -> None:
+    """Ten lines of aliases that stand for 10**10 values are refused at once."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    assert mistake(write(tmp_path, a="\n".join(lines))).endswith("holds more than 1,000,000 values")
+
+
+def test_aliases_repeat_and_merge_keys_are_plain(tmp_path: Path) -> None:
+    """An alias repeats a value as an independent copy; << is an ordinary key."""
+    data = load(write(tmp_path, a="a: &x {b: [1]}\nc: *x\nd: {<<: *x}\n")).data
+    assert data == {"a": {"b": [1]}, "c": {"b": [1]}, "d": {"<<": {"b": [1]}}}
+    data["a"]["b"].append(2)
+    assert data["c"] == {"b": [1]}
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """A missing file, a directory, a broken name and wrong bytes are mistakes with the file's name."""
+    path = tmp_path / "a.yaml"
+    assert mistake(path) == "a.yaml: cannot be read: no such file or directory"
+    path.mkdir()
+    assert mistake(path) == "a.yaml: cannot be read: is a directory"
+    assert "cannot be read: embedded null byte" in mistake(Path("a\0.yaml"))
+    (tmp_path / "b.yaml").write_bytes(b"a: 1\nb: caf\xe9\n")
+    assert mistake(tmp_path / "b.yaml") == "b.yaml:2:7: is not UTF-8 text (byte 0xe9)"
+
+
+def test_byte_order_mark_and_windows_lines(tmp_path: Path) -> None:
+    """A file saved on Windows reads as any other, with the same lines."""
+    (tmp_path / "a.yaml").write_bytes("\ufeffa: 1\r\nb: é\r\n".encode())
+    document = load(tmp_path / "a.yaml")
+    assert document.data == {"a": 1, "b": "é"}
+    assert document.keys["b",][1:3] == (2, 1)
+
+
+def test_marks_of_keys_and_values(tmp_path: Path) -> None:
+    """Every key and value knows its line and column, counted from 1."""
+    path = write(tmp_path, a="name: x\njobs:\n  - {gpus: 8}\n  - gpus: 16\n")
+    document = load(path)
+    assert document.files == [path]
+    assert document.keys["jobs", 1, "gpus"] == Mark(str(path), 4, 5)
+    assert document.values["jobs", 1, "gpus"] == Mark(str(path), 4, 11)
+    assert document.values["jobs", 0] == Mark(str(path), 3, 5)
+    assert str(document.values["name",]) == f"{path}:1:7"
+    assert set(document.values) == {
+        *((), ("name",), ("jobs",), ("jobs", 0), ("jobs", 1), ("jobs", 0, "gpus"), ("jobs", 1, "gpus"))
+    }
+    assert nearest_mark(document, ("jobs", 1, "name")) == document.values["jobs", 1]
+    assert nearest_mark(document, ("what", "ever")) == document.values[()]
+    assert key_mark(document, ("jobs", 1, "gpus")) == document.keys["jobs", 1, "gpus"]
+    assert key_mark(document, ("jobs", 1)) == document.values["jobs", 1]
+
+
+def test_load_leaves_extends_alone(tmp_path: Path) -> None:
+    """`load` reads one file and follows nothing."""
+    assert load(write(tmp_path, a="extends: b.yaml\nx: 1\n")).data == {"extends": "b.yaml", "x": 1}
+
+
+def test_extends_merges_mappings_and_replaces_lists(tmp_path: Path) -> None:
+    """The file wins over what it extends: mappings key by key, lists and scalars as a whole; origins follow."""
+    path = write(
+        tmp_path,
+        a="extends: base.yaml\nx: {b: 3}\nlist: [9]\n",
+        base="x: {a: 1, b: 2}\nlist: [1, 2]\nkept: yes\n",
+    )
+    document = extend(path)
+    assert document.data == {"x": {"a": 1, "b": 3}, "list": [9], "kept": "yes"}
+    assert document.files == [path, tmp_path / "base.yaml"]
+    assert str(document.values["x", "a"]).endswith("base.yaml:1:8")
+    assert str(document.values["x", "b"]).endswith("a.yaml:2:8")
+    assert str(document.keys["kept",]).endswith("base.yaml:3:1")
+    assert ("list", 1) not in document.values
+    assert ("extends",) not in document.keys
+
+
+def test_extends_a_list_from_left_to_right(tmp_path: Path) -> None:
+    """Of several bases the later one wins with all that it extends; a file read twice is listed once."""
+    path = write(
+        tmp_path,
+        a="extends: [b.yaml, c.yaml]\nfrom_a: a\n",
+        b="extends: d.yaml\nwho: b\nfrom_b: b\n",
+        c="extends: d.yaml\nwho: c\n",
+        d="who: d\nfrom_b: d\nfrom_d: d\n",
+    )
+    document = extend(path)
+    assert document.data == {"who": "c", "from_b": "d", "from_d": "d", "from_a": "a"}
+    assert [file.name for file in document.files] == ["a.yaml", "b.yaml", "d.yaml", "c.yaml"]
+
+
+def test_extends_inside_and_shorthand(tmp_path: Path) -> None:
+    """`extends` works in any mapping, relative to the file that says so; shorthand paths take a bare name."""
+    write(tmp_path, topologies__x="extends: parts/base.yaml\nnodes: 8\n")
+    write(tmp_path / "topologies", parts__base="kind: rail\nnodes: 4\n")
+    inside = write(tmp_path, scenarios__a="cluster: {extends: ../topologies/x.yaml, nodes: 16}\n")
+    short = write(tmp_path, scenarios__b="cluster: ../topologies/x.yaml\nnote: ../topologies/x.yaml\n")
+    item = write(tmp_path, scenarios__c="jobs: [{extends: ../topologies/x.yaml, gpus: 1}]\n")
+    assert extend(inside).data == {"cluster": {"kind": "rail", "nodes": 16}}
+    document = extend(short, shorthand=("cluster",))
+    assert document.data == {"cluster": {"kind": "rail", "nodes": 8}, "note": "../topologies/x.yaml"}
+    assert str(document.values["cluster", "nodes"]) == f"{tmp_path / 'topologies' / 'x.yaml'}:2:8"
+    assert str(document.keys["cluster",]) == f"{short}:1:1"
+    assert [path.name for path in document.files] == ["b.yaml", "x.yaml", "base.yaml"]
+    assert extend(item).data == {"jobs": [{"kind": "rail", "nodes": 8, "gpus": 1}]}
+
+
+def test_own_base_replaces_the_inherited_mapping(tmp_path: Path) -> None:
+    """A mapping that names its own base does not keep keys of the one it would have inherited."""
+    write(tmp_path, fat="kind: fat_tree\nlevels: 3\n", rail="kind: rail\nrails: 8\n", base="cluster: fat.yaml\n")
+    other = write(tmp_path, a="extends: base.yaml\ncluster: rail.yaml\n")
+    changed = write(tmp_path, b="extends: base.yaml\ncluster: {levels: 2}\n")
+    grandchild = write(tmp_path, c="extends: b.yaml\ncluster: {nodes: 4}\n")
+    assert extend(other, shorthand=("cluster",)).data == {"cluster": {"kind": "rail", "rails": 8}}
+    assert extend(changed, shorthand=("cluster",)).data == {"cluster": {"kind": "fat_tree", "levels": 2}}
+    assert extend(grandchild, shorthand=("cluster",)).data["cluster"] == {"kind": "fat_tree", "levels": 2, "nodes": 4}
+
+
+def test_locate_finds_shipped_files(tmp_path: Path) -> None:
+    """The caller may look names up elsewhere; it is told the name and the file that mentions it."""
+    path = write(tmp_path, a="cluster: h100\n", shipped__h100="nodes: 8\n")
+    asked: list[tuple[str, Path]] = []
+
+    def locate(name: str, source: Path) -> Path:
+        asked.append((name, source))
+        return tmp_path / "shipped" / f"{name}.yaml"
+
+    assert extend(path, shorthand=("cluster",), locate=locate).data == {"cluster": {"nodes": 8}}
+    assert asked == [("h100", path)]
+
+
+def test_circles_and_broken_extends(tmp_path: Path) -> None:
+    """A circle names its chain; a file that is missing is a mistake of the line that mentions it."""
+    path = write(
+        tmp_path, a="x: 1\nextends: b.yaml\n", b="extends: c.yaml\n", c=f"extends: ../{tmp_path.name}/a.yaml\n"
+    )
+    assert mistake(path) == "c.yaml:1:10: extends: files extend each other: a.yaml -> b.yaml -> c.yaml -> a.yaml"
+    assert mistake(write(tmp_path, d="cluster: {extends: d.yaml}\n")) == (
+        "d.yaml:1:20: cluster.extends: files extend each other: d.yaml -> d.yaml"
+    )
+    assert mistake(write(tmp_path, e="x: 1\nextends: none.yaml\n")) == (
+        "e.yaml:2:10: extends: none.yaml cannot be read: no such file or directory"
+    )
+    assert mistake(write(tmp_path, f="cluster: none.yaml\n"), shorthand=("cluster",)) == (
+        "f.yaml:1:10: cluster: none.yaml cannot be read: no such file or directory"
+    )
+    for broken, column in (("3", 10), ("[a.yaml, 3]", 19), ("{x: 1}", 10), ("''", 10)):
+        assert mistake(write(tmp_path, g=f"extends: {broken}\n")) == (
+            f"g.yaml:1:{column}: extends: must be the name of a file, or a list of names"
+        )
+    assert mistake(write(tmp_path, h="extends: i.yaml\n", i="x: 1\nx: 2\n")) == (
+        "i.yaml:2:1: x: key is given twice (first on line 1)"
+    )
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Document:
+    """Return a small document."""
+    return load(write(tmp_path, a="horizon: 54 d\njobs:\n  - {gpus: 8}\n  - {gpus: 16}\ncluster: {nodes: {a: 1}}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        ("horizon=30 d", ("horizon",), "30 d"),
+        ("jobs.1.gpus=32", ("jobs", 1, "gpus"), 32),
+        ("jobs.0.gpus=1e3", ("jobs", 0, "gpus"), 1000.0),
+        ("jobs.0.name=no", ("jobs", 0, "name"), "no"),
+        ("fabric.core.oversubscription=7", ("fabric", "core", "oversubscription"), 7),
+        ("cluster.nodes=16", ("cluster", "nodes"), 16),
+        ("cluster={kind: rail}", ("cluster",), {"kind": "rail"}),
+        ("jobs.0=[1, {a: b}]", ("jobs", 0), [1, {"a": "b"}]),
+        ("note=a=b", ("note",), "a=b"),
+        ("cluster.0=x", ("cluster", "0"), "x"),
+    ],
+)
+def test_assign_sets_one_value(document: Document, text: str, path: tuple[str | int, ...], value: Any) -> None:
+    """--set changes one value, marks it with the option, and leaves its argument and every other value alone."""
+    before = load(document.files[0])
+    result = assign(document, text)
+    found = result.data
+    for step in path:
+        found = found[step]
+    assert found == value
+    assert type(found) is type(value)
+    assert str(result.values[path]) == str(result.keys[path]) == f"--set {text}"
+    assert document == before
+    untouched = [old for old in before.values if old[: len(path)] != path]
+    assert all(result.values[old] == before.values[old] for old in untouched)
+
+
+def test_assign_forgets_what_it_replaces(document: Document) -> None:
+    """Marks below a replaced value go with it; marks of new intermediate mappings are those of the option."""
+    assert ("cluster", "nodes", "a") in document.values
+    result = assign(assign(document, "cluster.nodes=16"), "x.y=1")
+    assert ("cluster", "nodes", "a") not in result.values
+    assert str(key_mark(result, ("x",))) == "--set x.y=1"
+    assert assign(assign(document, "horizon=1 d"), "horizon=2 d").data["horizon"] == "2 d"
+
+
+def test_assign_follows_files(document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value may name a file, relative to the working directory, and its marks are those of that file."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, topologies__x="nodes: 8\n")
+    result = assign(document, "cluster=topologies/x.yaml", shorthand=("cluster",))
+    assert result.data["cluster"] == {"nodes": 8}
+    assert str(result.values["cluster", "nodes"]).endswith("x.yaml:1:8")
+    assert result.files == [*document.files, Path("topologies/x.yaml")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("horizon", "needs path=value, for example --set horizon='30 d'"),
+        ("=3", "needs path=value, for example --set horizon='30 d'"),
+        ("a..b=3", "needs path=value, for example --set horizon='30 d'"),
+        ("horizon.x=3", "horizon: is '54 d', not a mapping: there is no 'x' in it"),
+        ("horizon.x.y=3", "horizon: is '54 d', not a mapping: there is no 'x' in it"),
+        ("jobs.2.gpus=3", "jobs: is a list of 2, counted from 0: there is no item '2'"),
+        ("jobs.-1.gpus=3", "jobs: is a list of 2, counted from 0: there is no item '-1'"),
+        ("jobs.gpus=3", "jobs: is a list of 2, counted from 0: there is no item 'gpus'"),
+        ("horizon=", "horizon: has no value"),
+        ("horizon=null", "horizon: has no value"),
+        ("horizon=a: b: c", "invalid YAML: a second ': ' in one line; quote the text"),
+        ("horizon={a: 1, a: 2}", "a: key is given twice (first on line 1)"),
+        ("cluster=none.yaml", "cluster: none.yaml cannot be read: no such file or directory"),
+    ],
+)
+def test_assign_refuses(document: Document, text: str, message: str) -> None:
+    """A path that leads nowhere and a value that is no YAML are mistakes of the option, in one line."""
+    with pytest.raises(DocumentError) as caught:
+        assign(document, text, shorthand=("cluster",))
+    assert str(caught.value) == f"--set {text}: {message}"
+
+
+def test_errors_have_parts_and_survive_pickling() -> None:
+    """An error carries mark, path and rule, also out of a worker process."""
+    error = DocumentError(Mark("a.yaml", 3, 5), "jobs.0", "is wrong")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.mark, copy.path, copy.rule) == (Mark("a.yaml", 3, 5), "jobs.0", "is wrong")
+    assert str(copy) == "a.yaml:3:5: jobs.0: is wrong"
+    assert str(DocumentError(Mark("a.yaml"), "", "is wrong")) == "a.yaml: is wrong"
+    assert dotted(("jobs", 0, "gpus")) == "jobs.0.gpus"
+
+
+@pytest.mark.parametrize(
+    ("word", "choices", "message"),
+    [
+        ("horison", ["name", "horizon"], "; did you mean 'horizon'? (choose from name, horizon)"),
+        ("MTBF", ["mtbf", "mttr"], "; did you mean 'mtbf'? (choose from mtbf, mttr)"),
+        ("fat-tree", ["rail", "fat_tree"], "; did you mean 'fat_tree'? (choose from rail, fat_tree)"),
+        ("zzz", ["name", "horizon"], " (choose from name, horizon)"),
+        ("zzz", [], ""),
+        ("zzz", [f"c{n}" for n in range(20)], f" (choose from {', '.join(f'c{n}' for n in range(12))}, ... 8 more)"),
+    ],
+)
+def test_suggest(word: str, choices: list[str], message: str) -> None:
+    """An unknown word is answered with the nearest choice, and with at most twelve of them."""
+    assert suggest(word, choices) == message
+
+
+SCALARS = (
+    st.booleans()
+    | st.integers(min_value=-(10**30), max_value=10**30)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8"))
+    | st.sampled_from(["no", "10:30", "1e6", "1e-3", "010", "0o10", "0x1F", "1_000", "2026-11-20", "=", "<<", "~"])
+    | st.sampled_from(["null", "", "true", ".inf", ".nan", "- a", "a: b", "#", "x #y", "'", '"', "*a", "&a", "!t"])
+)
+
+
+def mappings(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Return mappings with any text as key."""
+    return st.dictionaries(st.text(st.characters(codec="utf-8")) | st.just("no"), values, max_size=4)
+
+
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | mappings(inner), max_leaves=12)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Return whether two pieces of data are equal in value and in type, all the way down."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=mappings(VALUES))
+@example(data={"a": "010", "b": "no", "c": "10:30", "d": "1e6", "089": "089"})
+@example(data={"a": 1e16, "b": 1e-7, "c": float("inf"), "d": -0.0})
+@example(data={"a": "9" * 5000})
+@example(data={"\x85": "\u2028", "a": "b\n\n c\n", "d": "\ufeff", "e": " x " * 90})
+def test_dump_reads_back(tmp_path: Path, data: dict[str, Any]) -> None:
+    """Whatever is dumped reads back as the same values of the same types, keys in the same order."""
+    assert same(load(write(tmp_path, a=dump(data))).data, data)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=mappings(SCALARS))
+def test_dump_is_unambiguous_in_yaml_1_1(data: dict[str, Any]) -> None:
+    """What is dumped means the same to readers that follow YAML 1.1."""
+    assert same(yaml.safe_load(dump(data)), data)
+
+
+def test_dump_refuses_none() -> None:
+    """None is refused on the way out, as it is on the way in; shared parts are written twice."""
+    with pytest.raises(ValueError, match="None cannot be written"):
+        dump({"a": None})
+    shared = [1, 2]
+    assert "&" not in dump({"a": shared, "b": shared})
