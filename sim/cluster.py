@@ -130,8 +130,15 @@ class Cluster:
         """Take the `count` lowest idle nodes; the caller has made sure that there are as many."""
         heap = self.idle_nodes
         heap.sort()
-        taken: list[int] = []
         place = self.place
+        taken = heap[:count]
+        if taken and taken[-1] - taken[0] + 1 == count and place[taken[0] : taken[-1] + 1] == [Place.IDLE] * count:
+            # A stretch of idle nodes, as at the start: no need to look at each.
+            del heap[:count]
+            place[taken[0] : taken[-1] + 1] = [int(Place.JOB)] * count
+            self.idle.change(-count, now)
+            return taken
+        taken = []
         index = 0
         while len(taken) < count:
             if index == len(heap):
@@ -153,6 +160,18 @@ class Cluster:
         group.job.nodes[position] = node
         self.group[node] = group
         self.position[node] = position
+
+    def seat_many(self, group: Group, positions: list[int], nodes: list[int]) -> None:
+        """Put nodes at positions, both in rising order."""
+        count = len(nodes)
+        if count and nodes[-1] - nodes[0] + 1 == count and positions[-1] - positions[0] + 1 == count:
+            first, stop = nodes[0], nodes[-1] + 1
+            group.job.nodes[positions[0] : positions[-1] + 1] = nodes
+            self.group[first:stop] = [group] * count
+            self.position[first:stop] = positions
+        else:
+            for position, node in zip(positions, nodes, strict=True):
+                self.seat(group, position, node)
 
     def release(self, job: Job, now: float) -> None:
         """Make the nodes of a job idle; they stay at its positions until somebody else needs them."""

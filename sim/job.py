@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim.contracts import Bucket, CheckpointState, Pace, Plan
+from sim.contracts import Bucket, CheckpointState, Pace, Plan, Run
 
 if TYPE_CHECKING:
     from sim.contracts import CheckpointStrategy
@@ -40,6 +40,8 @@ class Group:
         "plan",
         "replicas",
         "resume",
+        "run_at",
+        "run_step",
         "running",
         "segment",
         "segments",
@@ -65,6 +67,9 @@ class Group:
         self.incident = 0
         """Index of the cause of the open incident's first failure; 0 when there is none."""
         self.running = False
+        self.run_at = math.inf
+        """When waiting turns into running without an event [s]; ``run_step`` is the step that then counts."""
+        self.run_step: Run | None = None
         self.detecting = False
         self.waiting: Any = None
         """The Acquire that the group waits for."""
@@ -89,6 +94,10 @@ class Group:
         self.lives: list[Any] = []
         """Heap of lives that run only while the group is exposed, keyed by :meth:`clock`."""
         self.lives_epoch = 0
+
+    def is_running(self, now: float) -> bool:
+        """Return whether the group steps at `now` [s]; it may not have been settled since it began to."""
+        return self.running or self.run_at <= now
 
     def clock(self, now: float) -> float:
         """Return for how long failures could hit this group so far [s]."""

@@ -43,34 +43,44 @@ class Groups:
 
     def settle(self, group: Group, now: float) -> None:
         """Charge everything up to `now`."""
-        seconds = now - group.since
-        if seconds <= 0:
+        if group.run_at <= now:
+            self._wait_out(group, group.run_at)
+            step = group.run_step
+            assert step is not None
+            self._begin_run(group, step)
+        if now <= group.since:
+            return
+        if not group.running:
+            self._wait_out(group, now)
             return
         job = group.job
-        share = job.gpus * group.replicas / job.replicas
-        if group.running:
-            pace = job.pace
-            job.state, stepped = job.checkpoint.advance(job.state, pace, seconds)
-            degraded = stepped * (1.0 - job.fraction) * share if job.fraction != 1.0 else 0.0
-            stalled = (seconds - stepped) * share
-            job.account.step(stepped * pace.rate, degraded, stalled, group.cause, job.state.at_risk)
-            job.running_seconds += seconds
-            if group.missing:
-                job.account.absent[Bucket.DEGRADED] += seconds * len(group.missing) * self.gpus_per_node
-        else:
-            absent = len(group.missing) * self.gpus_per_node if job.holding else share
-            time = group.since
-            segments = group.segments
-            index = group.segment
-            while True:
-                bucket, end = segments[index]
-                stop = min(end, now)
-                job.account.wait(bucket, group.cause, (stop - time) * share, (stop - time) * absent)
-                time = stop
-                if end > now or index + 1 == len(segments):
-                    break
+        seconds = now - group.since
+        share = job.gpus if group.replicas == job.replicas else job.gpus * group.replicas / job.replicas
+        pace = job.pace
+        job.state, stepped = job.checkpoint.advance(job.state, pace, seconds)
+        degraded = stepped * (1.0 - job.fraction) * share if job.fraction != 1.0 else 0.0
+        job.account.step(stepped * pace.rate, degraded, (seconds - stepped) * share, group.cause, job.state.at_risk)
+        job.running_seconds += seconds
+        if group.missing:
+            job.account.absent[Bucket.DEGRADED] += seconds * len(group.missing) * self.gpus_per_node
+        group.since = now
+
+    def _wait_out(self, group: Group, now: float) -> None:
+        """Charge a waiting group up to `now`, phase by phase."""
+        job = group.job
+        share = job.gpus if group.replicas == job.replicas else job.gpus * group.replicas / job.replicas
+        absent = len(group.missing) * self.gpus_per_node if job.holding else share
+        time = group.since
+        segments = group.segments
+        index = group.segment
+        while time < now:
+            bucket, end = segments[index]
+            stop = end if end < now else now
+            job.account.wait(bucket, group.cause, (stop - time) * share, (stop - time) * absent)
+            time = stop
+            if end <= now:
                 index += 1
-            group.segment = index
+        group.segment = index
         group.since = now
 
     def expose(self, group: Group, now: float, *, exposed: bool) -> None:
@@ -96,6 +106,7 @@ class Groups:
         """Charge a group and void what it was going to do."""
         self.settle(group, now)
         group.epoch += 1
+        group.run_at = math.inf
         if group.waiting is not None:
             group.waiting = None
             if group in self.hungry:
@@ -167,6 +178,17 @@ class Groups:
         if not segments:
             return False
         self.wait(group, segments, now, exposed=exposed)
+        job = group.job
+        if exposed and group is job.main and group.step < len(plan):
+            following = plan[group.step]
+            if isinstance(following, Run):
+                # Nothing is decided when the waiting ends: no event, settle() turns it into running.
+                group.run_at = end
+                group.run_step = following
+                if job.target < math.inf:
+                    job.set_pace(following.fraction)
+                    self._expect_finish(group, end)
+                return True
         self.kernel.at(end, Order.PHASE, self._on_phase_end, (group, group.epoch))
         return True
 
@@ -254,17 +276,28 @@ class Groups:
         job = group.job
         if group is not job.main:
             return False
+        self._begin_run(group, step)
+        if not group.exposed:
+            self.expose(group, now, exposed=True)
+        if job.target < math.inf:
+            self._expect_finish(group, now)
+        return True
+
+    def _begin_run(self, group: Group, step: Run) -> None:
+        """Close the incident; from now on the group steps."""
+        job = group.job
         job.set_pace(step.fraction)
         job.live = True
         group.incident = 0
         group.attempt = 0
+        group.run_at = math.inf
         group.running = True
-        if not group.exposed:
-            self.expose(group, now, exposed=True)
-        if job.target < math.inf:
-            left = job.checkpoint.time_to(job.state, job.pace, max(job.target - job.work, 0.0))
-            self.kernel.at(now + left, Order.PHASE, self._on_finished, (group, group.epoch))
-        return True
+
+    def _expect_finish(self, group: Group, start: float) -> None:
+        """Arrange the end of a job with a fixed amount of work that steps from `start` on."""
+        job = group.job
+        left = job.checkpoint.time_to(job.state, job.pace, max(job.target - job.work, 0.0))
+        self.kernel.at(start + left, Order.PHASE, self._on_finished, (group, group.epoch))
 
     def _on_finished(self, call: Call) -> None:
         group, epoch = call.argument
@@ -320,6 +353,11 @@ class Groups:
             main.waiting = None
             main.epoch += 1
             self.proceed(main, now)
+        elif main.run_at < math.inf and job.target < math.inf:
+            main.epoch += 1
+            assert main.run_step is not None
+            job.set_pace(main.run_step.fraction)
+            self._expect_finish(main, main.run_at)
 
     def absorb(self, job: Job, now: float) -> None:
         """Merge every group that is away, whole or not."""

@@ -38,7 +38,7 @@ class Incidents:
             if job not in seen:
                 seen.append(job)
                 job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
-                if any(other.job is job and other.running for other in groups):
+                if any(other.job is job and other.is_running(now) for other in groups):
                     job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
                 else:
                     job.merged += 1

@@ -28,15 +28,17 @@ class Order(IntEnum):
     ARRIVAL = 5
 
 
-class Call(simpy.Event):
-    """An event that calls one function with one argument."""
+class Call:
+    """An event that calls one function with one argument.
 
-    def __init__(self, env: Kernel, function: Callable[[Call], None], argument: Any) -> None:
-        # simpy.Event.__init__ leaves the event pending; a call has its value from the start.
-        self.env = env
-        self.callbacks = [function]
+    It has what SimPy's loop looks at, and nothing else: nobody waits for a call, so it needs no value.
+    """
+
+    __slots__ = ("_ok", "argument", "callbacks")
+
+    def __init__(self, function: Callable[[Call], None], argument: Any) -> None:
+        self.callbacks: Any = (function,)
         self._ok = True
-        self._value = None
         self.argument = argument
 
 
@@ -48,7 +50,7 @@ class Kernel(simpy.Environment):
 
         The function gets the :class:`Call`, whose ``argument`` is `argument`.
         """
-        heappush(self._queue, (time, order, next(self._eid), Call(self, function, argument)))  # type: ignore[misc]
+        heappush(self._queue, (time, order, next(self._eid), Call(function, argument)))  # type: ignore[misc]
 
     @property
     def waiting(self) -> int:

@@ -59,8 +59,10 @@ class Queue:
         missing = sorted(main.missing)
         main.missing = []
         nodes = self.cluster.take_many(len(missing), now)
-        for position, node in zip(missing, nodes, strict=True):
-            groups.seat(main, position, node, now)
+        self.cluster.seat_many(main, missing, nodes)
+        if self.simulation.lives.nodes:
+            for node in nodes:
+                self.simulation.lives.join(node, main, now)
         if math.isnan(job.start):
             job.start = now
         groups.follow(main, self.simulation.prepared.recovery.start(self.simulation.incidents.job_view(job, now)), now)

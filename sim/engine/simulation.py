@@ -73,9 +73,11 @@ class Simulation:
     def run(self) -> Result:
         """Play until the horizon or the end of the last job."""
         step = self.kernel.step
+        events = 0
         while self.is_open:
             step()
-            self.events += 1
+            events += 1
+        self.events = events
         return self._result()
 
     def serve(self, now: float) -> None:

@@ -13,7 +13,7 @@ from sim.failures.trace import ROUNDS, life_key
 from sim.laws import Fixed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
@@ -257,9 +257,9 @@ class Sources:
             group = self.simulation.jobs[slot].main
             self.simulation.incidents.hit((group,), failure, now, self._detect(info, failure))
             return
-        cluster = self.cluster
-        nodes = self._nodes(info, slot)
-        up = [node for node in nodes if cluster.outages[node] == 0]
+        nodes = (slot // info.divisor,) if info.divisor else self._nodes(info, slot)
+        outages = self.cluster.outages
+        up = nodes if len(nodes) == 1 and not outages[nodes[0]] else [node for node in nodes if not outages[node]]
         if up and not self._is_exposed(info, up, failure):
             counts.suppressed += 1
             self._renew(info, index, slot, number, ())
@@ -277,13 +277,12 @@ class Sources:
                 return
         self._take_effect(info, failure, nodes, up, until)
 
-    def _is_exposed(self, info: _Info, up: list[int], failure: Failure) -> bool:
+    def _is_exposed(self, info: _Info, up: Sequence[int], failure: Failure) -> bool:
         """Return whether a fault can happen to any of these nodes now."""
         cluster = self.cluster
         for node in up:
-            if cluster.where(node) is Place.JOB:
-                group = cluster.group[node]
-                assert group is not None
+            group = cluster.group[node]
+            if group is not None and group.job.holding:
                 if group.exposed:
                     return True
             elif info.always or failure.mark("idle") < info.source.idle_hazard:
@@ -294,7 +293,9 @@ class Sources:
         detection = info.detection
         return detection if isinstance(detection, float) else detection(failure.mark("detection"))
 
-    def _take_effect(self, info: _Info, failure: Failure, nodes: tuple[int, ...], up: list[int], until: float) -> None:
+    def _take_effect(
+        self, info: _Info, failure: Failure, nodes: Sequence[int], up: Sequence[int], until: float
+    ) -> None:
         """Take nodes down and tell the groups that held them."""
         now = self.kernel.now
         cluster = self.cluster
@@ -307,9 +308,8 @@ class Sources:
         groups = []
         outside = []
         for node in up:
-            if cluster.where(node) is Place.JOB:
-                group = cluster.group[node]
-                assert group is not None
+            group = cluster.group[node]
+            if group is not None and group.job.holding:
                 if group not in groups:
                     groups.append(group)
                 group.suspects.append(node)
@@ -332,7 +332,7 @@ class Sources:
         elif up:
             self.counts.outside += 1
 
-    def _renew(self, info: _Info, index: int, slot: int, number: int, nodes: tuple[int, ...]) -> None:
+    def _renew(self, info: _Info, index: int, slot: int, number: int, nodes: Sequence[int]) -> None:
         """Begin the next life of a slot that renews at return: now, or when its node, which is down, is back."""
         if not info.returns:
             return

@@ -64,11 +64,16 @@ class Component(Strategy):
         if self.part not in counts:
             message = f"the cluster has no part '{self.part}'"
             raise ValueError(message)
+        part, law = self.part, self.life(counts)
+        if part == "gpu" and law is not None and law.memoryless:
+            # Memoryless lives of the GPUs of one node are one life of the node at their summed rate: an eighth of
+            # the numbers to draw, and no other difference.
+            part, law = "node", law.scaled(counts["node"] / counts["gpu"])
         return Source(
             name=self.name,
-            part=self.part,
-            units=counts[self.part],
-            law=self.life(counts),
+            part=part,
+            units=counts[part],
+            law=law,
             renews=self.renews,
             clock=self.clock,
             idle_hazard=self.idle_hazard,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from sim.contracts import Acquire, Bucket, Requeue, Restore, Run, Stall
 from sim.fields import Duration, Strategy
-from sim.laws import Law, draw
+from sim.laws import Fixed, Law, draw
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
@@ -17,10 +18,10 @@ __all__ = ["HotSpare"]
 
 
 class HotSpare(Strategy):
-    """Swap failed nodes for spares, then initialize and restore; without a spare the job waits for one."""
+    """Take spares for failed nodes, restart in place and restore; without a spare the job waits for one."""
 
     use: Literal["hot-spare"] = "hot-spare"
-    reschedule: Law = Field("0 s", description="Teardown and swap, before the processes start again.")  # type: ignore[assignment]
+    reschedule: Law = Field("0 s", description="Teardown and swap, once the spares are there.")  # type: ignore[assignment]
     initialize: Law = Field(description="From nodes to processes that are ready to restore.")
     pools: tuple[Literal["spare", "idle"], ...] = Field(
         ("spare", "idle"), min_length=1, description="Where replacements may come from, in this order."
@@ -55,18 +56,28 @@ class HotSpare(Strategy):
     def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Swap what is missing, then initialize and restore."""
         del cluster
-        steps: list[Step] = []
+        if self._fixed is not None:
+            return self._fixed[job.nodes_missing > 0], memory
         pause = draw(self.reschedule, failure.mark, "reschedule")
+        initialize = draw(self.initialize, failure.mark, "initialize")
+        return self._steps(pause, initialize, swap=job.nodes_missing > 0), memory
+
+    @functools.cached_property
+    def _fixed(self) -> tuple[Plan, Plan] | None:
+        """The two plans, without and with a swap, when no time is random."""
+        if not (isinstance(self.reschedule, Fixed) and isinstance(self.initialize, Fixed)):
+            return None
+        times = self.reschedule.value, self.initialize.value
+        return self._steps(*times, swap=False), self._steps(*times, swap=True)
+
+    def _steps(self, pause: float, initialize: float, *, swap: bool) -> Plan:
+        steps: list[Step] = []
+        if swap:
+            steps.append(self._acquire())
         if pause:
             steps.append(Stall(Bucket.RESCHEDULE, pause, self.exposed))
-        if job.nodes_missing:
-            steps.append(self._acquire())
-        steps += [
-            Stall(Bucket.INITIALIZE, draw(self.initialize, failure.mark, "initialize")),
-            Restore("stored"),
-            Run(),
-        ]
-        return tuple(steps), memory
+        steps += [Stall(Bucket.INITIALIZE, initialize), Restore("stored"), Run()]
+        return tuple(steps)
 
     def _acquire(self) -> Acquire:
         if self.patience is None:
