@@ -8,6 +8,7 @@ from __future__ import annotations
 from sim.closed_form import ClosedForm, closed_form
 from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.documents import dump
+from sim.inventory import inventory
 from sim.load import ScenarioError, find, load, parse, schema, shipped
 from sim.prepare import PathError, prepare
 from sim.prepared import Prepared, PreparedJob
@@ -32,6 +33,7 @@ __all__ = [
     "closed_form",
     "dump",
     "find",
+    "inventory",
     "load",
     "parse",
     "prepare",

@@ -6,13 +6,53 @@ as text, so that ``load(dump(x)) == x``.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from sim import units
+from sim import rates, units
 
-__all__ = ["Bandwidth", "Count", "Duration", "Flops", "Fraction", "Model", "Power", "Rate", "Size", "Strategy"]
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+__all__ = [
+    "Bandwidth",
+    "Count",
+    "Duration",
+    "Flops",
+    "Fraction",
+    "Model",
+    "Power",
+    "Rate",
+    "RuleError",
+    "Size",
+    "Strategy",
+]
+
+
+class RuleError(ValueError):
+    """A rule that concerns several keys of a model, broken at one of them; `at` leads there from the model."""
+
+    def __init__(self, at: tuple[str | int, ...], rule: str) -> None:
+        super().__init__(at, rule)
+        self.at = at
+        self.rule = rule
+
+    def __str__(self) -> str:
+        """Return the rule alone: the place is said beside it."""
+        return self.rule
+
+
+def _be_strict(schema: Any) -> None:
+    """Make every number and truth value in a schema strict."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("int", "float", "bool"):
+            schema["strict"] = True
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            _be_strict(part)
 
 
 class Model(BaseModel):
@@ -21,6 +61,16 @@ class Model(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False, strict=False, str_strip_whitespace=True
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Convert nothing: ``true`` is not 1, the text ``"8"`` is not 8, and the text ``"no"`` is not false.
+
+        Strictness of the whole model would also refuse a list for a tuple.
+        """
+        schema = handler(source)
+        _be_strict(schema)
+        return schema
 
 
 class Strategy(Model):
@@ -42,8 +92,8 @@ def _quantity(dimension: units.Dimension) -> tuple[Any, ...]:
     return (BeforeValidator(parse), PlainSerializer(show), WithJsonSchema(schema))
 
 
-def _parse_rate(value: object) -> units.Rate:
-    return value if isinstance(value, units.Rate) else units.parse_rate(value)
+def _parse_rate(value: object) -> rates.Rate:
+    return value if isinstance(value, rates.Rate) else rates.parse_rate(value)
 
 
 Duration = Annotated[float, *_quantity(units.DURATION)]
@@ -54,12 +104,12 @@ Power = Annotated[float, *_quantity(units.POWER)]
 Fraction = Annotated[float, *_quantity(units.FRACTION), Field(ge=0, le=1)]
 Count = Annotated[
     int,
-    BeforeValidator(units.parse_count),
+    BeforeValidator(rates.parse_count),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}], "examples": [16384, "16 Mi"]}),
 ]
 Rate = Annotated[
     Any,
     BeforeValidator(_parse_rate),
-    PlainSerializer(units.show_rate),
+    PlainSerializer(rates.show_rate),
     WithJsonSchema({"type": "string", "description": "a rate", "examples": ["6.5 per 1000 node-day"]}),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +83,10 @@ class Prepared:
     scheduler: SchedulerStrategy
     merged_intervals: int
     counts: Mapping[str, int]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the description behind when a worker process takes over: it needs the plans only."""
+        return {**self.__dict__, "scenario": None}
 
     def with_seed(self, seed: int) -> Prepared:
         """Return the same with another seed."""

@@ -1,7 +1,7 @@
 """Quantities as people write them, and as the model uses them.
 
-Text with a unit (``"30 min"``, ``"400 Gb/s"``, ``"6.5 per 1000 node-day"``) becomes an SI float and back. One
-table a dimension, read by `parse` and by `show`, so that ``parse(show(x)) == x`` for every float.
+Text with a unit (``"30 min"``, ``"400 Gb/s"``) becomes an SI float and back. One table a dimension, read by `parse` and
+by `show`, so that ``parse(show(x)) == x`` for every float.
 
 Conventions: ``b`` is a bit and ``B`` a byte; ``TB`` is 1e12 bytes and ``TiB`` 2**40; case matters. Months and
 years are calendar means (a year is 365.2425 days).
@@ -14,9 +14,8 @@ import math
 import re
 import sys
 from dataclasses import dataclass
-from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,13 +29,9 @@ __all__ = [
     "POWER",
     "SIZE",
     "Dimension",
-    "Rate",
     "UnitError",
     "parse",
-    "parse_count",
-    "parse_rate",
     "show",
-    "show_rate",
 ]
 
 
@@ -69,23 +64,9 @@ class Dimension:
     maximum: float = math.inf
 
 
-class Rate(NamedTuple):
-    """Events per second of exposure of one unit.
-
-    Attributes
-    ----------
-    per_second : float
-        Rate [1/s].
-    of : str
-        The unit that is exposed (``"node"``, ``"gpu"``, ``"job"``); empty if the text names none.
-    """
-
-    per_second: float
-    of: str
-
-
 _SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
+PREFIXES = MappingProxyType(_SI | _IEC)
 _TIMES = {
     "second": 1.0,
     "minute": 60.0,
@@ -116,13 +97,13 @@ DURATION = Dimension(
 )
 SIZE = Dimension(
     name="size",
-    units=_prefixed({"B": 1.0, "b": 0.125, "bit": 0.125}, _SI | _IEC),
+    units=_prefixed({"B": 1.0, "b": 0.125, "bit": 0.125}, PREFIXES),
     example="80 GB",
     show_with=("PB", "TB", "GB", "MB", "kB", "B", "PiB", "TiB", "GiB", "MiB", "KiB"),
 )
 BANDWIDTH = Dimension(
     name="bandwidth",
-    units=_prefixed({"B/s": 1.0, "Bps": 1.0, "b/s": 0.125, "bps": 0.125, "bit/s": 0.125}, _SI | _IEC),
+    units=_prefixed({"B/s": 1.0, "Bps": 1.0, "b/s": 0.125, "bps": 0.125, "bit/s": 0.125}, PREFIXES),
     example="400 Gb/s",
     show_with=("PB/s", "TB/s", "GB/s", "MB/s", "kB/s", "B/s", "GiB/s", "MiB/s", "KiB/s"),
 )
@@ -151,15 +132,10 @@ FRACTION = Dimension(
 )
 
 _DIMENSIONS = (DURATION, SIZE, BANDWIDTH, FLOPS, POWER, ENERGY, FRACTION)
-_COUNT_PREFIXES = {prefix: int(scale) for prefix, scale in (_SI | _IEC).items()}
-_LARGEST_COUNT = 2**63 - 1
-_FIT = 1e9 * 3600.0  # one failure per 1e9 device hours
 
-_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_QUANTITY = re.compile(rf"([+-]?{_NUMBER})\s*(.*)", re.DOTALL)
-_TERM = re.compile(rf"({_NUMBER})\s*([A-Za-zµ]+)\s*")
-_PER = re.compile(r"\s*/\s*|\s+per\s+")
-_EXPOSURE = re.compile(rf"({_NUMBER})?\s*(?:([a-z_]+)-)?([A-Za-zµ_]+)")
+NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+QUANTITY = re.compile(rf"([+-]?{NUMBER})\s*(.*)", re.DOTALL)
+_TERM = re.compile(rf"({NUMBER})\s*([A-Za-zµ]+)\s*")
 
 
 def parse(value: object, dimension: Dimension) -> float:
@@ -187,9 +163,9 @@ def parse(value: object, dimension: Dimension) -> float:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if value != 0 and "" not in dimension.units:
             raise UnitError(_needs_unit(value, dimension))
-        result = _checked(value)
+        result = checked(value)
     else:
-        raise UnitError(_wrong_type(value, f'text with a unit (for example "{dimension.example}")'))
+        raise UnitError(wrong_type(value, f'text with a unit (for example "{dimension.example}")'))
     if result > dimension.maximum:
         offer = f"; did you mean '{value} %'?" if result <= 100 and "%" not in str(value) else ""
         message = f"'{value}' is above {_plain(dimension.maximum)}{offer}"
@@ -217,13 +193,13 @@ def show(value: float, dimension: Dimension) -> str:
     UnitError
         If `parse` would refuse the value.
     """
-    value = _checked(value)
+    value = checked(value)
     if value > dimension.maximum:
         message = f"'{value}' is above {_plain(dimension.maximum)}"
         raise UnitError(message)
     texts = []
     for unit in dimension.show_with:
-        number = _shortest(value, dimension.units[unit])
+        number = shortest(value, dimension.units[unit])
         if number:
             texts.append((float(number) < 1, len(number), f"{number} {unit}"))
     if texts:
@@ -232,95 +208,21 @@ def show(value: float, dimension: Dimension) -> str:
     return f"{_plain(value)} {base}".strip()
 
 
-def parse_count(value: object) -> int:
-    """Return a whole number; text may carry an SI or IEC prefix (``"16 Mi"`` is 16,777,216).
-
-    Raises
-    ------
-    UnitError
-        If the value is not whole, negative, or no number.
-    """
-    if isinstance(value, str):
-        match = _QUANTITY.fullmatch(value.strip())
-        if match is None:
-            message = f'{value!r} is not a count (for example 16384 or "16 Ki")'
-            raise UnitError(message)
-        scale = _COUNT_PREFIXES.get(match[2])
-        if scale is None:
-            message = f"unknown prefix {match[2]!r}{_did_you_mean(match[2], _COUNT_PREFIXES)}"
-            raise UnitError(message)
-        # Decimal keeps "0.1 k" whole; the limit stops "1e999999999" from filling the memory.
-        number = Decimal(match[1]) * scale if abs(float(match[1])) < _LARGEST_COUNT else Decimal("Infinity")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        number = Decimal(value)
-    else:
-        raise UnitError(_wrong_type(value, 'a whole number (for example 16384 or "16 Ki")'))
-    if not number.is_finite() or number > _LARGEST_COUNT:
-        message = "must be a finite number below 2**63"
-        raise UnitError(message)
-    if number < 0:
-        message = "must not be negative"
-        raise UnitError(message)
-    if number != number.to_integral_value():
-        message = f"'{value}' is not a whole number"
-        raise UnitError(message)
-    return int(number)
-
-
-def parse_rate(value: object) -> Rate:
-    """Return a rate of events.
-
-    Accepted are ``"6.5 per 1000 node-day"``, ``"2 per job per week"``, ``"6.5e-5 / gpu / h"``, ``"54 per 54 d"``
-    and ``"100 FIT"`` (failures in 1e9 device hours).
-
-    Raises
-    ------
-    UnitError
-        If the text is no rate, or the number is negative or not finite.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
-        return Rate(0.0, "")
-    if not isinstance(value, str):
-        raise UnitError(_wrong_type(value, 'a rate (for example "6.5 per 1000 node-day")'))
-    first, *exposures = _PER.split(value.strip())
-    match = _QUANTITY.fullmatch(first)
-    if match is None or match[2] not in ("", "FIT") or (match[2] == "FIT") == bool(exposures):
-        raise UnitError(_no_rate(value))
-    number = _checked(float(match[1]))
-    if not exposures:
-        return Rate(number / _FIT, "")
-    seconds, of = _exposure(exposures, value)
-    return Rate(_checked(number / seconds), of)
-
-
-def show_rate(rate: Rate) -> str:
-    """Return the shortest text that `parse_rate` reads back as exactly `rate`."""
-    per_second = _checked(rate.per_second)
-    texts = []
-    for unit, exposure in (("d", 1), ("d", 1000), ("week", 1), ("year", 1), ("h", 1), ("s", 1)):
-        number = _shortest(per_second, 1 / (exposure * DURATION.units[unit]))
-        if number:
-            per = f"{exposure} " if exposure > 1 else ""
-            text = f"{number} per {per}{rate.of}{'-' if rate.of else ''}{unit}"
-            texts.append((0 < float(number) < 1e-3, len(number), text))
-    return min(texts, key=lambda text: text[:2])[2]  # never empty: per second always comes back exactly
-
-
 def _parse_text(text: str, dimension: Dimension) -> float:
     """Return the SI value of a number with a unit, or of a sum of durations."""
-    match = _QUANTITY.fullmatch(text.strip())
+    match = QUANTITY.fullmatch(text.strip())
     if match is None or (match[2] and not (match[2][0].isalpha() or match[2][0] == "%")):
         message = f'{text!r} is not a quantity (for example "{dimension.example}")'
         raise UnitError(message)
     number, unit = match.groups()
     factor = dimension.units.get(unit)
     if factor is not None:
-        return _checked(_scaled(float(number), factor))
+        return checked(_scaled(float(number), factor))
     if not unit:
         raise UnitError(_needs_unit(text, dimension))
     if dimension is DURATION and any(character.isdigit() for character in unit):
-        return _checked(_sum(text))
-    raise UnitError(_unknown_unit(unit, dimension))
+        return checked(_sum(text))
+    raise UnitError(unknown_unit(unit, dimension))
 
 
 def _sum(text: str) -> float:
@@ -336,7 +238,7 @@ def _sum(text: str) -> float:
             unit = "min"  # after hours or days nobody means anything else
         factor = DURATION.units.get(unit)
         if factor is None:
-            raise UnitError(_unknown_unit(unit, DURATION))
+            raise UnitError(unknown_unit(unit, DURATION))
         if factor >= previous:
             message = f"the units of {text!r} must go from large to small"
             raise UnitError(message)
@@ -345,38 +247,12 @@ def _sum(text: str) -> float:
     return total
 
 
-def _exposure(exposures: Iterable[str], text: str) -> tuple[float, str]:
-    """Return the exposure in unit-seconds and the exposed unit of the parts behind each "per"."""
-    amount, time, of = 1.0, 0.0, ""
-    for part in exposures:
-        match = _EXPOSURE.fullmatch(part)
-        if match is None:
-            raise UnitError(_no_rate(text))
-        number, unit, word = match.groups()
-        amount *= float(number or 1)
-        if word in DURATION.units or word == "m" or unit:
-            if time:
-                raise UnitError(_no_rate(text))
-            if word not in DURATION.units:
-                raise UnitError(_unknown_unit(word, DURATION))
-            time = DURATION.units[word]
-        else:
-            unit = word
-        if unit:
-            if of or not re.fullmatch("[a-z_]+", unit):
-                raise UnitError(_no_rate(text))
-            of = unit
-    if not time or not 0 < amount < math.inf:
-        raise UnitError(_no_rate(text))
-    return amount * time, of
-
-
 def _scaled(number: float, factor: float) -> float:
     """Return number x factor; divides by the reciprocal of small factors, because 57 x 0.01 is not 0.57."""
     return number * factor if factor >= 1 else number / round(1 / factor)
 
 
-def _shortest(value: float, factor: float) -> str:
+def shortest(value: float, factor: float) -> str:
     """Return the fewest digits that, scaled by `factor`, are exactly `value`; empty if there are none."""
     number = value / factor
     for text in (f"{number:.12g}", f"{number:.15g}", f"{number:.16g}", _plain(number)):
@@ -390,7 +266,7 @@ def _plain(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _checked(value: float) -> float:
+def checked(value: float) -> float:
     """Return a finite value that is not negative, as a float without a sign on zero."""
     if not -sys.float_info.max <= value <= sys.float_info.max:
         message = "must be a finite number"
@@ -405,26 +281,22 @@ def _needs_unit(value: object, dimension: Dimension) -> str:
     return f"'{value}' needs a unit (for example \"{dimension.example}\")"
 
 
-def _no_rate(text: str) -> str:
-    return f'{text!r} is not a rate (for example "6.5 per 1000 node-day")'
-
-
-def _wrong_type(value: object, wanted: str) -> str:
+def wrong_type(value: object, wanted: str) -> str:
     names = {bool: "true or false", type(None): "nothing", list: "a list", dict: "a mapping"}
     return f"must be {wanted}, not {names.get(type(value), f'the number {value}')}"
 
 
-def _unknown_unit(unit: str, dimension: Dimension) -> str:
+def unknown_unit(unit: str, dimension: Dimension) -> str:
     """Return why `unit` is no unit of `dimension`, with the nearest one."""
     if unit == "m":
         return "'m' is ambiguous (minute or milli?); did you mean 'min'?"
     for other in _DIMENSIONS:
         if unit in other.units:
             return f"'{unit}' is a unit of {other.name}, not of {dimension.name}"
-    return f"unknown unit {unit!r}{_did_you_mean(unit, dimension.units)}"
+    return f"unknown unit {unit!r}{did_you_mean(unit, dimension.units)}"
 
 
-def _did_you_mean(word: str, choices: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return an offer of the names that differ from `word` by case, else of the nearest one."""
     names = [name for name in choices if name]
     near = [name for name in names if name.lower() == word.lower()] or difflib.get_close_matches(word, names, 1)

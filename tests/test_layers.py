@@ -18,16 +18,17 @@ ROOT = Path(__file__).resolve().parents[1]
 # One row per layer, lowest first. Components of a row do not import each other, unless the row is in FREE_LAYERS.
 # Layer 2 is written as the order in which its files may build on one another.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("sim.units", "sim.rng"),
-    ("sim.theory", "sim.perf"),
+    ("sim.units", "sim.rng", "sim.strict_yaml"),
+    ("sim.rates", "sim.theory", "sim.perf"),
     ("sim.fields", "sim.documents"),
+    ("sim.law_model",),
     ("sim.laws",),
     ("sim.scenario", "sim.catalog"),
     ("sim.contracts",),
     ("sim.topology", "sim.failures", "sim.checkpoint", "sim.detection", "sim.recovery", "sim.repair", "sim.scheduler"),
     ("sim.cluster", "sim.job", "sim.ledger", "sim.result", "sim.prepared"),
     ("sim.engine",),
-    ("sim", "sim.load", "sim.prepare", "sim.run", "sim.closed_form"),
+    ("sim", "sim.load", "sim.complaints", "sim.prepare", "sim.run", "sim.closed_form", "sim.inventory"),
     ("analysis",),
     ("cli",),
 )
@@ -35,8 +36,8 @@ RANKS = {component: rank for rank, row in enumerate(LAYERS) for component in row
 FREE_LAYERS = (RANKS["sim.job"], RANKS["sim"])
 
 # Beyond the ranks: reading documents is a leaf of its own, and analysis sees what any user of the library sees.
-ONLY_FROM = {"sim.documents": {"sim.units"}}
-ONLY_TO = {"sim.documents": {"sim", "sim.load", "sim.catalog"}}
+ONLY_FROM = {"sim.documents": {"sim.units", "sim.strict_yaml"}}
+ONLY_TO = {"sim.documents": {"sim", "sim.load", "sim.complaints", "sim.catalog"}, "sim.strict_yaml": {"sim.documents"}}
 OPEN_TO_ANALYSIS = {"sim.theory", "sim.units"}
 
 # Where a package may be imported at all (a module or a folder) ...

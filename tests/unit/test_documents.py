@@ -12,7 +12,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sim import documents
+from sim import strict_yaml
 from sim.documents import (
     Document,
     DocumentError,
@@ -50,7 +50,7 @@ def mistake(path: Path, **options: Any) -> str:
 def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run every test with both of PyYAML's parsers: they must not differ."""
     if request.param == "pure":
-        monkeypatch.setattr(documents, "_PARSER", yaml.SafeLoader)
+        monkeypatch.setattr(strict_yaml, "_PARSER", yaml.SafeLoader)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from sim.topology import TOPOLOGIES, FatTree, edges, to_networkx
-from tests.harness_topology import check_topology
+from tests.harness import check_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS_CSV = ROOT.parent / "shared" / "data" / "perf" / "superpod_fabric_counts.csv"

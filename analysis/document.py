@@ -1,0 +1,249 @@
+"""The JSON document of a run: everything that was found, and how to find it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.metrics import SHARES, job_ratios, summaries
+from analysis.statistics import summarise
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario, closed_form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.ensemble import Ensemble
+    from analysis.statistics import Interval, Summary
+    from sim import JobResult, Prepared
+
+__all__ = ["document", "render", "scenario_digest"]
+
+
+def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> dict[str, Any]:
+    """Return the document of a run as plain data; see docs/reference/json.md."""
+    prepared = ensemble.prepared
+    results = ensemble.results
+    names = [NO_FAILURE, *(source.name for source in prepared.sources)]
+    pooled = {
+        name: _metric(name, summary, (bands or {}).get(name)) for name, summary in summaries(ensemble.rows).items()
+    }
+    formula = closed_form(prepared)
+    return {
+        "scenario": prepared.name,
+        "engine": "des",
+        "replications": len(results),
+        "seed": prepared.seed,
+        "initial": prepared.scenario.initial,
+        "horizon_s": prepared.horizon,
+        "warmup_s": prepared.warmup,
+        "metrics": pooled,
+        "time_shares": _time_shares([job for result in results for job in result.jobs]),
+        "cluster_shares": _cluster_shares(ensemble),
+        "interruptions_by_cause": _by_cause(ensemble, names),
+        "loss_gpu_s": _losses(ensemble, names),
+        "counts": _counts(ensemble),
+        "windows": _windows(ensemble),
+        "closed_form": {
+            "ettr": formula.ettr,
+            "time_shares": formula.shares,
+            "assumptions": list(formula.assumptions),
+        },
+        "step": _step(prepared),
+        "per_job": _per_job(ensemble),
+        "assumptions": list(prepared.scenario.assumptions),
+        "notes": _notes(ensemble),
+        "provenance": {
+            "version": metadata.version("ettrick"),
+            "scenario_sha256": scenario_digest(prepared.scenario),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "command": command,
+        },
+    }
+
+
+def render(content: Any) -> str:
+    """Return plain data as JSON text; numbers that JSON does not have become null."""
+    return json.dumps(_plain(content), indent=2, allow_nan=False)
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
+    content = scenario.dump()
+    for source in content["failures"]:
+        if "file" in source:
+            with open(source["file"], "rb") as log:  # noqa: PTH123
+                source["file"] = hashlib.sha256(log.read()).hexdigest()
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with plain Python numbers, and null for what is not finite."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _metric(name: str, summary: Summary, band90: Interval | None = None) -> dict[str, Any]:
+    """Return a summary as plain data; the interval of a share ends where shares end."""
+    interval = summary.mean_ci95
+    if interval is not None and name in SHARES:
+        interval = max(interval[0], 0.0), min(interval[1], 1.0)
+    return {
+        "mean": summary.mean,
+        "mean_ci95": interval,
+        "std": summary.std,
+        "p05": summary.p05,
+        "p50": summary.p50,
+        "p95": summary.p95,
+        "p05_ci95": summary.p05_ci95,
+        "p50_ci95": summary.p50_ci95,
+        "p95_ci95": summary.p95_ci95,
+        "band90": band90,
+    }
+
+
+def _time_shares(jobs: Sequence[JobResult]) -> dict[str, float | None]:
+    """Return the shares of the requested GPU-time, ratios of sums."""
+    total = sum(job.requested for job in jobs)
+    if not total:
+        return dict.fromkeys(JOB_BUCKETS)
+    sums = np.sum([job.buckets for job in jobs], axis=0)
+    return dict(zip(JOB_BUCKETS, (sums / total).tolist(), strict=True))
+
+
+def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
+    """Return the shares of all GPU-time owned."""
+    owned = sum(result.owned for result in ensemble.results)
+    sums = np.sum([result.cluster for result in ensemble.results], axis=0)
+    return dict(zip(CLUSTER_BUCKETS, (sums / owned).tolist(), strict=True))
+
+
+def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
+    """Return the interruptions of all jobs by cause, most frequent first."""
+    rows: dict[str, dict[str, Any]] = {}
+    for index, name in enumerate(names[1:], start=1):
+        counts = [sum(job.interruptions.get(index, 0) for job in result.jobs) for result in ensemble.results]
+        summary = summarise(counts)
+        rows[name] = {"mean": summary.mean, "mean_ci95": summary.mean_ci95, "std": summary.std}
+    return dict(sorted(rows.items(), key=lambda row: float(row[1]["mean"] or 0), reverse=True))
+
+
+def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
+    """Return the mean GPU-seconds that a replication's jobs lost, by cause and bucket."""
+    tables = [job.totals.sum(axis=0) for result in ensemble.results for job in result.jobs]
+    mean = np.sum(tables, axis=0) / len(ensemble.results)
+    buckets = [bucket for bucket in range(len(JOB_BUCKETS)) if bucket != Bucket.PRODUCTIVE]
+    return {
+        name: {JOB_BUCKETS[bucket]: float(mean[bucket, index]) for bucket in buckets}
+        for index, name in enumerate(names)
+    }
+
+
+def _counts(ensemble: Ensemble) -> dict[str, float]:
+    """Return the mean number of events by what became of them."""
+    results = ensemble.results
+    counts = {name: float(np.mean([result.counts[name] for result in results])) for name in results[0].counts}
+    counts["interruptions"] = float(
+        np.mean([sum(sum(job.interruptions.values()) for job in result.jobs) for result in results])
+    )
+    counts["disruptions"] = float(
+        np.mean([sum(sum(job.disruptions.values()) for job in result.jobs) for result in results])
+    )
+    counts["merged"] = float(np.mean([sum(job.merged for job in result.jobs) for result in results]))
+    counts["merged_intervals"] = ensemble.prepared.merged_intervals
+    return counts
+
+
+def _windows(ensemble: Ensemble) -> list[dict[str, Any]]:
+    """Return the rolling view: shares of each window, over the replications that reached it."""
+    if ensemble.prepared.windows is None:
+        return []
+    windows = []
+    for index in range(max(len(result.edges) for result in ensemble.results) - 1):
+        reached = [result for result in ensemble.results if len(result.edges) > index + 1]
+        sums = np.sum(
+            [job.totals[index, : len(JOB_BUCKETS)].sum(axis=1) for result in reached for job in result.jobs], axis=0
+        )
+        total = float(sums.sum())
+        shares = dict(zip(JOB_BUCKETS, (sums / total).tolist(), strict=True)) if total else dict.fromkeys(JOB_BUCKETS)
+        ends = [float(result.edges[index + 1]) for result in reached]
+        windows.append(
+            {
+                "start_s": float(reached[0].edges[index]),
+                "end_s": max(ends),
+                "replications": len(reached),
+                "ettr": shares["productive"],
+                "time_shares": shares,
+            }
+        )
+    return windows
+
+
+def _step(prepared: Prepared) -> dict[str, Any]:
+    """Return the step of the first job; the breakdown and the memory come with the step model."""
+    job = prepared.jobs[0]
+    return {
+        "time_s": job.step_time or None,
+        "breakdown": {},
+        "mfu": job.mfu,
+        "mfu_convention": "model FLOP without recomputation, causal half of attention, over the dense peak"
+        if job.mfu is not None
+        else None,
+        "memory_bytes": None,
+    }
+
+
+def _per_job(ensemble: Ensemble) -> dict[str, Any]:
+    """Return metrics and shares of each job."""
+    prepared = ensemble.prepared
+    planned = [source.planned for source in prepared.sources]
+    jobs = {}
+    for index, plan in enumerate(prepared.jobs):
+        mine = [result.jobs[index] for result in ensemble.results]
+        rows = [job_ratios(plan, job, planned) for job in mine]
+        jobs[plan.name] = {
+            "gpus": plan.gpus,
+            "requested_gpu_s": float(np.mean([job.requested for job in mine])),
+            "metrics": {name: _metric(name, summary) for name, summary in summaries(rows).items()},
+            "time_shares": _time_shares(mine),
+            "finished": sum(job.finished for job in mine),
+            "censored": sum(job.censored for job in mine),
+            "never_started": sum(math.isnan(job.start) for job in mine),
+        }
+    return jobs
+
+
+def _notes(ensemble: Ensemble) -> list[str]:
+    """Return what a reader must know before using the numbers."""
+    notes = []
+    prepared = ensemble.prepared
+    for index, plan in enumerate(prepared.jobs):
+        mine = [result.jobs[index] for result in ensemble.results]
+        waiting = sum(math.isnan(job.start) for job in mine)
+        censored = sum(job.censored for job in mine)
+        if waiting:
+            notes.append(f"job '{plan.name}' never got its nodes in {waiting} of {len(mine)} replications")
+        if censored:
+            notes.append(
+                f"job '{plan.name}' was not finished at the horizon in {censored} of {len(mine)} replications: they "
+                f"count as not finished, and no mean of the time to finish is given"
+            )
+    if prepared.merged_intervals:
+        notes.append(f"{prepared.merged_intervals} overlapping intervals of the log were joined")
+    if ensemble.precise is False:
+        notes.append(f"the precision asked for was not reached in {len(ensemble.results)} replications")
+    return notes

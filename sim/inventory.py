@@ -1,0 +1,61 @@
+"""What comes with the program, one line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sim import catalog, documents
+from sim.checkpoint import CHECKPOINTS
+from sim.detection import DETECTIONS
+from sim.failures import SOURCES
+from sim.load import shipped
+from sim.recovery import RECOVERIES
+from sim.repair import REPAIRS
+from sim.scheduler import SCHEDULERS
+from sim.topology import TOPOLOGIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["inventory"]
+
+
+def inventory() -> dict[str, dict[str, str]]:
+    """Return, by kind, the names of what comes with the program and a line about each."""
+    strategies: dict[str, Mapping[str, Any]] = {
+        "topology kinds (cluster.use)": TOPOLOGIES,
+        "failure sources (failures.use)": SOURCES,
+        "checkpoints (checkpoint.use)": CHECKPOINTS,
+        "detection (detection.use)": DETECTIONS,
+        "recovery (recovery.use)": RECOVERIES,
+        "repair (repair.use)": REPAIRS,
+        "schedulers (scheduler.use)": SCHEDULERS,
+    }
+    listing = {
+        "scenarios": {name: documents.load(path).data.get("description", "") for name, path in _files("scenarios")},
+        "topologies": {name: _comment(path) for name, path in _files("topologies")},
+        "failure bundles (failures.use)": {
+            name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
+        },
+        "models (jobs.model)": {name: f"{row['title']} ({row['source']})" for name, row in catalog.models().items()},
+        "accelerators (cluster.accelerator)": {
+            name: f"{row['title']} ({row['source']})" for name, row in catalog.accelerators().items()
+        },
+    }
+    for kind, registry in strategies.items():
+        listing[kind] = {name: _first_line(model) for name, model in registry.items()}
+    return listing
+
+
+def _files(kind: Any) -> list[tuple[str, Path]]:
+    return list(shipped(kind).items())
+
+
+def _comment(path: Path) -> str:
+    """Return the first line of a file's opening comment."""
+    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
+
+
+def _first_line(model: Any) -> str:
+    return (model.__doc__ or "").strip().split("\n", 1)[0]

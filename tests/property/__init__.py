@@ -1,0 +1,1 @@
+"""Property tests: what is true of every scenario."""
