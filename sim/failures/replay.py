@@ -128,6 +128,7 @@ def read_log(path: Path, columns: Columns, second: float) -> Log:
             unit=np.array([row.unit for row in mine], dtype=np.int64),
             start=np.array([row.start for row in mine], dtype=np.float64),
             end=np.array([row.end for row in mine], dtype=np.float64),
+            span=rows[-1].start,
         )
     return Log(tuple(names), by_cause, merged)
 

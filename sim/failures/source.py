@@ -19,11 +19,15 @@ Clock: TypeAlias = Literal["wall", "in_service", "busy"]
 
 @dataclass(frozen=True)
 class Recorded:
-    """Outages of a log: unit, start and end [s] by row, each of shape (n,), sorted by start."""
+    """Outages of one cause in a log: unit, start and end [s] by row, each of shape (n,), sorted by start.
+
+    ``span`` [s] is how long the whole log is, from zero to its last start.
+    """
 
     unit: NDArray[np.int64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
+    span: float
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,9 @@ class Source:
 
     @property
     def rate(self) -> float:
-        """Rate of all units together [1/s]; for a log, rows over its span."""
+        """Rate of all units together [1/s]; for a log, rows over the log's span."""
         if self.recorded is not None:
-            span = float(self.recorded.end.max(initial=0.0))
+            span = self.recorded.span
             return len(self.recorded.start) / span if span > 0 else 0.0
         assert self.law is not None
         return self.units / self.law.mean_value

@@ -1,0 +1,29 @@
+"""The files that come with the program: every scenario and topology loads, and the example log can be made again."""
+
+from __future__ import annotations
+
+import sim
+from tests import example_log
+
+
+def test_example_log_is_what_its_recipe_makes() -> None:
+    """The committed log is the output of tests/example_log.py, byte for byte."""
+    path = sim.shipped("scenarios")["replay"].parent / "logs" / "small-cluster.csv"
+    assert path.read_text(encoding="utf-8") == example_log.text()
+
+
+def test_every_shipped_scenario_runs_short() -> None:
+    """Each scenario loads and its first day plays with a closed ledger."""
+    for path in sim.shipped("scenarios").values():
+        scenario = sim.load(path, ["horizon=1 d"])
+        result = sim.run(sim.prepare(scenario), 0)
+        assert result.jobs[0].requested == scenario.jobs[0].gpus * 86400.0
+
+
+def test_every_shipped_topology_builds() -> None:
+    """Each topology can carry the quickstart's policies on a job of one node."""
+    for path in sim.shipped("topologies").values():
+        scenario = sim.load(
+            sim.find("quickstart"), [f"cluster={path}", "jobs=[{name: one, gpus: 8, step_time: 10 s}]", "horizon=1 d"]
+        )
+        assert sim.prepare(scenario).nodes == scenario.cluster.counts()["node"]  # type: ignore[attr-defined]
