@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -37,7 +40,7 @@ def main(
     if version:
         from importlib import metadata
 
-        typer.echo(metadata.version("ettrick"))
+        _say(metadata.version("ettrick"))
         raise typer.Exit(DONE)
 
 
@@ -61,41 +64,43 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Simulate a scenario and say where every GPU-hour went."""
-    described = _load(scenario, set_, seed)
-    if band and band < 20:
+    if 0 < band < 20:
         _refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
+    described = _load(scenario, set_, seed)
     if out is not None:
         _check_folder(out, described, overwrite=overwrite)
 
     from analysis import ensemble
-    from analysis.console import Progress, print_run
+    from analysis.console import format_run
     from analysis.document import document, render
+    from analysis.progress import Progress
     from sim import prepare
 
     prepared = prepare(described)
-    progress = Progress(quiet=quiet or as_json)
     try:
-        wanted = ensemble.Precision.parse(precision, metric) if precision is not None else None
-        found = ensemble.replicate(
-            prepared, replications, precision=wanted, metric=metric, processes=jobs, progress=progress
-        )
-    except ValueError as error:
+        wanted = ensemble.Precision.parse(precision) if precision is not None else None
+        with Progress("replications", quiet=quiet or as_json) as progress:
+            found = ensemble.replicate(
+                prepared, replications, precision=wanted, metric=metric, processes=jobs, progress=progress
+            )
+    except ensemble.RequestError as error:
         _refuse(str(error))
-    finally:
-        progress.close()
-    bands = ensemble.band(prepared, band) if band else None
-    content = document(found, command=_command(), bands=bands)
-    text = render(content)
-    if out is not None:
-        _write_folder(out, described, text)
-    if as_json:
-        typer.echo(text)
-    else:
-        print_run(json.loads(text), prepared)
-    hopeless = [name for name, job in content["per_job"].items() if job["never_started"] == len(found.results)]
-    for name in hopeless:
-        typer.echo(f"job '{name}' can never start: no replication had enough free nodes before the horizon", err=True)
-    if hopeless or found.precise is False:
+    bands = None
+    if band:
+        with Progress("draws of rates", quiet=quiet or as_json) as progress:
+            bands = ensemble.band(found, band, processes=jobs, progress=progress)
+    text = render(document(found, command=_command(), bands=bands))
+    content = json.loads(text)
+    complaint = _write_folder(out, described, text) if out is not None else None
+    _say(text if as_json else format_run(content, prepared))
+    if complaint is not None:
+        _refuse(complaint)
+    reasons = _reasons_against(content)
+    if found.precise is False:
+        reasons.append(f"--precision {precision}: not reached in {len(found.results)} replications")
+    for reason in reasons:
+        typer.echo(reason, err=True)
+    if reasons:
         raise typer.Exit(NO)
 
 
@@ -103,7 +108,7 @@ def run(
 def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     """Check a scenario file without running it."""
     described = _load(scenario, set_, None)
-    typer.echo(f"{scenario}: a valid scenario, '{described.name}'")
+    _say(f"{scenario}: a valid scenario, '{described.name}'")
 
 
 @app.command()
@@ -111,7 +116,7 @@ def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
 
-    typer.echo(json.dumps(sim.schema(), indent=2))
+    _say(json.dumps(sim.schema(), indent=2))
 
 
 @app.command(name="list")
@@ -119,11 +124,12 @@ def list_() -> None:
     """List the scenarios, topologies and strategies that come with Ettrick."""
     import sim
 
+    lines = []
     for kind, entries in sim.inventory().items():
-        typer.echo(f"{kind}:")
+        lines.append(f"{kind}:")
         width = max(len(name) for name in entries)
-        for name, text in entries.items():
-            typer.echo(f"  {name:{width}}  {text}".rstrip())
+        lines += [f"  {name:{width}}  {text}".rstrip() for name, text in entries.items()]
+    _say("\n".join(lines))
 
 
 # --------------------------------------------------------------------------------------------- helpers
@@ -144,40 +150,81 @@ def _load(name: str, overrides: list[str] | None, seed: int | None) -> Scenario:
         raise typer.Exit(WRONG) from None
 
 
+def _say(text: str) -> None:
+    """Print to standard output, or end with one line about why that cannot be done."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that does not know a bar shows a question mark.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        raise  # the reader has seen enough: typer ends without a word
+    except OSError as error:
+        # What is left in the buffer would fail once more at the end of the program.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _refuse(f"standard output: cannot be written ({error.strerror})")
+
+
 def _refuse(message: str) -> NoReturn:
     """End with a message about wrong input."""
     typer.echo(message, err=True)
     raise typer.Exit(WRONG)
 
 
+def _reasons_against(content: dict[str, Any]) -> list[str]:
+    """Return one line for each job that no replication could start."""
+    reasons = []
+    for name, job in content["per_job"].items():
+        if job["never_arrived"] == content["replications"]:
+            reasons.append(f"job '{name}' can never start: it arrives when the horizon is over")
+        elif job["never_started"] == content["replications"]:
+            reasons.append(
+                f"job '{name}' can never start: no replication had enough free nodes for it before the horizon"
+            )
+    return reasons
+
+
 def _check_folder(folder: Path, scenario: Scenario, *, overwrite: bool) -> None:
-    """Refuse a folder that holds something else than an earlier run of the same scenario."""
+    """Refuse a folder that cannot be made, or that holds something else than an earlier run of the same scenario."""
     from analysis.document import scenario_digest
 
-    if not folder.exists():
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        _refuse(f"--out {folder}: {nearest} is a file, not a folder")
+    if not os.access(nearest, os.W_OK):
+        _refuse(f"--out {folder}: cannot be written (no permission for {nearest})")
+    if overwrite or not folder.exists() or not any(folder.iterdir()):
         return
-    if not folder.is_dir():
-        _refuse(f"--out {folder}: is a file, not a folder")
     try:
-        earlier = json.loads((folder / "run.json").read_text())["provenance"]["scenario_sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
+        earlier = json.loads((folder / "run.json").read_bytes())["provenance"]["scenario_sha256"]
+    except (OSError, ValueError, LookupError, TypeError):
         earlier = None
-    if not overwrite and earlier != scenario_digest(scenario) and any(folder.iterdir()):
+    if earlier != scenario_digest(scenario):
         _refuse(f"--out {folder}: holds something else; name another folder or add --overwrite")
 
 
-def _write_folder(folder: Path, scenario: Scenario, text: str) -> None:
-    """Write both files, each complete or not at all."""
+def _write_folder(folder: Path, scenario: Scenario, text: str) -> str | None:
+    """Write both files, each complete or not at all; return what went wrong."""
     import sim
+    from analysis.document import resolved
 
+    contents = {"scenario.resolved.yaml": sim.dump(resolved(scenario)), "run.json": text + "\n"}
+    unfinished = {name: folder / f".{name}.unfinished" for name in contents}
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in (("scenario.resolved.yaml", sim.dump(scenario.dump())), ("run.json", text + "\n")):
-            unfinished = folder / f".{name}.unfinished"
-            unfinished.write_text(content, encoding="utf-8")
-            unfinished.replace(folder / name)
+        for name, content in contents.items():
+            unfinished[name].write_text(content, encoding="utf-8")
+        for name, path in unfinished.items():
+            path.replace(folder / name)
     except OSError as error:
-        _refuse(f"--out {folder}: cannot be written ({error.strerror})")
+        with contextlib.suppress(OSError):
+            for path in unfinished.values():
+                path.unlink(missing_ok=True)
+            if is_new:
+                folder.rmdir()
+        return f"--out {folder}: cannot be written ({error.strerror})"
+    return None
 
 
 def _command() -> str:

@@ -1,20 +1,22 @@
-"""What the terminal shows: tables, bars and progress."""
+"""What the terminal shows: tables and bars."""
 
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rich.console import Console
     from rich.table import Table
 
     from sim import Prepared
 
-__all__ = ["Progress", "console", "print_run"]
+__all__ = ["console", "format_run"]
 
 _BAR = 16
+_MOST_WINDOWS = 12
 _NAMES = {
     "productive": "productive",
     "degraded": "degraded",
@@ -31,62 +33,44 @@ _NAMES = {
 }
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False, width: int | None = None) -> Console:
     """Return a console that takes text as it is and honours NO_COLOR, width and pipes."""
     from rich.console import Console
 
-    # Without a terminal there is no width to respect; a table that is cut helps nobody.
-    width = None if (sys.stderr if stderr else sys.stdout).isatty() else 120
+    stream = sys.stderr if stderr else sys.stdout
+    if width is None and (stream is None or not stream.isatty()):
+        # Without a terminal there is no width to respect; a table that is cut helps nobody.
+        width = 120
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
 
 
-class Progress:
-    """A bar on standard error, on a terminal only, for what takes more than a second."""
+def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None = None) -> str:
+    """Return the document of a run (as read back from JSON) as text for standard output.
 
-    def __init__(self, *, quiet: bool) -> None:
-        self.enabled = not quiet and sys.stderr.isatty()
-        self.start = time.perf_counter()
-        self.bar: Any = None
-        self.task: Any = None
-
-    def __call__(self, done: int, total: int | None) -> None:
-        """Show that `done` of `total` replications are there."""
-        if not self.enabled or time.perf_counter() - self.start < 1.0:
-            return
-        if self.bar is None:
-            from rich import progress
-
-            self.bar = progress.Progress(
-                progress.TextColumn("replications"),
-                progress.BarColumn(),
-                progress.MofNCompleteColumn(),
-                progress.TimeRemainingColumn(),
-                console=console(stderr=True),
-                transient=True,
-            )
-            self.task = self.bar.add_task("", total=total)
-            self.bar.start()
-        self.bar.update(self.task, completed=done)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self.bar is not None:
-            self.bar.stop()
-
-
-def print_run(content: dict[str, Any], prepared: Prepared) -> None:
-    """Print the document of a run for a person."""
-    out = console()
-    _print_scenario(out, content, prepared)
-    _print_headline(out, content)
-    _print_shares(out, content)
-    _print_causes(out, content)
-    _print_closed_form(out, content)
-    for title, lines in (("Assumptions of the scenario", content["assumptions"]), ("Notes", content["notes"])):
-        if lines:
-            out.print(f"\n{title}", style="bold")
-            for line in lines:
-                out.print(f"  - {' '.join(line.split())}")
+    Parameters
+    ----------
+    content
+        The document.
+    prepared
+        The scenario.
+    width
+        Columns; by default those of the terminal.
+    """
+    out = console(width=width)
+    with out.capture() as captured:
+        _print_scenario(out, content, prepared)
+        _print_headline(out, content)
+        _print_jobs(out, content)
+        _print_shares(out, content)
+        _print_windows(out, content)
+        _print_causes(out, content)
+        _print_closed_form(out, content)
+        for title, lines in (("Assumptions of the scenario", content["assumptions"]), ("Notes", content["notes"])):
+            if lines:
+                out.print(f"\n{title}", style="bold")
+                for line in lines:
+                    out.print(f"  - {' '.join(line.split())}")
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -> None:
@@ -141,40 +125,67 @@ def _saving(tier: Any) -> str:
 
 def _print_headline(out: Console, content: dict[str, Any]) -> None:
     metrics = content["metrics"]
+    rows: list[tuple[str, str, Callable[[float], str]]] = [
+        ("ettr", "ETTR (productive / requested)", _percent),
+        ("scheduling_goodput", "  scheduling goodput", _percent),
+        ("runtime_goodput", "  x runtime goodput", _percent),
+        ("program_goodput", "  x program goodput (MFU)", _percent),
+        ("goodput", "  = goodput (effective MFU)", _percent),
+        ("cluster_goodput", "cluster goodput (all owned)", _percent),
+        ("tokens_per_day", "tokens per day", _amount),
+        ("time_to_work", "time to finish", _time),
+        ("p_finish_by", "P(finish by the deadline)", _percent),
+        ("mtti", "MTTI", _time),
+        ("interruptions", "interruptions", _count),
+    ]
+    rows = [row for row in rows if row[0] in metrics]
+    # Quantiles need many replications; a column of dashes says nothing.
+    quantiles = any(metrics[name]["p05"] is not None and metrics[name]["p95"] is not None for name, _, _ in rows)
     out.print("\nGoodput", style="bold")
-    table = _table("", "mean", "95 % interval", "5 %..95 % of runs")
-    chain = (
-        ("ettr", "ETTR (productive / requested)"),
-        ("scheduling_goodput", "  scheduling goodput"),
-        ("runtime_goodput", "  x runtime goodput"),
-        ("program_goodput", "  x program goodput (MFU)"),
-        ("goodput", "  = goodput (effective MFU)"),
-        ("cluster_goodput", "cluster goodput (all owned)"),
-        ("p_finish_by", "P(finish by the deadline)"),
-    )
-    for name, label in chain:
-        if name in metrics:
-            table.add_row(label, *_cells(metrics[name], lambda value: f"{100 * value:.2f} %"))
-    if "tokens_per_day" in metrics:
-        table.add_row("tokens per day", *_cells(metrics["tokens_per_day"], lambda value: f"{value / 1e9:,.1f} G"))
-    if "time_to_work" in metrics:
-        table.add_row("time to finish", *_cells(metrics["time_to_work"], lambda value: _time(value)))
-    table.add_row("MTTI", *_cells(metrics["mtti"], lambda value: _time(value)))
-    table.add_row("interruptions", *_cells(metrics["interruptions"], lambda value: f"{value:,.1f}"))
+    table = _table("", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if quantiles else []))
+    for name, label, form in rows:
+        metric = metrics[name]
+        bound = metric.get("lower_bound95")
+        cells = [
+            f"> {form(bound)}" if bound is not None else _cell(metric["mean"], form),
+            _range(metric["mean_ci95"], form),
+            _cell(metric["std"], form),
+        ]
+        if quantiles:
+            cells.append(_range((metric["p05"], metric["p95"]), form))
+        table.add_row(label, *cells)
     out.print(table)
-    if any(metric["band90"] for metric in metrics.values()):
-        band = metrics["ettr"]["band90"]
-        if band:
-            out.print(
-                f"  failure rates known only from their counts: ETTR {_percent(band[0])} to {_percent(band[1])} (90 %)"
-            )
+    band = metrics["ettr"]["band90"]
+    if band is not None:
+        out.print(f"  failure rates known only from their counts: ETTR {_range(band, _percent)} (90 %)")
+
+
+def _print_jobs(out: Console, content: dict[str, Any]) -> None:
+    """Print one line a job, if there are several or any that can finish."""
+    jobs = content["per_job"]
+    ends = any(job["finished"] or job["censored"] for job in jobs.values())
+    if len(jobs) == 1 and not ends:
+        return
+    out.print("\nJobs", style="bold")
+    table = _table("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else []))
+    for name, job in jobs.items():
+        cells = [
+            f"{job['gpus']:,}",
+            _cell(job["metrics"]["ettr"]["mean"], _percent),
+            _cell(job["time_shares"]["queued"], _percent),
+            _cell(job["metrics"]["interruptions"]["mean"], _count),
+        ]
+        if ends:
+            cells.append(f"{job['finished']} of {content['replications']} runs")
+        table.add_row(name, *cells)
+    out.print(table)
 
 
 def _print_shares(out: Console, content: dict[str, Any]) -> None:
     shares = content["time_shares"]
     if shares["productive"] is None:
         return
-    hours = sum(_requested(content))
+    hours = sum(job["requested_gpu_s"] for job in content["per_job"].values()) / 3600
     out.print("\nWhere every GPU-hour went", style="bold")
     table = _table("", "share", "GPU-hours", "", "mostly because of")
     losses = content["loss_gpu_s"]
@@ -186,6 +197,22 @@ def _print_shares(out: Console, content: dict[str, Any]) -> None:
     out.print(table)
 
 
+def _print_windows(out: Console, content: dict[str, Any]) -> None:
+    """Print the rolling view, of many windows an even choice."""
+    windows = content["windows"]
+    if not windows:
+        return
+    step = -(-len(windows) // _MOST_WINDOWS)
+    chosen = windows[::step]
+    left_out = f" ({len(chosen)} of {len(windows)} windows)" if step > 1 else ""
+    out.print(f"\nETTR over time{left_out}", style="bold")
+    table = _table("window", "ETTR", "")
+    for window in chosen:
+        ettr = window["ettr"]
+        table.add_row(f"{_time(window['start_s'])} to {_time(window['end_s'])}", _cell(ettr, _percent), _bar(ettr or 0))
+    out.print(table)
+
+
 def _print_causes(out: Console, content: dict[str, Any]) -> None:
     causes = {name: row for name, row in content["interruptions_by_cause"].items() if row["mean"]}
     if not causes:
@@ -194,10 +221,9 @@ def _print_causes(out: Console, content: dict[str, Any]) -> None:
     table = _table("", "mean", "95 % interval", "GPU-hours lost", "")
     total = sum(row["mean"] for row in causes.values())
     for name, row in causes.items():
-        interval = row["mean_ci95"]
         lost = sum(content["loss_gpu_s"][name].values()) / 3600
-        text = f"{interval[0]:,.1f}..{interval[1]:,.1f}" if interval else ""
-        table.add_row(name, f"{row['mean']:,.1f}", text, f"{lost:,.0f}", _bar(row["mean"] / total))
+        interval = _range(row["mean_ci95"], _count)
+        table.add_row(name, _count(row["mean"]), interval, f"{lost:,.0f}", _bar(row["mean"] / total))
     out.print(table)
 
 
@@ -206,16 +232,11 @@ def _print_closed_form(out: Console, content: dict[str, Any]) -> None:
     out.print("\nClosed form beside the simulation", style="bold")
     if formula["ettr"] is not None:
         table = _table("", "closed form", "simulation")
+        simulated = content["time_shares"]
         for name, value in formula["time_shares"].items():
-            simulated = content["time_shares"]
-            if name == "restart":
-                label, other = (
-                    "reschedule + initialize + restore",
-                    sum(simulated[part] for part in ("reschedule", "initialize", "restore")),
-                )
-            else:
-                label, other = _NAMES[name], simulated[name]
-            table.add_row(label, _percent(value), _percent(other))
+            parts = ("reschedule", "initialize", "restore") if name == "restart" else (name,)
+            other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
+            table.add_row(" + ".join(_NAMES[part] for part in parts), _percent(value), _cell(other, _percent))
         out.print(table)
     for line in formula["assumptions"]:
         out.print(f"  assumes: {line}")
@@ -246,18 +267,32 @@ def _grid(rows: list[tuple[str, str]]) -> Table:
     return grid
 
 
-def _cells(metric: dict[str, Any], form: Any) -> tuple[str, str, str]:
-    """Return mean, interval and spread of a metric; a dash where the data do not support one."""
-    interval, low, high = metric["mean_ci95"], metric["p05"], metric["p95"]
-    return (
-        form(metric["mean"]) if metric["mean"] is not None else "-",
-        f"{form(interval[0])}..{form(interval[1])}" if interval and metric["mean"] is not None else "-",
-        f"{form(low)}..{form(high)}" if low is not None and high is not None else "-",
-    )
+def _cell(value: float | None, form: Callable[[float], str]) -> str:
+    """Return a number as text; a dash where the data do not support one."""
+    return "-" if value is None else form(value)
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f} %"
+def _range(ends: Sequence[float | None] | None, form: Callable[[float], str]) -> str:
+    """Return two numbers as text; a dash where the data do not support both."""
+    if ends is None or ends[0] is None or ends[1] is None:
+        return "-"
+    return f"{form(ends[0])}..{form(ends[1])}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+def _amount(value: float) -> str:
+    """Return a large number with its prefix, to four digits."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if value >= size:
+            return f"{value / size:,.4g} {prefix}"
+    return f"{value:,.0f}"
 
 
 def _bar(share: float) -> str:
@@ -286,8 +321,3 @@ def _main_cause(losses: dict[str, dict[str, float]], bucket: str) -> str:
     name = max(amounts, key=lambda key: amounts[key])
     label = "no failure" if name == "no_failure" else name
     return f"{label} ({100 * amounts[name] / total:.0f} %)"
-
-
-def _requested(content: dict[str, Any]) -> list[float]:
-    """Return the mean GPU-hours that each job asked for in a replication."""
-    return [job["requested_gpu_s"] / 3600 for job in content["per_job"].values()]

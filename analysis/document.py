@@ -7,11 +7,12 @@ import json
 import math
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.metrics import SHARES, job_ratios, summaries
+from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
 from analysis.statistics import summarise
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario, closed_form
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
     from analysis.ensemble import Ensemble
     from analysis.statistics import Interval, Summary
-    from sim import JobResult, Prepared
+    from sim import JobResult, Prepared, Ratio
 
-__all__ = ["document", "render", "scenario_digest"]
+__all__ = ["document", "render", "resolved", "scenario_digest"]
 
 
 def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> dict[str, Any]:
@@ -30,9 +31,6 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     prepared = ensemble.prepared
     results = ensemble.results
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    pooled = {
-        name: _metric(name, summary, (bands or {}).get(name)) for name, summary in summaries(ensemble.rows).items()
-    }
     formula = closed_form(prepared)
     return {
         "scenario": prepared.name,
@@ -42,7 +40,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "initial": prepared.scenario.initial,
         "horizon_s": prepared.horizon,
         "warmup_s": prepared.warmup,
-        "metrics": pooled,
+        "metrics": _metrics(ensemble.rows, bands or {}),
         "time_shares": _time_shares([job for result in results for job in result.jobs]),
         "cluster_shares": _cluster_shares(ensemble),
         "interruptions_by_cause": _by_cause(ensemble, names),
@@ -73,15 +71,26 @@ def render(content: Any) -> str:
     return json.dumps(_plain(content), indent=2, allow_nan=False)
 
 
+def resolved(scenario: Scenario) -> dict[str, Any]:
+    """Return a scenario as plain data that stands alone: nothing extended, every file named from the root."""
+    content = scenario.dump()
+    for source in _replays(content):
+        source["file"] = str(Path(source["file"]).resolve())
+    return content
+
+
 def scenario_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
     content = scenario.dump()
-    for source in content["failures"]:
-        if "file" in source:
-            with open(source["file"], "rb") as log:  # noqa: PTH123
-                source["file"] = hashlib.sha256(log.read()).hexdigest()
+    for source in _replays(content):
+        source["file"] = hashlib.sha256(Path(source["file"]).read_bytes()).hexdigest()
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _replays(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the failure sources that name a log, as parts of the content."""
+    return [source for source in content["failures"] if "file" in source]
 
 
 def _plain(value: Any) -> Any:
@@ -97,14 +106,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _metric(name: str, summary: Summary, band90: Interval | None = None) -> dict[str, Any]:
-    """Return a summary as plain data; the interval of a share ends where shares end."""
-    interval = summary.mean_ci95
-    if interval is not None and name in SHARES:
-        interval = max(interval[0], 0.0), min(interval[1], 1.0)
+def _metrics(rows: Sequence[dict[str, Ratio]], bands: Mapping[str, Interval | None]) -> dict[str, Any]:
+    """Return the summaries of all metrics as plain data."""
+    metrics = {name: _metric(name, summary, bands.get(name)) for name, summary in summaries(rows).items()}
+    for name in ("mtti", "mtti_running"):
+        metrics[name]["lower_bound95"] = lower_bound(rows, name)
+    return metrics
+
+
+def _metric(name: str, summary: Summary, band90: Interval | None) -> dict[str, Any]:
+    """Return a summary as plain data."""
     return {
         "mean": summary.mean,
-        "mean_ci95": interval,
+        "mean_ci95": _possible(name, summary.mean_ci95),
         "std": summary.std,
         "p05": summary.p05,
         "p50": summary.p50,
@@ -112,8 +126,16 @@ def _metric(name: str, summary: Summary, band90: Interval | None = None) -> dict
         "p05_ci95": summary.p05_ci95,
         "p50_ci95": summary.p50_ci95,
         "p95_ci95": summary.p95_ci95,
-        "band90": band90,
+        "band90": _possible(name, band90),
     }
+
+
+def _possible(name: str, interval: Interval | None) -> Interval | None:
+    """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
+    if interval is None:
+        return None
+    most = 1.0 if name in SHARES else math.inf
+    return max(interval[0], 0.0), min(interval[1], most)
 
 
 def _time_shares(jobs: Sequence[JobResult]) -> dict[str, float | None]:
@@ -138,7 +160,8 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
     for index, name in enumerate(names[1:], start=1):
         counts = [sum(job.interruptions.get(index, 0) for job in result.jobs) for result in ensemble.results]
         summary = summarise(counts)
-        rows[name] = {"mean": summary.mean, "mean_ci95": summary.mean_ci95, "std": summary.std}
+        interval = _possible("interruptions", summary.mean_ci95)
+        rows[name] = {"mean": summary.mean, "mean_ci95": interval, "std": summary.std}
     return dict(sorted(rows.items(), key=lambda row: float(row[1]["mean"] or 0), reverse=True))
 
 
@@ -218,11 +241,12 @@ def _per_job(ensemble: Ensemble) -> dict[str, Any]:
         jobs[plan.name] = {
             "gpus": plan.gpus,
             "requested_gpu_s": float(np.mean([job.requested for job in mine])),
-            "metrics": {name: _metric(name, summary) for name, summary in summaries(rows).items()},
+            "metrics": _metrics(rows, {}),
             "time_shares": _time_shares(mine),
             "finished": sum(job.finished for job in mine),
             "censored": sum(job.censored for job in mine),
             "never_started": sum(math.isnan(job.start) for job in mine),
+            "never_arrived": sum(job.arrival >= job.end for job in mine),
         }
     return jobs
 
@@ -243,7 +267,7 @@ def _notes(ensemble: Ensemble) -> list[str]:
                 f"count as not finished, and no mean of the time to finish is given"
             )
     if prepared.merged_intervals:
-        notes.append(f"{prepared.merged_intervals} overlapping intervals of the log were joined")
+        notes.append(f"intervals of the log that were joined because they overlap: {prepared.merged_intervals}")
     if ensemble.precise is False:
         notes.append(f"the precision asked for was not reached in {len(ensemble.results)} replications")
     return notes

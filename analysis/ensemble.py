@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import contextlib
+import difflib
+import functools
+import math
 import re
-import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.metrics import SHARES, ratios, summaries
+from analysis.metrics import SHARES, means, ratios
+from analysis.processes import in_order
+from analysis.statistics import ratio_interval
 from sim import Prepared, Ratio, Result, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable
 
-__all__ = ["BATCH", "FEWEST", "Ensemble", "Precision", "band", "replicate"]
+__all__ = ["BATCH", "FEWEST", "MOST", "Ensemble", "Precision", "RequestError", "band", "replicate"]
 
 BATCH = 10
 """Replications between two decisions; fixed, so that the number of processes changes nothing."""
@@ -26,8 +29,9 @@ FEWEST = 30
 MOST = 10_000
 """Replications after which a precision is given up."""
 
-_PATIENCE = 1.5
-"""Seconds of work left from which processes are worth their start [s]."""
+
+class RequestError(ValueError):
+    """What was asked of the replications does not make sense for this scenario."""
 
 
 @dataclass(frozen=True)
@@ -37,39 +41,36 @@ class Precision:
     Parameters
     ----------
     width
-        In the metric's own unit, or as a part of the mean.
+        In points of a share / 100, or as a part of the mean [-].
     relative
-        Which of the two.
+        Whether it is a part of the mean.
     """
 
     width: float
     relative: bool
 
     @classmethod
-    def parse(cls, text: str, metric: str) -> Precision:
+    def parse(cls, text: str) -> Precision:
         """Read ``0.1pt`` (points of a share) or ``2%`` (of the mean).
 
         Raises
         ------
-        ValueError
-            If the text is neither, or points are asked of a metric that is not a share.
+        RequestError
+            If the text is neither.
         """
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
         if match is None or float(match[1]) <= 0:
             message = f"'{text}' is not a precision: write 0.1pt (points of a share) or 2% (of the mean)"
-            raise ValueError(message)
-        if match[2] == "pt" and metric not in SHARES:
-            message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
-            raise ValueError(message)
+            raise RequestError(message)
         return cls(float(match[1]) / 100, match[2] == "%")
 
-    def is_met(self, rows: list[dict[str, Ratio]], metric: str) -> bool:
-        """Return whether the interval of a metric is narrow enough."""
-        summary = summaries(rows)[metric]
-        if summary.mean is None or summary.mean_ci95 is None:
+    def is_met(self, ratios: list[Ratio]) -> bool:
+        """Return whether the interval of a metric's mean is narrow enough."""
+        found = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+        if found is None:
             return False
-        half = (summary.mean_ci95[1] - summary.mean_ci95[0]) / 2
-        return half <= self.width * (abs(summary.mean) if self.relative else 1.0)
+        mean, low, high = found
+        return (high - low) / 2 <= self.width * (abs(mean) if self.relative else 1.0)
 
 
 @dataclass(frozen=True)
@@ -108,125 +109,122 @@ def replicate(
     replications
         How many; with `precision`, ignored.
     precision, metric
-        Stop after the first complete batch at which the interval of `metric` is narrow enough.
+        Stop after the first complete batch at which the interval of `metric` is narrow enough, or can never be.
     processes
-        Worker processes; 0 for one per core. The numbers do not depend on it.
+        Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number done and the total (``None`` if unknown).
 
     Raises
     ------
-    ValueError
-        If `metric` is not one of this scenario's.
+    RequestError
+        If `metric` is not one of this scenario's, or `precision` is in points and it is not a share.
     """
     results: list[Result] = []
     rows: list[dict[str, Ratio]] = []
     total = replications if precision is None else None
-    source: Generator[Result] = _results(prepared, range(replications if precision is None else MOST), processes)
-    try:
+    precise = None if precision is None else False
+    with contextlib.closing(in_order(run, prepared, range(MOST if total is None else total), processes)) as source:
         for result in source:
             results.append(result)
             rows.append(ratios(prepared, result))
-            if metric not in rows[0]:
-                message = f"this scenario has no metric '{metric}' (it has {', '.join(sorted(rows[0]))})"
-                raise ValueError(message)
+            if len(rows) == 1:
+                _check_metric(metric, rows[0], precision)
             if progress is not None:
                 progress(len(rows), total)
-            decides = precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0
-            if decides and precision is not None and precision.is_met(rows, metric):
-                return Ensemble(prepared, tuple(results), tuple(rows), precise=True)
-    finally:
-        source.close()
-    return Ensemble(prepared, tuple(results), tuple(rows), precise=None if precision is None else False)
-
-
-def _results(prepared: Prepared, replications: range, processes: int) -> Generator[Result]:
-    """Yield results in order: here as long as that is quick, then on all cores."""
-    workers = processes or multiprocessing.cpu_count()
-    done = 0
-    for replication in replications:
-        start = time.perf_counter()
-        yield run(prepared, replication)
-        done += 1
-        left = (time.perf_counter() - start) * (len(replications) - done)
-        # The first replication also pays for imports and says little about the others.
-        if workers > 1 and done > 1 and left > _PATIENCE * workers:
-            break
-    rest = replications[done:]
-    if rest:
-        yield from _on_processes(prepared, rest, workers)
-
-
-def _on_processes(prepared: Prepared, replications: Iterable[int], workers: int) -> Iterator[Result]:
-    """Yield results in order from worker processes, a few batches ahead."""
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_adopt, initargs=(prepared,))
-    try:
-        pending: list[object] = []
-        waiting = iter(replications)
-        ahead = 4 * workers
-        while True:
-            while len(pending) < ahead:
-                following = next(waiting, None)
-                if following is None:
+            if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
+                mine = [row[metric] for row in rows]
+                precise = precision.is_met(mine)
+                # What was censored once has no mean, however long one goes on.
+                if precise or any(math.isinf(ratio.amount) for ratio in mine):
                     break
-                pending.append(pool.submit(_run_adopted, following))
-            if not pending:
-                return
-            future = pending.pop(0)
-            yield future.result()  # type: ignore[attr-defined]
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    return Ensemble(prepared, tuple(results), tuple(rows), precise)
 
 
-_ADOPTED: list[Prepared] = []
-"""The scenario of a worker process; set once when it starts."""
+def _check_metric(metric: str, known: dict[str, Ratio], precision: Precision | None) -> None:
+    """Refuse a metric that is not there, and points of one that is no share."""
+    if metric not in known:
+        near = difflib.get_close_matches(metric, known, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
+        message = f"this scenario has no metric '{metric}'; {hint}"
+        raise RequestError(message)
+    if precision is not None and not precision.relative and metric not in SHARES:
+        message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
+        raise RequestError(message)
 
 
-def _adopt(prepared: Prepared) -> None:
-    _ADOPTED[:] = [prepared]
+# -------------------------------------------------------------------------------------- not exactly known rates
 
 
-def _run_adopted(replication: int) -> Result:
-    return run(_ADOPTED[0], replication)
-
-
-def band(prepared: Prepared, draws: int, replications: int = BATCH) -> dict[str, tuple[float, float] | None]:
+def band(
+    ensemble: Ensemble,
+    draws: int,
+    *,
+    replications: int = BATCH,
+    processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> dict[str, tuple[float, float] | None]:
     """Return the 90 % band of each metric's mean that comes from rates not known exactly.
 
     Each draw scales the rate of every source that states how many events it rests on by a gamma variable with shape
-    ``events + 1/2`` and mean ``1 + 1/(2 events)`` (Jeffreys' posterior of a Poisson rate), and simulates the same
-    replications. Sources without such a statement are taken as exact.
+    ``events + 1/2`` and mean ``1 + 1 / (2 events)`` (Jeffreys' posterior of a Poisson rate), and simulates the first
+    replications again. Sources without such a statement are taken as exact. Random numbers are common to all draws, so
+    the luck of a few replications cancels in what a draw moves their mean by; the band is the mean of the whole
+    ensemble moved by that.
 
     Parameters
     ----------
-    prepared
-        The scenario.
+    ensemble
+        The replications with the rates as they are stated.
     draws
         Parameter sets; at least 20, so that the band's ends are not its extremes.
     replications
-        Replications of each set.
+        Replications of each set, at most.
+    processes, progress
+        As for `replicate`.
+
+    Returns
+    -------
+    dict
+        Low and high of each metric; ``None`` where a mean does not exist, with the stated rates or in any draw.
+
+    References
+    ----------
+    H. Jeffreys, "Theory of Probability", 3rd ed. (1961): the prior of a Poisson rate.
     """
     import numpy as np
 
-    means: dict[str, list[float]] = {}
-    for draw in range(draws):
-        sources = tuple(
-            replace(source, law=source.law.scaled(1 / _factor(prepared.seed, source.name, source.events, draw)))
-            if source.events and source.law is not None
-            else source
-            for source in prepared.sources
-        )
-        drawn = prepared.with_sources(sources)
-        rows = [ratios(drawn, run(drawn, replication)) for replication in range(replications)]
-        for name, summary in summaries(rows).items():
-            if summary.mean is not None:
-                means.setdefault(name, []).append(summary.mean)
-    return {
-        name: (float(np.quantile(values, 0.05)), float(np.quantile(values, 0.95))) if len(values) == draws else None
-        for name, values in means.items()
-    }
+    few = min(replications, len(ensemble.rows))
+    work = functools.partial(_drawn_means, replications=few)
+    drawn: list[dict[str, float | None]] = []
+    with contextlib.closing(in_order(work, ensemble.prepared, range(draws), processes)) as source:
+        for found in source:
+            drawn.append(found)
+            if progress is not None:
+                progress(len(drawn), draws)
+    stated = means(ensemble.rows[:few])
+    bands: dict[str, tuple[float, float] | None] = {}
+    for name, mean in means(ensemble.rows).items():
+        values = [row[name] for row in drawn]
+        start = stated[name]
+        if mean is None or start is None or None in values:
+            bands[name] = None
+        else:
+            low, high = np.quantile([value - start for value in values if value is not None], [0.05, 0.95])
+            bands[name] = mean + float(low), mean + float(high)
+    return bands
+
+
+def _drawn_means(prepared: Prepared, draw: int, replications: int) -> dict[str, float | None]:
+    """Return the mean of each metric with the rates of a draw."""
+    sources = tuple(
+        replace(source, law=source.law.scaled(1 / _factor(prepared.seed, source.name, source.events, draw)))
+        if source.events and source.law is not None
+        else source
+        for source in prepared.sources
+    )
+    drawn = prepared.with_sources(sources)
+    return means([ratios(drawn, run(drawn, replication)) for replication in range(replications)])
 
 
 def _factor(seed: int, name: str, events: int, draw: int) -> float:

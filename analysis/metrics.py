@@ -11,9 +11,9 @@ from sim import Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DAY", "SHARES", "job_ratios", "ratios", "summaries"]
+__all__ = ["SHARES", "job_ratios", "lower_bound", "means", "ratios", "summaries"]
 
-DAY = 86400.0
+_DAY = 86400.0
 
 SHARES = frozenset(
     {
@@ -32,6 +32,9 @@ SHARES = frozenset(
     }
 )
 """Metrics that are shares; their precision is stated in points."""
+
+_OF_ALL_JOBS = frozenset({"program_goodput", "goodput", "effective_mfu", "tokens_per_day"})
+"""Metrics that say nothing about a scenario unless every job has them."""
 
 
 def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dict[str, Ratio]:
@@ -54,7 +57,8 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
     queued = float(job.buckets[Bucket.QUEUED])
     hits = sum(job.interruptions.values())
     planned = sum(count for cause, count in job.interruptions.items() if causes[cause - 1])
-    elapsed = job.end - job.arrival
+    # A job that arrives after the horizon is neither there nor late.
+    since_arrival = max(job.end - job.arrival, 0.0)
     metrics = {
         "ettr": Ratio(productive, requested),
         "ettr_no_queue": Ratio(productive, requested - queued),
@@ -70,28 +74,38 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
         "mtti_running": Ratio(job.running, hits),
     }
     if plan.mfu is not None:
-        metrics["program_goodput"] = Ratio(plan.mfu * requested, requested)
+        # Weighed by productive time, so that goodput is ettr times this over several jobs too.
+        metrics["program_goodput"] = Ratio(plan.mfu * productive, productive)
         metrics["goodput"] = metrics["effective_mfu"] = Ratio(plan.mfu * productive, requested)
     if plan.tokens_per_second:
-        metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, elapsed / DAY)
+        metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, since_arrival / _DAY)
     if math.isfinite(plan.target):
         # Unfinished is later than anything that was seen, not a number of its own.
-        metrics["time_to_work"] = Ratio(elapsed if job.finished else math.inf, 1)
+        metrics["time_to_work"] = Ratio(since_arrival if job.finished else math.inf, 1)
         if plan.deadline is not None:
-            metrics["p_finish_by"] = Ratio(float(job.finished and elapsed <= plan.deadline), 1)
+            metrics["p_finish_by"] = Ratio(float(job.finished and since_arrival <= plan.deadline), 1)
     return metrics
 
 
 def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
-    """Return the metrics of one replication, over all its jobs."""
+    """Return the metrics of one replication, over all its jobs.
+
+    Amounts and bases are summed over the jobs, with two exceptions: counts stay counts of the scenario, and tokens per
+    day are those of all jobs in the time from the first arrival to the last end.
+    """
     planned = [source.planned for source in prepared.sources]
+    jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
     pooled: dict[str, Ratio] = {}
-    for plan, job in zip(prepared.jobs, result.jobs, strict=True):
-        for name, ratio in job_ratios(plan, job, planned).items():
-            before = pooled.get(name, Ratio(0.0, 0.0))
-            # Counts are per scenario: their base stays 1 however many jobs there are.
-            counts = name.startswith(("interruptions", "disruptions"))
-            pooled[name] = Ratio(before.amount + ratio.amount, 1.0 if counts else before.base + ratio.base)
+    for name in dict.fromkeys(name for row in jobs for name in row):
+        mine = [row[name] for row in jobs if name in row]
+        if name in _OF_ALL_JOBS and len(mine) < len(jobs):
+            continue
+        is_count = name.startswith(("interruptions", "disruptions"))
+        base = 1.0 if is_count else sum(ratio.base for ratio in mine)
+        pooled[name] = Ratio(sum(ratio.amount for ratio in mine), base)
+    if "tokens_per_day" in pooled:
+        span = max(job.end for job in result.jobs) - min(job.arrival for job in result.jobs)
+        pooled["tokens_per_day"] = Ratio(pooled["tokens_per_day"].amount, max(span, 0.0) / _DAY)
     productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
     pooled["cluster_goodput"] = Ratio(productive, result.owned)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
@@ -100,7 +114,32 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
 
 def summaries(rows: Sequence[dict[str, Ratio]]) -> dict[str, Summary]:
     """Return the summary of each metric over replications; ratios are ratios of sums."""
-    return {
-        name: summarise_ratio([row[name].amount for row in rows], [row[name].base for row in rows])
-        for name in (rows[0] if rows else ())
-    }
+    return {name: summarise_ratio(*_columns(rows, name)) for name in (rows[0] if rows else ())}
+
+
+def means(rows: Sequence[dict[str, Ratio]]) -> dict[str, float | None]:
+    """Return the mean of each metric as in `summaries`, without the rest."""
+    found: dict[str, float | None] = {}
+    for name in rows[0] if rows else ():
+        amount, base = map(sum, _columns(rows, name))
+        found[name] = amount / base if base and math.isfinite(amount) else None
+    return found
+
+
+def lower_bound(rows: Sequence[dict[str, Ratio]], name: str) -> float | None:
+    """Return what a time between events is longer than, at 95 % confidence, when no event was seen [s].
+
+    No event in a time T has a probability of exp(-T / mean): 5 % for a mean of ``T / ln 20``, about a third of T.
+
+    Returns
+    -------
+    float or None
+        ``None`` when there were events (the mean says more), or no time in which to see one.
+    """
+    amount, base = map(sum, _columns(rows, name))
+    return amount / math.log(20) if amount and not base else None
+
+
+def _columns(rows: Sequence[dict[str, Ratio]], name: str) -> tuple[list[float], list[float]]:
+    """Return the amounts and the bases of a metric, one of each per replication."""
+    return [row[name].amount for row in rows], [row[name].base for row in rows]

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sim.strict_yaml import DocumentError, Keys, Mark, Tree, dotted, dump, parse, read, shown
+from sim.strict_yaml import DocumentError, Keys, Mark, Tree, dotted, dump, neighbour, parse, read, shown
 
 __all__ = [
     "Document",
     "DocumentError",
+    "Keys",
     "Mark",
     "assign",
     "dotted",
@@ -27,11 +28,16 @@ __all__ = [
     "extend",
     "key_mark",
     "load",
+    "nearest",
     "nearest_mark",
+    "neighbour",
     "suggest",
 ]
 
 Locate: TypeAlias = Callable[[str, Path], Path]
+
+_TAGS = ("use", "law")
+"""Keys that name a choice; the other keys of their mapping are its parameters."""
 
 
 @dataclass
@@ -46,12 +52,16 @@ class Document:
         Path of keys and indices to the mark of the key, and of the value; ``()`` is the whole document.
     files : list of Path
         Every file that was read, the first one first.
+    stale : set
+        Paths that were written for another choice than the one that replaced it: ``patience`` below a ``use`` that
+        has become ``full-restart``. They count only if the new choice knows them too.
     """
 
     data: Any
     keys: dict[Keys, Mark] = field(default_factory=dict)
     values: dict[Keys, Mark] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
+    stale: set[Keys] = field(default_factory=set)
 
 
 def load(path: Path) -> Document:
@@ -102,7 +112,14 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
     steps = path_text.strip().split(".")
     if not equals or not all(steps):
         raise DocumentError(mark, "", "needs path=value, for example --set horizon='30 d'")
-    result = Document(copy.deepcopy(document.data), dict(document.keys), dict(document.values), list(document.files))
+    result = replace(
+        document,
+        data=copy.deepcopy(document.data),
+        keys=dict(document.keys),
+        values=dict(document.values),
+        files=list(document.files),
+        stale=set(document.stale),
+    )
     holder: Any = result.data
     path: Keys = ()
     for position, step in enumerate(steps):
@@ -118,9 +135,12 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
         raise DocumentError(mark, dotted(path), "has no value")
     reader = _Reader(frozenset(shorthand), locate, result.files)
     tree = replace(reader.expand(tree, Path("--set"), path, ()), key=mark)
+    if path[-1] in _TAGS and holder.get(path[-1]) != tree.content:
+        result.stale |= {(*path[:-1], key) for key in holder}
     for places in (result.keys, result.values):
         for old in [place for place in places if place[: len(path)] == path]:
             del places[old]
+    result.stale -= {old for old in result.stale if old[: len(path)] == path}
     holder[path[-1]] = _flatten(tree, path, result)
     return result
 
@@ -135,14 +155,20 @@ def key_mark(document: Document, path: Keys) -> Mark:
     return document.keys.get(path) or nearest_mark(document, path)
 
 
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that is spelled most like a word, if one resembles it."""
+    folded = {name.casefold().replace("-", "_"): name for name in reversed(list(choices))}
+    near = difflib.get_close_matches(word.casefold().replace("-", "_"), folded, 1)
+    return folded[near[0]] if near else None
+
+
 def suggest(word: str, choices: Iterable[str]) -> str:
     """Return the end of a message about an unknown word: the nearest choice, and up to twelve of them."""
     names = list(dict.fromkeys(choices))
     if not names:
         return ""
-    folded = {name.casefold().replace("-", "_"): name for name in reversed(names)}
-    near = difflib.get_close_matches(word.casefold().replace("-", "_"), folded, 1)
-    offer = f"; did you mean '{folded[near[0]]}'?" if near else ""
+    near = nearest(word, names)
+    offer = f"; did you mean '{near}'?" if near else ""
     more = f", ... {len(names) - 12} more" if len(names) > 12 else ""
     return f"{offer} (choose from {', '.join(names[:12])}{more})"
 
@@ -199,10 +225,17 @@ def _merge(base: Tree, over: Tree) -> Tree:
     if not (isinstance(base.content, dict) and isinstance(over.content, dict)):
         return over
     content = dict(base.content)
+    if any(tag in over.content and _plain(over, tag) != _plain(base, tag) for tag in _TAGS):
+        content = {key: replace(value, stale=True) for key, value in content.items()}
     for key, value in over.content.items():
         inherited = content.get(key)
         content[key] = value if inherited is None or value.has_base else _merge(inherited, value)
     return replace(over, content=content)
+
+
+def _plain(tree: Tree, key: str) -> Any:
+    """Return what the mapping `tree` has at `key`, None if it has nothing there."""
+    return tree.content[key].content if key in tree.content else None
 
 
 def _step(holder: Any, step: str, path: Keys, mark: Mark) -> str | int:
@@ -228,6 +261,8 @@ def _flatten(tree: Tree, path: Keys, document: Document) -> Any:
     document.values[path] = tree.mark
     if tree.key:
         document.keys[path] = tree.key
+    if tree.stale:
+        document.stale.add(path)
     if isinstance(tree.content, dict):
         return {key: _flatten(value, (*path, key), document) for key, value in tree.content.items()}
     if isinstance(tree.content, list):

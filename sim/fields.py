@@ -28,6 +28,7 @@ __all__ = [
     "RuleError",
     "Size",
     "Strategy",
+    "quantity_schema",
 ]
 
 
@@ -79,6 +80,13 @@ class Strategy(Model):
     use: str
 
 
+def quantity_schema(dimension: units.Dimension) -> dict[str, Any]:
+    """Return the JSON Schema of a quantity: text of a number and a unit, or a number where that has no unit."""
+    text = {"type": "string", "pattern": r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-zµ%]"}
+    number = {"type": "number", "minimum": 0, "maximum": dimension.maximum} if "" in dimension.units else {"const": 0}
+    return {"anyOf": [text, number], "description": f"a {dimension.name}", "examples": [dimension.example]}
+
+
 def _quantity(dimension: units.Dimension) -> tuple[Any, ...]:
     """Return the pydantic annotations of a quantity of `dimension`."""
 
@@ -88,8 +96,7 @@ def _quantity(dimension: units.Dimension) -> tuple[Any, ...]:
     def show(value: float) -> str:
         return units.show(value, dimension)
 
-    schema = {"type": "string", "description": f"a {dimension.name}", "examples": [dimension.example]}
-    return (BeforeValidator(parse), PlainSerializer(show), WithJsonSchema(schema))
+    return (BeforeValidator(parse), PlainSerializer(show), WithJsonSchema(quantity_schema(dimension)))
 
 
 def _parse_rate(value: object) -> rates.Rate:
@@ -111,5 +118,7 @@ Rate = Annotated[
     Any,
     BeforeValidator(_parse_rate),
     PlainSerializer(rates.show_rate),
-    WithJsonSchema({"type": "string", "description": "a rate", "examples": ["6.5 per 1000 node-day"]}),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"const": 0}], "description": "a rate", "examples": ["6.5 per 1000 node-day"]}
+    ),
 ]

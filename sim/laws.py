@@ -23,7 +23,7 @@ from pydantic import AfterValidator, Discriminator, Field, model_validator
 from pydantic_core import core_schema
 
 from sim import units
-from sim.fields import Duration
+from sim.fields import Duration, quantity_schema
 from sim.law_model import GammaPower, LawModel, Steps
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class _TextIsFixed:
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        text = {"type": "string", "description": "a fixed time", "examples": [units.DURATION.example]}
+        text = {**quantity_schema(units.DURATION), "description": "a fixed time"}
         return {"anyOf": [text, handler(schema)]}
 
 

@@ -127,12 +127,12 @@ class Account:
             table[0][0] -= lost * self.gpus
             table[1][piece.cause] -= degraded
             table[3][cause] += lost * self.gpus + degraded
-            work -= lost
             if part < 1.0:
                 piece.work -= lost
                 piece.degraded -= degraded
-            else:
-                risk.pop()
+                return
+            work -= piece.work
+            risk.pop()
 
     def totals(self) -> NDArray[np.float64]:
         """Return the GPU-seconds, shape (windows, buckets, causes)."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from sim import catalog, documents
+from sim import catalog, complaints, documents
 from sim.checkpoint import CHECKPOINTS
 from sim.detection import DETECTIONS
-from sim.failures import SOURCES
+from sim.failures import SOURCES, Component, Replay
 from sim.failures.bundle import Bundle
 from sim.prepare import PathError, examine
 from sim.recovery import RECOVERIES
@@ -23,7 +24,7 @@ from sim.topology import TOPOLOGIES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sim.documents import Document
+    from sim.documents import Document, Keys
 
 __all__ = ["ScenarioError", "find", "load", "parse", "schema", "shipped"]
 
@@ -44,7 +45,11 @@ class ScenarioError(ValueError):
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.lines = tuple(lines)
-        super().__init__("\n".join(self.lines))
+        super().__init__(self.lines)
+
+    def __str__(self) -> str:
+        """Return the lines."""
+        return "\n".join(self.lines)
 
 
 # ------------------------------------------------------------------------------------------ shipped files
@@ -129,23 +134,30 @@ def _model() -> type[Scenario]:
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of scenario files."""
+    """Return the JSON Schema of scenario files, for editors.
+
+    It knows what may stand where; units, sums and everything that concerns several keys are for :func:`load`. A file
+    that extends another need not be complete, but a mapping in it that the schema knows must be.
+    """
     content = _model().model_json_schema()
-    content["$schema"] = "http://json-schema.org/draft-07/schema#"
-    content["properties"]["extends"] = {
-        "description": "Scenario files that this one builds on.",
-        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+    properties = content["properties"]
+    for field, kinds in _registries().items():
+        if len(kinds) > 1 and field not in _DEFAULTS:
+            for kind in kinds.values():
+                part = content["$defs"][kind.__name__]
+                part["required"] = ["use", *(key for key in part.get("required", []) if key != "use")]
+    file_name = {"type": "string"}
+    properties["extends"] = {
+        "description": "Files that this one builds on.",
+        "anyOf": [file_name, {"type": "array", "items": file_name}],
     }
-    cluster = content["properties"]["cluster"]
-    content["properties"]["cluster"] = {
-        "description": cluster.get("description", ""),
-        "anyOf": [{"type": "string"}, {"type": "object", "required": ["extends"]}, _without_description(cluster)],
-    }
-    return content
-
-
-def _without_description(part: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in part.items() if key != "description"}
+    cluster = properties["cluster"]
+    extended = {"type": "object", "required": ["extends"]}
+    words = {key: cluster.pop(key) for key in ("description",) if key in cluster}
+    properties["cluster"] = {**words, "anyOf": [file_name, extended, cluster]}
+    needed = [key for key in content.pop("required") if key not in _DEFAULTS or key == "cluster"]
+    content["anyOf"] = [{"required": ["extends"]}, {"required": needed}]
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
 
 
 # ------------------------------------------------------------------------------------------------ loading
@@ -172,7 +184,7 @@ def load(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
             document = documents.assign(document, text, shorthand=_SHORTHAND)
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
-    return _validate(document)
+    return _validate(document, Path(path).parent)
 
 
 def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
@@ -183,159 +195,87 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
     ScenarioError
         With one line for each mistake.
     """
-    mark = documents.Mark(str((folder or Path.cwd()) / "scenario"))
-    return _validate(documents.Document(data, values={(): mark}))
+    document = documents.Document(data, values={(): documents.Mark("scenario")})
+    return _validate(document, folder or Path.cwd())
 
 
-def _validate(document: Document) -> Scenario:
+def _validate(document: Document, folder: Path) -> Scenario:
     """Return the scenario, or all its mistakes at once."""
-    data = _complete(document)
+    data = _complete(document, folder)
     try:
         scenario = _model().model_validate(data)
     except ValidationError as error:
-        lines = dict.fromkeys(_line(document, data, item) for item in error.errors())
-        raise ScenarioError(lines) from None
+        raise ScenarioError(complaints.complaints(_model(), document, data, error)) from None
+    unknown = [
+        complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in _unknown_words(scenario)
+    ]
+    if unknown:
+        raise ScenarioError(unknown)
     try:
         examine(scenario)
     except PathError as error:
-        mark = documents.nearest_mark(document, error.path)
-        raise ScenarioError([_join(mark, documents.dotted(error.path), error.rule)]) from None
+        raise ScenarioError([complaints.line(document, error.path, error.rule)]) from None
     return scenario
 
 
-def _complete(document: Document) -> dict[str, Any]:
+def _complete(document: Document, folder: Path) -> dict[str, Any]:
     """Return the data with strategies named, leftovers of replaced strategies dropped, and log files located."""
-    data = dict(document.data)
-    for field, kinds in _registries().items():
-        value = data.get(field)
-        if field == "failures":
-            if isinstance(value, list):
-                data[field] = [_locate(document, index, item) for index, item in enumerate(value)]
-        elif isinstance(value, dict):
-            value = dict(value)
-            if field in _DEFAULTS:
-                value.setdefault("use", _DEFAULTS[field])
-            _drop_leftovers(document, (field,), value, kinds)
-            data[field] = value
+    data: dict[str, Any] = copy.deepcopy(document.data)
+    for field, name in _DEFAULTS.items():
+        if isinstance(data.get(field), dict):
+            data[field].setdefault("use", name)
+    for path in document.stale:
+        _drop_leftover(data, path)
+    failures = data.get("failures")
+    if isinstance(failures, list):
+        for index, item in enumerate(failures):
+            if isinstance(item, dict) and item.get("use") == "replay" and isinstance(item.get("file"), str):
+                item["file"] = str(_folder(document, index, folder) / item["file"])
     return data
 
 
-def _drop_leftovers(
-    document: Document, path: tuple[str, ...], value: dict[str, Any], kinds: Mapping[str, type[BaseModel]]
-) -> None:
-    """Drop parameters of an inherited strategy that a later ``use`` has replaced."""
-    chosen = value.get("use")
-    use_mark = document.values.get((*path, "use"))
-    if use_mark is None or not isinstance(chosen, str) or chosen not in kinds:
-        return
-    for key in list(value):
-        mark = document.values.get((*path, key))
-        if key not in kinds[chosen].model_fields and mark is not None and mark.file != use_mark.file:
-            del value[key]
+def _drop_leftover(data: dict[str, Any], path: Keys) -> None:
+    """Drop a parameter of the choice that a later ``use`` or ``law`` has replaced; a name nobody knows stays."""
+    holder: Any = data
+    for step in path[:-1]:
+        holder = holder[step]
+    kinds = complaints.kinds_at(_model(), data, path[:-1])
+    chosen = [kind for kind in kinds if holder.get(complaints.tag_of(kind)[0]) in complaints.tag_of(kind)[1]]
+    known = {name for kind in kinds for name in kind.model_fields}
+    if chosen and path[-1] in known - set(chosen[0].model_fields):
+        del holder[path[-1]]
 
 
-def _locate(document: Document, index: int, item: Any) -> Any:
-    """Make the file of a replay relative to the file that names it."""
-    if not isinstance(item, dict) or item.get("use") != "replay" or not isinstance(item.get("file"), str):
-        return item
+def _folder(document: Document, index: int, folder: Path) -> Path:
+    """Return the folder from which the file of a replay is meant, as an absolute path: a copy may lie elsewhere."""
     mark = documents.nearest_mark(document, ("failures", index, "file"))
-    folder = Path.cwd() if mark.text else Path(mark.file).parent
-    return {**item, "file": str(folder / item["file"])}
+    if mark.text:
+        return Path.cwd()
+    return (Path(mark.file).parent if mark.line else folder).absolute()
 
 
-# ------------------------------------------------------------------------------------------------- errors
-
-
-def _join(mark: Any, path: str, rule: str) -> str:
-    return ": ".join(part for part in (str(mark), path, rule) if part)
-
-
-def _line(document: Document, data: Any, error: Any) -> str:
-    """Return one mistake as a line."""
-    raw = tuple(error["loc"])
-    path = _user_path(data, raw)
-    kind = error["type"]
-    context = error.get("ctx", {})
-    mark = documents.nearest_mark(document, path)
-    if kind == "extra_forbidden":
-        mark = documents.key_mark(document, path)
-        rule = f"unknown key '{path[-1]}'{documents.suggest(str(path[-1]), _names(raw[:-1]))}"
-    elif kind == "missing":
-        rule = "is missing"
-    elif kind == "union_tag_not_found":
-        field = str(context["discriminator"]).strip("'")
-        choices = _choices(raw, field)
-        rule = f"needs '{field}'{documents.suggest('', choices)}"
-    elif kind in ("union_tag_invalid", "literal_error"):
-        rule = _not_a_choice(error, context, raw)
-        inner = (*path, str(context["discriminator"]).strip("'")) if kind == "union_tag_invalid" else path
-        mark, path = documents.nearest_mark(document, inner), inner
-    elif kind == "value_error":
-        rule = str(context["error"])
-    else:
-        text = error["msg"]
-        rule = text[:1].lower() + text[1:]
-        if isinstance(error["input"], str | int | float | bool):
-            rule += f", not {error['input']!r}"
-    return _join(mark, documents.dotted(path), rule)
-
-
-def _not_a_choice(error: Any, context: Any, raw: tuple[str | int, ...]) -> str:
-    """Return the rule for a word outside a list of words."""
-    if error["type"] == "union_tag_invalid":
-        given = context["tag"]
-        choices = _choices(raw, str(context["discriminator"]).strip("'"))
-    else:
-        given = error["input"]
-        choices = [word.strip(" '") for word in context["expected"].replace(" or ", ",").split(",")]
-    return f"{given!r} is not a choice{documents.suggest(str(given), choices)}"
-
-
-def _choices(raw: tuple[str | int, ...], field: str) -> list[str]:
-    """Return the tags that a discriminated union takes."""
-    if field == "use" and raw and raw[0] in _registries():
-        return list(_registries()[str(raw[0])])
-    return ["exponential", "weibull", "lognormal", "gamma", "empirical", "uniform", "fixed"] if field == "law" else []
-
-
-def _user_path(data: Any, raw: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return the path as the user wrote it, without the tags of unions that the validator puts in."""
-    path: list[str | int] = []
-    here = data
-    for position, step in enumerate(raw):
-        is_item = isinstance(here, list | tuple) and isinstance(step, int) and step < len(here)
-        if is_item or (isinstance(here, dict) and step in here):
-            here = here[step]
-            path.append(step)
-        elif position == len(raw) - 1 and isinstance(here, dict):
-            path.append(step)
-    return tuple(path)
-
-
-def _names(raw: tuple[str | int, ...]) -> list[str]:
-    """Return the keys that are known at a place, following fields, items and tags."""
-    models: list[type[BaseModel]] = [_model()]
-    for step in raw:
-        found: list[type[BaseModel]] = []
-        for model in models:
-            if isinstance(step, str) and step in model.model_fields:
-                found += _models_in(model.model_fields[step].annotation)
-            elif isinstance(step, int) or step in _tags(model):
-                found.append(model)
-        models = found or models
-    return sorted({name for model in models for name in model.model_fields})
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that occur in an annotation."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models_in(part)]
-
-
-def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
-    """Return the values of ``use`` or ``law`` that stand for a model."""
-    for name in ("use", "law"):
-        if name in model.model_fields:
-            return get_args(model.model_fields[name].annotation)
-    return ()
+def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
+    """Return path and rule of every word that names a part, a cause or a log which is not there."""
+    cluster: Any = scenario.cluster
+    try:
+        counts = cluster.counts()
+    except ValueError:  # a cluster that cannot be built is for examine to explain
+        return []
+    found: list[tuple[Keys, str]] = []
+    for index, source in enumerate(scenario.failures):
+        path: Keys = ("failures", index)
+        if isinstance(source, Bundle):
+            if isinstance(source.scale, dict):
+                causes = [cause["name"] for cause in catalog.bundle(source.use)["causes"]]
+                words = [name for name in source.scale if name not in causes]
+                found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
+        elif isinstance(source, Replay):
+            log = Path(source.file)
+            if not log.exists():
+                found.append(((*path, "file"), f"there is no file {log}{documents.neighbour(log)}"))
+        elif isinstance(source, Component):
+            if source.part not in counts:
+                found.append(((*path, "part"), catalog.unknown("part", source.part, counts)))
+            elif source.rate is not None and source.rate.of not in ("", *counts):
+                found.append(((*path, "rate"), catalog.unknown("part", source.rate.of, counts)))
+    return found

@@ -6,11 +6,11 @@ registry, so that this layer does not know which strategies exist.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
 
-from sim.fields import Count, Duration, Fraction, Model, Strategy
+from sim.fields import Count, Duration, Fraction, Model, RuleError, Strategy
 
 __all__ = ["Batch", "JobSpec", "Parallelism", "Scenario", "Spares", "Work"]
 
@@ -29,8 +29,8 @@ class Batch(Model):
     @model_validator(mode="after")
     def _whole_sequences(self) -> Self:
         if self.tokens % self.sequence:
-            message = f"tokens ({self.tokens}) must be a whole number of sequences of {self.sequence} tokens"
-            raise ValueError(message)
+            message = f"{self.tokens} tokens are not a whole number of sequences of {self.sequence} tokens"
+            raise RuleError(("tokens",), message)
         return self
 
 
@@ -64,6 +64,16 @@ class Work(Model):
         return self
 
 
+def _kind_of_work(value: object) -> str:
+    """Tell which of the two a value is meant to be, so that it is judged as that one alone."""
+    return "a word" if isinstance(value, str) else "an amount"
+
+
+AnyWork: TypeAlias = Annotated[
+    Annotated[Literal["horizon"], Tag("a word")] | Annotated[Work, Tag("an amount")], Discriminator(_kind_of_work)
+]
+
+
 class JobSpec(Model):
     """One training job."""
 
@@ -77,33 +87,34 @@ class JobSpec(Model):
     precision: Literal["bf16", "fp8"] = Field("bf16", description="Arithmetic of the matrix products.")
     arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
     deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")
-    work: Literal["horizon"] | Work = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
+    work: AnyWork = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         layout = self.parallelism
         if layout is not None and layout.gpus != self.gpus:
             message = (
-                f"parallelism multiplies to {layout.gpus} GPUs (tensor {layout.tensor} x context {layout.context} x "
+                f"multiplies to {layout.gpus} GPUs (tensor {layout.tensor} x context {layout.context} x "
                 f"pipeline {layout.pipeline} x data {layout.data}), but the job asks for {self.gpus}"
             )
-            raise ValueError(message)
+            raise RuleError(("parallelism",), message)
         if self.step_time is not None and self.mfu is not None:
             message = "give step_time or mfu, not both: each follows from the other"
-            raise ValueError(message)
+            raise RuleError(("mfu",), message)
         if self.mfu is not None and (self.model is None or self.batch is None):
-            message = "mfu needs model and batch: the time of a step follows from their FLOP"
-            raise ValueError(message)
+            lacking = " and ".join(name for name in ("model", "batch") if getattr(self, name) is None)
+            message = f"needs model and batch: the time of a step follows from their FLOP (missing: {lacking})"
+            raise RuleError(("mfu",), message)
         if isinstance(self.work, Work):
             if self.work.tokens is not None and self.batch is None:
-                message = "work in tokens needs batch"
-                raise ValueError(message)
+                message = "work in tokens needs batch: it tells the tokens of a step"
+                raise RuleError(("work", "tokens"), message)
             if self.work.time is None and self.step_time is None and self.mfu is None:
-                message = "work in tokens or steps needs step_time or mfu"
-                raise ValueError(message)
+                message = "work in tokens or steps needs step_time or mfu: they tell the time of a step"
+                raise RuleError(("work",), message)
         elif self.deadline is not None:
-            message = "deadline needs a fixed amount of work; with work: horizon the job never finishes"
-            raise ValueError(message)
+            message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
+            raise RuleError(("deadline",), message)
         return self
 
 
@@ -138,12 +149,12 @@ class Scenario(Model):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
-        seen: set[str] = set()
-        for job in self.jobs:
-            if job.name in seen:
-                message = f"two jobs are named '{job.name}'"
-                raise ValueError(message)
-            seen.add(job.name)
+        first: dict[str, int] = {}
+        for index, job in enumerate(self.jobs):
+            if job.name in first:
+                message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are told apart by name"
+                raise RuleError(("jobs", index, "name"), message)
+            first[job.name] = index
         return self
 
     def dump(self) -> dict[str, Any]:

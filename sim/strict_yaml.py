@@ -6,6 +6,8 @@ is not text and a tag are refused; a merge key is plain text. Nothing is guessed
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import os
 import re
 from dataclasses import dataclass, replace
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["DocumentError", "Keys", "Mark", "Tree", "dotted", "dump", "parse", "read", "shown"]
+__all__ = ["DocumentError", "Keys", "Mark", "Tree", "dotted", "dump", "neighbour", "parse", "read", "shown"]
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -73,6 +75,7 @@ class Tree:
     key: Mark | None = None
     size: int = 1
     has_base: bool = False
+    stale: bool = False
 
 
 def dotted(path: Keys) -> str:
@@ -103,7 +106,7 @@ def read(path: Path, mention: Mark | None = None, at: str = "") -> Tree:
         content = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        rule = f"cannot be read: {reason[:1].lower()}{reason[1:]}"
+        rule = f"cannot be read: {reason[:1].lower()}{reason[1:]}{neighbour(path)}"
         raise DocumentError(mention or file, at, f"{shown(path)} {rule}" if mention else rule) from None
     try:
         text = content.decode("utf-8-sig")
@@ -117,6 +120,15 @@ def read(path: Path, mention: Mark | None = None, at: str = "") -> Tree:
     if not isinstance(tree.content, dict):
         raise DocumentError(tree.mark, "", "must hold a mapping (key: value) at the top level")
     return tree
+
+
+def neighbour(path: Path) -> str:
+    """Return an offer of the file beside a missing one whose name is nearest, or nothing."""
+    near: list[str] = []
+    with contextlib.suppress(OSError, ValueError):
+        if not path.exists():
+            near = difflib.get_close_matches(path.name, [file.name for file in path.parent.iterdir()], 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _place(file: Mark, before: str) -> Mark:

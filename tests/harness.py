@@ -344,7 +344,7 @@ def _check_prefixes(source: Source, horizon: float, seed: int) -> None:
     assert short, "an empty trace shows nothing"
     longer = _candidates([source], 2.5 * horizon, seed)
     assert [row for row in longer if row[0] < horizon] == short
-    assert len(longer) > len(short)
+    assert len(longer) > len(short) or len(short) == source.units
     larger = _candidates([replace(source, units=2 * source.units + 1)], horizon, seed)
     assert sorted(row for row in larger if row[1] < source.units) == sorted(short)
     assert len(larger) > len(short)
@@ -376,6 +376,7 @@ class _Watched(Simulation):
     def __init__(self, case: sim.Prepared, replication: int, failures: FailureTrace) -> None:
         super().__init__(case, replication, failures)
         seat = self.groups.seat
+        self.starts = [0] * len(self.jobs)
 
         def checked(group: Any, position: int, node: int, now: float) -> None:
             assert self.cluster.outages[node] == 0, f"node {node} is down and was given to a job"
@@ -407,9 +408,13 @@ class _Watched(Simulation):
             missing = [position for group in (job.main, *job.away) for position in group.missing]
             assert sorted(missing) == [position for position, node in enumerate(job.nodes) if node < 0]
             assert job.main.replicas + sum(group.replicas for group in job.away) == job.replicas
-            assert job.state.at_risk + 1e-6 >= 0
+            assert job.state.at_risk >= -1e-6
         assert len(held) == len(set(held)), "a node has two jobs"
         assert set(held) == {node for node, place in enumerate(places) if place is Place.JOB}
+        for job in self.jobs:
+            if job.starts > self.starts[job.index]:
+                self.starts[job.index] = job.starts
+                assert not any(cluster.outages[node] for node in job.nodes if node >= 0), "a job starts on a down node"
         for node, place in enumerate(places):
             if place in (Place.IDLE, Place.SPARE):
                 assert cluster.outages[node] == 0, f"node {node} is down and waits for work"

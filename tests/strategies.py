@@ -209,6 +209,7 @@ def scenarios(
             "nodes": nodes,
             "gpus_per_node": gpus,
             "rails": gpus,
+            "radix": 1024,
             "leaf": {"nodes": leaf},
             "rack": {"nodes": rack},
             "power": {"racks": 2},

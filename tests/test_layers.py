@@ -37,7 +37,10 @@ FREE_LAYERS = (RANKS["sim.job"], RANKS["sim"])
 
 # Beyond the ranks: reading documents is a leaf of its own, and analysis sees what any user of the library sees.
 ONLY_FROM = {"sim.documents": {"sim.units", "sim.strict_yaml"}}
-ONLY_TO = {"sim.documents": {"sim", "sim.load", "sim.complaints", "sim.catalog"}, "sim.strict_yaml": {"sim.documents"}}
+ONLY_TO = {
+    "sim.documents": {"sim", "sim.load", "sim.complaints", "sim.catalog", "sim.inventory"},
+    "sim.strict_yaml": {"sim.documents"},
+}
 OPEN_TO_ANALYSIS = {"sim.theory", "sim.units"}
 
 # Where a package may be imported at all (a module or a folder) ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -16,7 +17,7 @@ from sim.fields import Model, Strategy
 from sim.laws import Law
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["Columns", "Log", "Replay", "TraceError", "read_log"]
 
@@ -65,7 +66,10 @@ class Replay(Strategy):
         """Return one source per cause, and how many overlapping intervals were joined."""
         log = self.read()
         if len(log.units) > counts["node"]:
-            message = f"{self.file}: the log has {len(log.units)} units, but the cluster has {counts['node']} nodes"
+            message = (
+                f"{_shown(Path(self.file))}: the log has {len(log.units)} units, but the cluster has {counts['node']} "
+                f"nodes; unit k of the log is node k"
+            )
             raise TraceError(message)
         sources = [
             Source(name=cause, part="node", units=len(log.units), law=None, recorded=rows, detection=self.detection)
@@ -119,7 +123,7 @@ def read_log(path: Path, columns: Columns, second: float) -> Log:
         open_rows[row.unit] = row
     rows = sorted([*done, *open_rows.values()], key=lambda row: (row.start, row.unit))
     if not rows:
-        message = f"{path}: the log has no rows"
+        message = f"{_shown(path)}: the log has no rows below its header"
         raise TraceError(message)
     by_cause: dict[str, Recorded] = {}
     for cause in sorted({row.cause for row in rows}):
@@ -135,41 +139,70 @@ def read_log(path: Path, columns: Columns, second: float) -> Log:
 
 def _rows(path: Path, columns: Columns, second: float, names: dict[str, int]) -> Iterator[_Row]:
     """Yield the rows of a log in order, numbering units by first appearance in `names`."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        message = f"{path}: no such file"
-        raise TraceError(message) from None
-    except UnicodeDecodeError as error:
-        message = f"{path}: byte {error.start} is not UTF-8"
-        raise TraceError(message) from None
-    except OSError as error:
-        message = f"{path}: cannot be read ({error.strerror})"
-        raise TraceError(message) from None
-    reader = csv.DictReader(lines)
-    header = reader.fieldnames or []
-    for column in (columns.unit, columns.start, columns.end):
-        if column not in header:
-            message = f"{path}:1: no column '{column}' (the header has: {', '.join(header) or 'nothing'})"
-            raise TraceError(message)
+    file = _shown(path)
+    reader = csv.DictReader(_text(path, file).splitlines())
     previous = -math.inf
-    for record in reader:
-        place = f"{path}:{reader.line_num}"
-        unit = (record[columns.unit] or "").strip()
-        if not unit:
-            message = f"{place}: column '{columns.unit}' is empty"
+    try:
+        _check_header(reader.fieldnames or [], columns, file)
+        for record in reader:
+            place = f"{file}:{reader.line_num}"
+            unit = (record[columns.unit] or "").strip()
+            if not unit:
+                message = f"{place}: column '{columns.unit}' is empty"
+                raise TraceError(message)
+            start = _number(record[columns.start], columns.start, place)
+            end = _number(record[columns.end], columns.end, place)
+            if end < start:
+                message = f"{place}: the outage of '{unit}' ends ({end:g}) before it starts ({start:g})"
+                raise TraceError(message)
+            if start < previous:
+                message = (
+                    f"{place}: rows must be sorted by '{columns.start}': {start:g} comes after {previous:g}; "
+                    f"sort the log by that column, as numbers"
+                )
+                raise TraceError(message)
+            previous = start
+            cause = (record.get(columns.cause) or "").strip() or "recorded"
+            yield _Row(names.setdefault(unit, len(names)), start * second, end * second, cause)
+    except csv.Error as error:
+        message = f"{file}:{reader.line_num + 1}: is no CSV ({error})"
+        raise TraceError(message) from None
+
+
+def _shown(path: Path) -> str:
+    """Return a path for messages: relative to the working directory if it lies below it."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.path.normpath(path)
+
+
+def _text(path: Path, file: str) -> str:
+    """Return the text of a log."""
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}"
+        raise TraceError(message) from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = content[: error.start].count(b"\n") + 1
+        message = f"{file}:{number}: is not UTF-8 text (byte 0x{content[error.start]:02x})"
+        raise TraceError(message) from None
+
+
+def _check_header(header: Sequence[str], columns: Columns, file: str) -> None:
+    """Refuse a log that lacks a column."""
+    if not header:
+        message = f"{file}: the log is empty; it needs a header ({columns.unit},{columns.start},{columns.end},cause)"
+        raise TraceError(message)
+    for role in ("unit", "start", "end"):
+        column = getattr(columns, role)
+        if column not in header:
+            message = (
+                f"{file}:1: no column '{column}' (the header has: {', '.join(header)}); "
+                f"say which one it is, for example columns: {{{role}: {header[0]}}}"
+            )
             raise TraceError(message)
-        start = _number(record[columns.start], columns.start, place)
-        end = _number(record[columns.end], columns.end, place)
-        if end < start:
-            message = f"{place}: the interval ends ({end:g}) before it starts ({start:g})"
-            raise TraceError(message)
-        if start < previous:
-            message = f"{place}: rows must be in order of '{columns.start}': {start:g} comes after {previous:g}"
-            raise TraceError(message)
-        previous = start
-        cause = (record.get(columns.cause) or "").strip() or "recorded"
-        yield _Row(names.setdefault(unit, len(names)), start * second, end * second, cause)
 
 
 def _number(text: str | None, column: str, place: str) -> float:
@@ -177,7 +210,10 @@ def _number(text: str | None, column: str, place: str) -> float:
     try:
         value = float(text or "")
     except ValueError:
-        message = f"{place}: column '{column}' holds '{text or ''}', which is not a number"
+        message = (
+            f"{place}: column '{column}' holds '{text or ''}', which is not a number; times count from the start of "
+            f"the log, in its time_unit"
+        )
         raise TraceError(message) from None
     if not math.isfinite(value) or value < 0:
         message = f"{place}: column '{column}' must be finite and not negative, not {value:g}"

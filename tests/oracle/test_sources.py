@@ -66,7 +66,7 @@ def test_every_registered_kind_is_a_source() -> None:
     ):
         model: Any = SOURCES[str(entry["use"])]
         source = model.model_validate(entry).build(counts, 3)
-        check_source(source, 20 * DAY)
+        check_source(source, 40 * DAY)
     assert set(SOURCES) == {"component", "job", "replay"}
 
 
@@ -112,7 +112,7 @@ def idle_cluster(source: sim.failures.Source, days: float, **changes: Any) -> si
     return replace(case, sources=(source,))
 
 
-# 512 units, mean life 100 d, 30 d, renewal at failure: shape, failures, two standard errors of 4,000 draws (k = 1 exact).
+# 512 units, mean life 100 d, 30 d, renewal at failure: shape, failures, 2 s.e. of 4,000 draws (k = 1 is exact).
 ANCHORS_30 = [(0.7, 281.1, 0.6), (1.0, 153.6, 0.0), (2.0, 35.3, 0.2)]
 # 512 units, mean life 1000 d, 3000 d; 512 (3 + (c^2 - 1) / 2) in the long run, with c the coefficient of variation.
 ANCHORS_3000 = [(0.7, 1800.6), (1.0, 1536.0), (1.5, 1398.1), (2.0, 1350.6)]
@@ -174,6 +174,20 @@ def test_never_renews() -> None:
     ours = count_failures(case, 60)
     share = -math.expm1(-3.0)
     assert abs(ours.mean() - 512 * share) <= Z * math.sqrt(512 * share * (1 - share) / ours.size)
+
+
+@pytest.mark.parametrize("part", ["node", "gpu"])
+@pytest.mark.parametrize("renews", ["at_failure", "never"])
+def test_a_constant_rate_counts_by_its_parts(part: str, renews: str) -> None:
+    """However memoryless lives are drawn, n parts fail n t / L times, and at most once each if they never renew."""
+    counts = {"node": 32, "gpu": 256}
+    law = {"law": "exponential", "mean": "100 d"}
+    entry = {"name": "fault", "part": part, "law": law, "renews": renews}
+    source = Component.model_validate(entry).build(counts, 1)
+    drawn = np.array([draw_trace([source], 200 * DAY, 1, number).time.size for number in range(200)])
+    share = 2.0 if renews == "at_failure" else -math.expm1(-2.0)
+    variance = 2.0 if renews == "at_failure" else share * (1 - share)
+    assert abs(drawn.mean() - counts[part] * share) <= Z * math.sqrt(counts[part] * variance / drawn.size)
 
 
 # ------------------------------------------------------------------------------------------------------ clocks
@@ -359,7 +373,9 @@ def test_a_failure_takes_its_domain(part: str, slot: int, expected: list[int]) -
     case = prepared(
         cluster=TREE,
         jobs=[{"name": "job", "gpus": 2, "arrival": "900 s"}],
-        failures=[{"use": "component", "name": "fault", "part": part, "rate": f"1 per 1000 {part}-d"}],
+        failures=[
+            {"use": "component", "name": "fault", "part": part, "law": {"law": "gamma", "shape": 2, "mean": "9 d"}}
+        ],
         repair={"time": "50 s"},
     )
     assert _down_after(case, slot) == expected

@@ -1,0 +1,247 @@
+"""Write docs/reference/scenario.md from the models themselves: ``python docs/_generate.py``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import sim
+from sim import units
+from sim.load import _DEFAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parent / "reference" / "scenario.md"
+
+Node: TypeAlias = dict[str, Any]
+
+_QUANTITIES = {
+    dimension.example: dimension.name
+    for dimension in (units.DURATION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER, units.FRACTION)
+} | {"6.5 per 1000 node-day": "rate"}
+
+_CATALOG = ("topologies", "failure bundles (failures.use)", "models (jobs.model)", "accelerators (cluster.accelerator)")
+
+_HEAD = """\
+# Scenario keys
+
+<!-- Written by docs/_generate.py from the models. Change the models, then run `make docs`. -->
+
+Every key of a scenario file. An unknown key is an error. [Write a scenario](../howto/write-a-scenario.md) shows how
+the keys work together; `ettrick schema` prints the same as a JSON Schema.
+
+How values are written:
+
+| | |
+|---|---|
+| time | text with a unit: `30 min`, `1h30m`, `54 d`. Units: ns, us, ms, s, min, h, d, week, month, year |
+| bandwidth | text with a unit: `400 Gb/s` (bits), `50 GB/s` (bytes); k, M, G are powers of 1000, Ki, Mi, Gi of 1024 |
+| rate | events per exposure: `6.5 per 1000 node-day`, `2 per job per week`, `100 FIT` |
+| fraction | `5 %` or `0.05` |
+| whole number | `16384`, or text with a prefix: `16 Ki` |
+| law or time | a [law](#laws) of random times, or one time that is always the same: `5 min` |
+
+A default of – means that the key may be left out and then has no value. Where the first key of a part is `use`, it
+picks one of several kinds, and the other keys belong to that kind.
+"""
+
+
+def scenario_reference() -> str:
+    """Return the page as Markdown."""
+    return _Page(sim.schema()).text()
+
+
+class _Page:
+    """Walks the JSON Schema and collects sections."""
+
+    def __init__(self, schema: Node) -> None:
+        self.definitions: Node = schema["$defs"]
+        self.schema = schema
+        self.lines: list[str] = [_HEAD]
+
+    def text(self) -> str:
+        """Return the whole page."""
+        top = {name: node for name, node in self.schema["properties"].items() if name != "extends"}
+        self.lines.append("## Top level\n")
+        extends = self.schema["properties"]["extends"]
+        required = set(self.schema["required"])
+        rows = [self._row("", "extends", extends, required=False)]
+        rows += [self._row("", name, node, required=name in required) for name, node in top.items()]
+        self._table(rows)
+        for name, node in top.items():
+            self._part(name, node)
+        self._laws()
+        self._catalog()
+        return "\n".join(self.lines).rstrip() + "\n"
+
+    # ------------------------------------------------------------------------------------------ sections
+
+    def _part(self, path: str, node: Node) -> None:
+        """Write the sections of everything that a key holds."""
+        kinds = list(self._kinds(node))
+        if not kinds:
+            return
+        chosen = [self.definitions[kind]["properties"].get("use") for kind in kinds]
+        if "." not in path:
+            self.lines.append(f"## {path}\n")
+            if chosen[0] is not None:
+                self._say_default(path)
+        for kind, use in zip(kinds, chosen, strict=True):
+            definition = self.definitions[kind]
+            heading = f"{path}: {use['const']}" if use is not None else path
+            if "." in path or use is not None:
+                self.lines.append(f"### {heading}\n")
+            text = _first_paragraph(definition.get("description", ""))
+            if kind.startswith("Bundle_"):
+                text = f"{sim.inventory()['failure bundles (failures.use)'][use['const']]}."
+            if text:
+                self.lines.append(f"{text}\n")
+            required = set(definition.get("required", ()))
+            inner = {name: part for name, part in definition["properties"].items() if name != "use"}
+            if inner:
+                rows = [self._row(path, name, part, required=name in required) for name, part in inner.items()]
+                self._table(rows)
+            elif use is not None:
+                self.lines.append("No other keys.\n")
+            for name, part in inner.items():
+                if not self._is_law(part):
+                    self._part(f"{path}.{name}", part)
+
+    def _say_default(self, path: str) -> None:
+        if path in _DEFAULTS:
+            self.lines.append(f"`use` may be left out; it is then `{_DEFAULTS[path]}`.\n")
+        else:
+            self.lines.append("`use` is required: it picks one of these.\n")
+
+    def _laws(self) -> None:
+        self.lines.append("## Laws\n")
+        self.lines.append(
+            "A law says how a time varies: `{law: weibull, shape: 0.7, mean: 30 d}`. Plain text such as `30 min` is "
+            "the law `fixed`.\n"
+        )
+        for node in self.definitions.values():
+            if "const" not in node["properties"].get("law", {}):
+                continue
+            self.lines.append(f"### law: {node['properties']['law']['const']}\n")
+            self.lines.append(f"{_first_paragraph(node['description'])}\n")
+            required = set(node["required"])
+            inner = {name: part for name, part in node["properties"].items() if name != "law"}
+            self._table([self._row("laws", name, part, required=name in required) for name, part in inner.items()])
+
+    def _catalog(self) -> None:
+        self.lines.append("## Names that come with Ettrick\n")
+        self.lines.append("`ettrick list` prints them, and the strategies, with a line about each.\n")
+        for kind, entries in sim.inventory().items():
+            if kind in _CATALOG:
+                names = ", ".join(f"`{name}`" for name in entries)
+                self.lines.append(f"**{kind[0].upper()}{kind[1:]}**: {names}\n")
+
+    # --------------------------------------------------------------------------------------------- tables
+
+    def _table(self, rows: list[tuple[str, str, str, str]]) -> None:
+        self.lines.append("| key | takes | default | what it says |")
+        self.lines.append("|---|---|---|---|")
+        self.lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        self.lines.append("")
+
+    def _row(self, path: str, name: str, node: Node, *, required: bool) -> tuple[str, str, str, str]:
+        description = node.get("description", "")
+        kinds = list(self._kinds(node))
+        if not description and kinds:
+            description = _first_paragraph(self.definitions[kinds[0]].get("description", ""))
+        place = f"{path}.{name}" if path else name
+        return f"`{name}`", self._type(place, node), self._default(node, required=required), description
+
+    def _default(self, node: Node, *, required: bool) -> str:
+        if required:
+            return "required"
+        value = node.get("default")
+        if value is None or value in ("", [], {}):
+            return "–"
+        if isinstance(value, dict):
+            return "as below"
+        if isinstance(value, str):
+            return f"`{value}`"
+        return f"`{json.dumps(value)}`".replace(".0`", "`")
+
+    def _type(self, place: str, node: Node) -> str:
+        """Return what a key takes, in words."""
+        if self._is_law(node):
+            return "[law](#laws) or time, e.g. `30 min`"
+        if place == "cluster":
+            return "the name of a file, or [keys](#cluster)"
+        quantity = next((_QUANTITIES[text] for text in node.get("examples", ()) if text in _QUANTITIES), None)
+        if quantity is not None:
+            return f"{quantity}, e.g. `{node['examples'][0]}`"
+        if "16 Mi" in node.get("examples", ()):
+            return "whole number"
+        for word in ("anyOf", "oneOf"):
+            if word in node:
+                return self._union(place, node[word])
+        return self._plain(place, node)
+
+    def _union(self, place: str, choices: list[Node]) -> str:
+        kinds = [choice for choice in choices if choice.get("type") != "null"]
+        if all("$ref" in choice for choice in kinds) and len(kinds) > 1:
+            return "[one of several kinds](#" + _slug(place) + ")"
+        texts = [self._type(place, choice) for choice in kinds]
+        return " or ".join(dict.fromkeys(texts))
+
+    def _plain(self, place: str, node: Node) -> str:
+        if "$ref" in node:
+            return f"[keys](#{_slug(place)})"
+        if "enum" in node:
+            return " or ".join(f"`{choice}`" for choice in node["enum"])
+        if "const" in node:
+            return f"`{node['const']}`"
+        kind = node["type"]
+        if kind == "array":
+            return f"list of {self._type(place, node['items'])}"
+        if kind == "object":
+            return f"mapping of names to {self._type(place, node['additionalProperties'])}"
+        words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}[kind]
+        return words + _limits(node) + _examples(node)
+
+    def _kinds(self, node: Node) -> Iterator[str]:
+        """Yield the names of the definitions that a key may hold."""
+        if "$ref" in node:
+            yield node["$ref"].rsplit("/", 1)[1]
+        for choice in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+            yield from self._kinds(choice)
+        if "items" in node:
+            yield from self._kinds(node["items"])
+
+    def _is_law(self, node: Node) -> bool:
+        return any("law" in self.definitions[kind]["properties"] and kind == "Fixed" for kind in self._kinds(node))
+
+
+def _limits(node: Node) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    found = [f"{sign} {_number(node[word])}" for word, sign in signs.items() if word in node]
+    return f", {' and '.join(found)}" if found else ""
+
+
+def _number(value: float) -> str:
+    """Return a limit; the largest ones are powers of two."""
+    return f"2^{int(value).bit_length() - 1}" if value >= 2**31 else f"{value:g}"
+
+
+def _examples(node: Node) -> str:
+    texts = [f"`{text}`" for text in node.get("examples", ())]
+    return f", e.g. {', '.join(texts)}" if texts else ""
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.split("\n\n", 1)[0].split()).replace("``", "`")
+
+
+def _slug(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(scenario_reference(), encoding="utf-8")

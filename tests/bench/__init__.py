@@ -1,0 +1,1 @@
+"""Time, events and memory; figures to print, never assertions on time."""

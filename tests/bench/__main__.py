@@ -1,0 +1,156 @@
+"""Print what a replication costs: ``make bench``.
+
+Seconds are medians of CPU time over several replications, traces included. Machines differ and are shared, so the
+first line says how fast this one plays bare SimPy timeouts now, and the flatness lines are ratios.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import simpy
+
+import sim
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+DAYS = 90
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    nodes: int
+    days: float
+    failures: int
+    events: int
+    seconds: float
+    megabytes: float
+    target: str = ""
+
+
+def timeouts_per_second() -> float:
+    """Return how many bare SimPy timeouts this machine plays in a second."""
+    env = simpy.Environment()
+
+    def tick() -> Generator[simpy.Event]:
+        while True:
+            yield env.timeout(1.0)
+
+    env.process(tick())
+    start = time.process_time()
+    env.run(until=100_000)
+    return 100_000 / (time.process_time() - start)
+
+
+def measure(prepared: sim.Prepared, target: str = "", repeats: int = 7) -> Row:
+    """Return the cost of a replication of a scenario."""
+    sim.run(prepared, 0)
+    seconds, failures, events = [], [], []
+    for replication in range(1, repeats + 1):
+        gc.collect()
+        start = time.process_time()
+        result = sim.run(prepared, replication)
+        seconds.append(time.process_time() - start)
+        failures.append(result.counts["failures"])
+        events.append(result.events)
+    tracemalloc.start()
+    sim.run(prepared, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return Row(
+        prepared.name,
+        prepared.nodes,
+        (prepared.horizon + prepared.warmup) / 86400,
+        round(statistics.mean(failures)),
+        round(statistics.mean(events)),
+        statistics.median(seconds),
+        peak / 1e6,
+        target,
+    )
+
+
+def at_llama_rates(nodes: int, scale: float = 1.0, **changes: Any) -> sim.Prepared:
+    """Return a job on nearly all of a cluster whose parts fail as those of Llama 3 did, `scale` times as often."""
+    spares = max(nodes // 50, 2)
+    content: dict[str, Any] = {
+        "name": f"{nodes} nodes",
+        "cluster": {
+            "nodes": nodes,
+            "rails": 1,
+            "radix": 128,
+            "leaf": {"nodes": 50},
+            "spine": {"leaf_groups": 20},
+            "core": {},
+        },
+        "horizon": f"{DAYS} d",
+        "jobs": [{"name": "train", "gpus": (nodes - spares) * 8, "step_time": "6 s"}],
+        "failures": [{"use": "llama3-table5", "scale": scale}],
+        "detection": {"time": "1 min"},
+        "checkpoint": {
+            "tiers": [{"interval": "10 min", "mode": "async", "stall": "2 s", "write": "60 s", "restore": "30 s"}]
+        },
+        "recovery": {"use": "hot-spare", "reschedule": "30 s", "initialize": "200 s"},
+        "spares": {"hot": spares},
+        "repair": {"time": {"law": "lognormal", "median": "22 h", "sigma": 1.5}},
+    }
+    return sim.prepare(sim.parse(content | changes))
+
+
+def command_seconds(*arguments: str) -> float:
+    """Return the median wall time of a command in a process of its own [s]."""
+    code = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def main() -> None:
+    """Print the table."""
+    out = sys.stdout.write
+    out(f"this machine: {timeouts_per_second():,.0f} bare SimPy timeouts a second\n\n")
+    header = ("scenario", "nodes", "days", "failures", "events", "seconds", "peak MB")
+    out("{:26} {:>8} {:>6} {:>9} {:>8} {:>9} {:>8}  target\n".format(*header))
+    rows = [
+        measure(sim.prepare(sim.load(sim.find("quickstart"))), "< 1 s"),
+        measure(sim.prepare(sim.load(sim.find("llama3-405b-54d"))), "<= 0.015 s"),
+        measure(at_llama_rates(12_500), "<= 0.1 s, <= 150 MB"),
+    ]
+    free: dict[str, Any] = {"spares": {"hot": 0}}
+    restart = {"use": "full-restart", "initialize": "200 s"}
+    shrink = {"use": "shrink-rejoin", "reconfigure": "60 s", "initialize": "200 s", "rejoin": "10 s"}
+    jobs = [{"name": "train", "gpus": 98_000, "step_time": "6 s", "parallelism": {"tensor": 8, "data": 12_250}}]
+    rows += [
+        measure(at_llama_rates(12_500, name="12500, full restart", recovery=restart, **free), repeats=3),
+        measure(at_llama_rates(12_500, name="12500, shrink and rejoin", recovery=shrink, jobs=jobs), repeats=3),
+    ]
+    # The same number of failures on clusters of three sizes: what is left is the cost of size.
+    flat = [measure(at_llama_rates(nodes, 10_000 / nodes), repeats=5) for nodes in (1_000, 10_000, 100_000)]
+    for row in [*rows, *flat]:
+        out(
+            f"{row.name:26} {row.nodes:8,} {row.days:6.0f} {row.failures:9,} {row.events:8,} {row.seconds:9.4f} "
+            f"{row.megabytes:8.1f}  {row.target}\n"
+        )
+    cost = [row.seconds / row.failures for row in flat]
+    out(
+        "\ncost per failure [us]: "
+        + ", ".join(f"{row.nodes:,} nodes {1e6 * each:.1f}" for row, each in zip(flat, cost, strict=True))
+    )
+    out(f"; largest / smallest {max(cost) / min(cost):.2f} (target <= 2)\n")
+    start, check = command_seconds("--help"), command_seconds("check", "quickstart")
+    out(f"ettrick --help {start:.2f} s, ettrick check {check:.2f} s (target <= 0.7 s)\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Wrong uses of ``--set``."""
+
+from __future__ import annotations
+
+from tests.unit.bad_input import over
+
+CASES = [
+    over("without =", "horizon", "needs path=value, for example --set horizon='30 d'"),
+    over("without a path", "=3", "needs path=value"),
+    over("without a value", "horizon=", "horizon: has no value"),
+    over("of an unknown key", "horizn=3 d", "horizn: unknown key 'horizn'; did you mean 'horizon'?"),
+    over("of an unknown path", "a.b=c", "a: unknown key 'a' (choose from name, "),
+    over(
+        "of an unknown key inside",
+        "cluster.leaf.node=4",
+        "cluster.leaf.node: unknown key 'node'; did you mean 'nodes'?",
+    ),
+    over("of an unknown key of an item", "jobs.0.gpu=64", "jobs.0.gpu: unknown key 'gpu'; did you mean 'gpus'?"),
+    over("past the end", "jobs.1.gpus=64", "jobs: is a list of 1, counted from 0: there is no item '1'"),
+    over(
+        "through a list without a number",
+        "jobs.gpus=64",
+        "jobs: is a list of 1, counted from 0: there is no item 'gpus'",
+    ),
+    over("through text", "horizon.days=3", "horizon: is '30 d', not a mapping: there is no 'days' in it"),
+    over("with a wrong unit", "repair.time=3 GB", "repair.time: 'GB' is a unit of size, not of time"),
+    over("without a unit", "checkpoint.tiers.0.interval=30", "checkpoint.tiers.0.interval: '30' needs a unit"),
+    over(
+        "of an unknown strategy",
+        "recovery.use=cold-spare",
+        "recovery.use: 'cold-spare' is not a choice; did you mean 'hot-spare'?",
+    ),
+    over(
+        "of a missing cluster",
+        "cluster=smal.yaml",
+        "cluster: smal.yaml cannot be read",
+        "did you mean 'small.yaml'?",
+        files={"small.yaml": "nodes: 16\n"},
+    ),
+    over("of an impossible value", "jobs.0.gpus=1024", "jobs.0.gpus: asks for 1024 GPUs, but the cluster has 128"),
+    over("with YAML that is none", "jobs.0={name: a", "invalid YAML"),
+]

@@ -1,0 +1,156 @@
+"""Clusters, failures, checkpoints and recoveries that do not fit together."""
+
+from __future__ import annotations
+
+from tests.unit.bad_input import ASYNC, COMPONENT, ELASTIC, TIER, bad
+
+CASES = [
+    bad("no tier", {10: "  tiers: §[]"}, "checkpoint.tiers: must have at least 1 item, and has 0"),
+    bad(
+        "two tiers",
+        {10: "  tiers: §[{interval: 1 h, write: 1 s, restore: 1 s}, {interval: 2 h, write: 1 s, restore: 1 s}]"},
+        "checkpoint.tiers: can have at most 1 item, and has 2",
+    ),
+    bad(
+        "rule of the interval",
+        {10: TIER + "interval: §yung}]"},
+        "checkpoint.tiers.0.interval: unknown rule 'yung'",
+        "young, daly, optimal",
+    ),
+    bad(
+        "every 0 steps",
+        {10: TIER + "interval: §every 0 steps}]"},
+        "checkpoint.tiers.0.interval: ",
+        "must be a whole number above zero",
+    ),
+    bad(
+        "interval of zero",
+        {10: TIER + "interval: §0 s}]"},
+        "checkpoint.tiers.0.interval: the interval must be longer than zero",
+    ),
+    bad(
+        "steps without a step time",
+        {5: "  - {name: train, gpus: 64}", 10: TIER + "interval: §every 3 steps}]"},
+        "checkpoint.tiers.0.interval: interval 'every 3 steps' needs the time of a step",
+    ),
+    bad(
+        "young without failures",
+        {6: "", 7: "", 10: TIER + "interval: §young}]"},
+        "checkpoint.tiers.0.interval: interval 'young' needs a failure rate, and nothing can fail here",
+    ),
+    bad(
+        "optimal with free saves",
+        {10: ASYNC + "interval: §optimal}]"},
+        "checkpoint.tiers.0.interval: interval 'optimal' balances",
+        "here saves are free",
+    ),
+    bad(
+        "stall of a blocking save",
+        {10: "  tiers: [§{mode: blocking, write: 30 s, restore: 1 min, interval: 1 h, stall: 2 s}]"},
+        "checkpoint.tiers.0: stall is for mode: async",
+    ),
+    bad(
+        "rate and law",
+        {7: "  - §{use: component, name: node, rate: 1 per node-day, law: {law: exponential, mean: 1 d}}"},
+        "failures.0: give exactly one of rate and law",
+    ),
+    bad(
+        "neither rate nor law", {7: "  - §{use: component, name: node}"}, "failures.0: give exactly one of rate and law"
+    ),
+    bad(
+        "rate of a job per node",
+        {7: "  - §{use: job, name: bug, rate: 1 per node-day}"},
+        "failures.0: a job-level cause has a rate per job, not per node",
+    ),
+    bad(
+        "shape of zero",
+        {7: COMPONENT + "law: {law: weibull, shape: §0, mean: 1 year}}"},
+        "failures.0.law.shape: must be at least 0.05, not 0",
+    ),
+    bad(
+        "mean and scale",
+        {7: COMPONENT + "law: §{law: weibull, shape: 2, mean: 1 d, scale: 1 d}}"},
+        "failures.0.law: give exactly one of mean and scale (given: mean, scale)",
+    ),
+    bad(
+        "neither mean nor scale",
+        {7: COMPONENT + "law: §{law: weibull, shape: 2}}"},
+        "failures.0.law: give exactly one of mean and scale (given: none)",
+    ),
+    bad(
+        "empty sample",
+        {13: "repair: {time: {law: empirical, values: §[0 s]}}"},
+        "repair.time.values: give at least one value above zero",
+    ),
+    bad(
+        "upside-down limits",
+        {13: "repair: {time: §{law: uniform, low: 2 d, high: 1 d}}"},
+        "repair.time: low must be less than high",
+    ),
+    bad(
+        "hazard with memory",
+        {7: "  - §{use: component, name: node, idle_hazard: 0.5, law: {law: weibull, shape: 2, mean: 1 year}}"},
+        "failures.0: idle_hazard below 1",
+        "clock: busy",
+    ),
+    bad(
+        "busy rack",
+        {7: "  §- {use: component, name: node, part: rack, clock: busy, rate: 1 per rack-year}"},
+        "failures",
+        "clock: busy is for parts of one node, and a rack is not one",
+    ),
+    bad(
+        "age in an unexposed phase",
+        {
+            7: "  §- {use: component, name: node, law: {law: weibull, shape: 2, mean: 1 year}}",
+            11: "recovery: {use: hot-spare, initialize: 4 min, exposed: false}",
+        },
+        "failures",
+        "'node' ages in wall time",
+        "clock: busy",
+    ),
+    bad(
+        "one cause twice",
+        {7: "  §- {use: job, name: a, rate: 1 per job-day}\n  - {use: job, name: a, rate: 2 per job-day}"},
+        "failures",
+        "two sources are named 'a'",
+    ),
+    bad("scale of zero", {7: "  - §{use: llama3-table5, scale: 0}"}, "failures.0", "scale must be above zero, not 0"),
+    bad(
+        "scale of a source of zero",
+        {7: COMPONENT + "rate: 1 per node-day, scale: §0}"},
+        "failures.0.scale: must be above 0, not 0",
+    ),
+    bad(
+        "spares alone, and none",
+        {11: "recovery: {use: hot-spare, initialize: 4 min, pools: §[spare]}", 12: "spares: {hot: 0}"},
+        "recovery.pools: replacements may come from the spares only, and spares.hot is 0",
+    ),
+    bad(
+        "shrinking without layout",
+        {11: ELASTIC + "}"},
+        "jobs.0: recovery 'shrink-rejoin' works by replica: give the job parallelism",
+        place="s.yaml:5:5",
+    ),
+    bad(
+        "replicas of broken nodes",
+        {5: "  - {name: train, gpus: 64, parallelism: {tensor: 4, data: §16}}", 11: ELASTIC + "}"},
+        "jobs.0.parallelism.data: 8 nodes do not divide into 16 replicas of whole nodes",
+    ),
+    bad(
+        "too many survivors wanted",
+        {5: "  - {name: train, gpus: 64, parallelism: {tensor: 8, data: 8}}", 11: ELASTIC + ", min_replicas: §9}"},
+        "recovery.min_replicas: is 9, but job 'train' has 8 replicas",
+    ),
+    bad(
+        "small radix",
+        {2: "cluster: §{nodes: 16, leaf: {nodes: 4}, radix: 6}"},
+        "cluster: leaf radix 6 is too small for 4 links down and 4 up",
+    ),
+    bad(
+        "pods that nothing joins",
+        {2: "cluster: §{nodes: 16, leaf: {nodes: 4}, spine: {leaf_groups: 2}}"},
+        "cluster: 4 leaf groups make 2 pods that nothing joins",
+    ),
+    bad("nodes of zero", {2: "cluster: {nodes: §0, leaf: {nodes: 4}}"}, "cluster.nodes: must be at least 1, not 0"),
+]
