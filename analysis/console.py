@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,15 +34,28 @@ _NAMES = {
 }
 
 
-def console(*, stderr: bool = False, width: int | None = None) -> Console:
+class _Page(io.StringIO):
+    """Text that is laid out for standard output and written to it later, in one go."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        """Return whether standard output is a terminal, and wants colour."""
+        return sys.stdout is not None and sys.stdout.isatty()
+
+
+def console(file: IO[str], *, width: int | None = None) -> Console:
     """Return a console that takes text as it is and honours NO_COLOR, width and pipes."""
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
-    if width is None and (stream is None or not stream.isatty()):
+    if width is None and not file.isatty():
         # Without a terminal there is no width to respect; a table that is cut helps nobody.
         width = 120
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+    return Console(file=file, markup=False, highlight=False, emoji=False, width=width)
 
 
 def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None = None) -> str:
@@ -56,21 +70,21 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
     width
         Columns; by default those of the terminal.
     """
-    out = console(width=width)
-    with out.capture() as captured:
-        _print_scenario(out, content, prepared)
-        _print_headline(out, content)
-        _print_jobs(out, content)
-        _print_shares(out, content)
-        _print_windows(out, content)
-        _print_causes(out, content)
-        _print_closed_form(out, content)
-        for title, lines in (("Assumptions of the scenario", content["assumptions"]), ("Notes", content["notes"])):
-            if lines:
-                out.print(f"\n{title}", style="bold")
-                for line in lines:
-                    out.print(f"  - {' '.join(line.split())}")
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    page = _Page()
+    out = console(page, width=width)
+    _print_scenario(out, content, prepared)
+    _print_headline(out, content)
+    _print_jobs(out, content)
+    _print_shares(out, content)
+    _print_windows(out, content)
+    _print_causes(out, content)
+    _print_closed_form(out, content)
+    for title, lines in (("Assumptions of the scenario", content["assumptions"]), ("Notes", content["notes"])):
+        if lines:
+            out.print(f"\n{title}", style="bold")
+            for line in lines:
+                out.print(f"  - {' '.join(line.split())}")
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
 
 def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -> None:
@@ -276,7 +290,10 @@ def _range(ends: Sequence[float | None] | None, form: Callable[[float], str]) ->
     """Return two numbers as text; a dash where the data do not support both."""
     if ends is None or ends[0] is None or ends[1] is None:
         return "-"
-    return f"{form(ends[0])}..{form(ends[1])}"
+    low, high = form(ends[0]), form(ends[1])
+    number, _, unit = low.partition(" ")
+    # A unit that both have is said once.
+    return f"{number if unit == high.partition(' ')[2] else low}..{high}"
 
 
 def _percent(value: float) -> str:

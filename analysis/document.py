@@ -257,7 +257,7 @@ def _notes(ensemble: Ensemble) -> list[str]:
     prepared = ensemble.prepared
     for index, plan in enumerate(prepared.jobs):
         mine = [result.jobs[index] for result in ensemble.results]
-        waiting = sum(math.isnan(job.start) for job in mine)
+        waiting = sum(math.isnan(job.start) and job.arrival < job.end for job in mine)
         censored = sum(job.censored for job in mine)
         if waiting:
             notes.append(f"job '{plan.name}' never got its nodes in {waiting} of {len(mine)} replications")

@@ -33,7 +33,7 @@ class Progress:
                 progress.BarColumn(),
                 progress.MofNCompleteColumn(),
                 progress.TimeRemainingColumn(),
-                console=console(stderr=True),
+                console=console(sys.stderr),
                 transient=True,
             )
             self.task = self.bar.add_task("", total=total)

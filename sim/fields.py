@@ -112,7 +112,15 @@ Fraction = Annotated[float, *_quantity(units.FRACTION), Field(ge=0, le=1)]
 Count = Annotated[
     int,
     BeforeValidator(rates.parse_count),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}], "examples": [16384, "16 Mi"]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*([kMGTPE]i?)?\s*$"},
+            ],
+            "examples": [16384, "16 Mi"],
+        }
+    ),
 ]
 Rate = Annotated[
     Any,

@@ -86,7 +86,8 @@ class Group:
         """Raised at each change of plan; an event that carries an older one is void."""
         self.failure: Any = None
         self.detect_at = math.inf
-        self.suspects: list[int] = []
+        self.suspects: list[tuple[int, int]] = []
+        """Nodes that failed and that the job does not know of yet, with the index of the cause."""
         self.attempt = 0
         self.exposed = False
         self.exposed_from = now

@@ -153,10 +153,8 @@ def schema() -> dict[str, Any]:
     }
     cluster = properties["cluster"]
     extended = {"type": "object", "required": ["extends"]}
-    words = {key: cluster.pop(key) for key in ("description",) if key in cluster}
-    properties["cluster"] = {**words, "anyOf": [file_name, extended, cluster]}
-    needed = [key for key in content.pop("required") if key not in _DEFAULTS or key == "cluster"]
-    content["anyOf"] = [{"required": ["extends"]}, {"required": needed}]
+    properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
+    content["anyOf"] = [{"required": ["extends"]}, {"required": content.pop("required")}]
     return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
 
 

@@ -154,52 +154,45 @@ class Groups:
 
     def _stall(self, group: Group, step: Stall | Restore, now: float) -> bool:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
+        job = group.job
         exposed = step.exposed
         segments: list[tuple[int, float]] = []
         end = now
         plan = group.plan
         while True:
-            if type(step) is Stall:
+            if isinstance(step, Stall):
                 bucket, seconds = step.bucket, step.seconds
             else:
-                assert isinstance(step, Restore)
-                bucket = Bucket.RESTORE
-                seconds = group.job.checkpoint.restore_time(group.job.state, step.tier)
+                bucket, seconds = Bucket.RESTORE, job.checkpoint.restore_time(job.state, step.tier)
             if seconds > 0:
                 end += seconds
                 segments.append((bucket, end))
-            if group.step == len(plan):
-                break
-            following = plan[group.step]
-            if not isinstance(following, Stall | Restore) or following.exposed != exposed:
+            following = plan[group.step] if group.step < len(plan) else None
+            if not isinstance(following, (Stall, Restore)) or following.exposed != exposed:
                 break
             step = following
             group.step += 1
         if not segments:
             return False
         self.wait(group, segments, now, exposed=exposed)
-        job = group.job
-        if exposed and group is job.main and group.step < len(plan):
-            following = plan[group.step]
-            if isinstance(following, Run):
-                # Nothing is decided when the waiting ends: no event, settle() turns it into running.
-                group.run_at = end
-                group.run_step = following
-                if job.target < math.inf:
-                    job.set_pace(following.fraction)
-                    self._expect_finish(group, end)
-                return True
+        if exposed and isinstance(following, Run) and group is job.main:
+            # Nothing is decided when the waiting ends: no event, settle() turns it into running.
+            group.run_at = end
+            group.run_step = following
+            if job.target < math.inf:
+                job.set_pace(following.fraction)
+                self._expect_finish(group, end)
+            return True
         self.kernel.at(end, Order.PHASE, self._on_phase_end, (group, group.epoch))
         return True
 
     def _acquire(self, group: Group, step: Acquire, now: float) -> bool:
         """Take nodes; wait if there are too few."""
         if step.unit == "node":
-            missing = len(group.missing)
-            group.waiting = step._replace(wanted=max(missing - step.wanted, 0) if step.wanted else 0)
-            if self._feed(group, now):
-                group.waiting = None
+            may_miss = max(len(group.missing) - step.wanted, 0) if step.wanted else 0
+            if self._feed(group, step.pools, may_miss, now):
                 return False
+            group.waiting = step._replace(wanted=may_miss)
             self.hungry.append(group)
         else:
             if group.replicas >= step.wanted:
@@ -210,23 +203,18 @@ class Groups:
             self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
         return True
 
-    def _feed(self, group: Group, now: float) -> bool:
-        """Give a hungry group what nodes there are; ``waiting.wanted`` is how many may stay missing."""
-        step = group.waiting
-        while len(group.missing) > step.wanted:
-            for pool in step.pools:
+    def _feed(self, group: Group, pools: tuple[str, ...], may_miss: int, now: float) -> bool:
+        """Give a group nodes until it misses no more than `may_miss`; return whether there were enough."""
+        while len(group.missing) > may_miss:
+            for pool in pools:
                 node = self.cluster.take(pool, now)
                 if node >= 0:
                     break
             else:
                 return False
-            self.seat(group, group.missing.pop(), node, now)
+            self.cluster.seat(group, group.missing.pop(), node)
+            self.lives.join(node, group, now)
         return True
-
-    def seat(self, group: Group, position: int, node: int, now: float) -> None:
-        """Put a node at a position of the group."""
-        self.cluster.seat(group, position, node)
-        self.lives.join(node, group, now)
 
     def feed_hungry(self, now: float) -> None:
         """Serve the groups that wait for nodes, longest first."""
@@ -234,7 +222,7 @@ class Groups:
             if group.waiting is None:
                 continue
             self.settle(group, now)
-            if self._feed(group, now):
+            if self._feed(group, group.waiting.pools, group.waiting.wanted, now):
                 self.hungry.remove(group)
                 group.waiting = None
                 group.epoch += 1

@@ -6,11 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from sim import rng
-from sim.cluster import Place
 from sim.contracts import Bucket, ClusterView, FailureView, JobView
 from sim.engine.kernel import Order
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
     from sim.engine.sources import Failure
@@ -29,7 +30,7 @@ class Incidents:
         self.recovery = simulation.prepared.recovery
         self.sources = simulation.prepared.sources
 
-    def hit(self, groups: tuple[Group, ...], failure: Failure, now: float, latency: float) -> None:
+    def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
         cause = failure.index + 1
         seen: list[Job] = []
@@ -38,10 +39,11 @@ class Incidents:
             if job not in seen:
                 seen.append(job)
                 job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
-                if any(other.job is job and other.is_running(now) for other in groups):
+                if group.is_running(now) or (len(groups) > 1 and job.main in groups and job.main.is_running(now)):
                     job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
                 else:
                     job.merged += 1
+        for group in groups:
             self._hit_group(group, failure, now, latency)
 
     def _hit_group(self, group: Group, failure: Failure, now: float, latency: float) -> None:
@@ -89,11 +91,15 @@ class Incidents:
         failure: Failure = group.failure
         source = self.sources[failure.index]
         width = job.nodes_per_replica
-        replicas_lost = len({position // width for position in group.missing}) if group.missing else 0
+        missing = group.missing
+        replicas_lost = len({position // width for position in missing}) if job.replicas > 1 else int(bool(missing))
         view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark)
         cluster = self.cluster
         plan, job.memory = self.recovery.plan(
-            view, self.job_view(job, now), ClusterView(cluster.spare.count, cluster.idle.count), job.memory
+            view,
+            self.job_view(job, now, failure.mark),
+            ClusterView(cluster.spare.count, cluster.idle.count),
+            job.memory,
         )
         self.simulation.groups.follow(group, plan, now)
 
@@ -101,41 +107,37 @@ class Incidents:
         """Send the suspects that are still down to repair; return how many they are."""
         lost = 0
         cluster = self.cluster
-        for node in group.suspects:
-            if cluster.outages[node] and cluster.place[node] == Place.JOB and cluster.group[node] is group:
+        for node, cause in group.suspects:
+            if cluster.outages[node] and cluster.group[node] is group:
                 self.simulation.lives.leave(node, group, now)
-                cluster.send_to_repair(node, group.cause, now)
+                cluster.send_to_repair(node, cause, now)
                 lost += 1
         group.suspects.clear()
         return lost
 
-    def job_view(self, job: Job, now: float) -> JobView:
-        """Return what a strategy may know of a job."""
+    def start_view(self, job: Job, now: float) -> JobView:
+        """Return what a strategy may know of a job that starts."""
+        prepared = self.simulation.prepared
+        replication = self.simulation.replication
+        number = job.starts
+
+        def mark(purpose: str) -> float:
+            key = rng.stream(prepared.seed, replication, "start", job.name, purpose)
+            return rng.uniform_one(key, number)
+
+        return self.job_view(job, now, mark)
+
+    def job_view(self, job: Job, now: float, mark: Callable[[str], float]) -> JobView:
+        """Return what a strategy may know of a job; `mark` gives the numbers of its start."""
         main = job.main
         return JobView(
-            name=job.name,
-            time=now,
-            nodes=job.nodes_needed,
-            nodes_missing=len(main.missing),
-            replicas=job.replicas,
-            replicas_running=main.replicas,
-            live=job.live,
-            attempt=main.attempt,
-            mark=_StartMark(self.simulation, job),
+            job.name,
+            now,
+            job.nodes_needed,
+            len(main.missing),
+            job.replicas,
+            main.replicas,
+            job.live,
+            main.attempt,
+            mark,
         )
-
-
-class _StartMark:
-    """Uniform numbers that belong to one start of a job."""
-
-    __slots__ = ("job", "simulation")
-
-    def __init__(self, simulation: Simulation, job: Job) -> None:
-        self.simulation = simulation
-        self.job = job
-
-    def __call__(self, purpose: str) -> float:
-        """Return the number for `purpose`."""
-        prepared = self.simulation.prepared
-        key = rng.stream(prepared.seed, self.simulation.replication, "start", self.job.name, purpose)
-        return rng.uniform_one(key, self.job.starts)

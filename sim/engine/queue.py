@@ -65,7 +65,9 @@ class Queue:
                 self.simulation.lives.join(node, main, now)
         if math.isnan(job.start):
             job.start = now
-        groups.follow(main, self.simulation.prepared.recovery.start(self.simulation.incidents.job_view(job, now)), now)
+        groups.follow(
+            main, self.simulation.prepared.recovery.start(self.simulation.incidents.start_view(job, now)), now
+        )
         job.starts += 1
 
     def finish(self, job: Job, now: float, *, finished: bool) -> None:

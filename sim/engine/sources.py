@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sim.engine.simulation import Simulation
     from sim.failures.source import Source
     from sim.failures.trace import FailureTrace
+    from sim.job import Group
     from sim.laws import LawModel
 
 __all__ = ["Counts", "Failure", "Sources"]
@@ -71,7 +72,18 @@ class _Renewal(NamedTuple):
 class _Info:
     """A source with what the hot path needs at hand."""
 
-    __slots__ = ("always", "blast", "detection", "divisor", "life", "repair", "returns", "source")
+    __slots__ = (
+        "always",
+        "blast",
+        "detection",
+        "divisor",
+        "in_service",
+        "life",
+        "of_job",
+        "repair",
+        "returns",
+        "source",
+    )
 
     def __init__(self, source: Source, simulation: Simulation) -> None:
         self.source = source
@@ -80,6 +92,8 @@ class _Info:
         self.repair = _sampler(source.repair or prepared.repair)
         self.life = source.law.ppf_one if source.law is not None else None
         self.returns = source.renews == "at_return" and source.clock == "wall"
+        self.in_service = source.clock == "in_service"
+        self.of_job = source.part == "job"
         self.always = source.interrupts >= 1 and source.idle_hazard >= 1
         self.divisor = prepared.slots_per_node.get(source.part, 0)
         self.blast = prepared.blast.get(source.part)
@@ -186,7 +200,12 @@ class Sources:
         row = self.row
         self.row = row + 1
         self._arm()
-        self._candidate(self.source[row], self.slot[row], self.round[row], self.until[row])
+        index = self.source[row]
+        info = self.infos[index]
+        if info.in_service:
+            self._candidate(index, self.slot[row], self.round[row], self.until[row])
+        else:
+            self._occur(info, index, self.slot[row], self.round[row], self.until[row])
 
     def _on_candidate(self, call: Call) -> None:
         self._candidate(*call.argument)
@@ -195,7 +214,7 @@ class Sources:
         """Deal with a life that ends now, unless its clock stood still meanwhile."""
         now = self.kernel.now
         info = self.infos[index]
-        if info.source.clock == "in_service":
+        if info.in_service:
             node = slot // info.divisor
             due = now if due is None else due
             since = self.down_since.get(node)
@@ -245,92 +264,108 @@ class Sources:
 
     def _occur(self, info: _Info, index: int, slot: int, number: int, until: float) -> None:
         """Let a fault happen: drop it, or take nodes down and tell the groups."""
-        now = self.kernel.now
         counts = self.counts
         counts.candidates += 1
         failure = Failure(self, index, slot, number)
-        source = info.source
-        if source.part == "job":
+        if info.of_job:
             counts.faults += 1
             counts.failures += 1
             counts.hits += 1
             group = self.simulation.jobs[slot].main
-            self.simulation.incidents.hit((group,), failure, now, self._detect(info, failure))
+            self.simulation.incidents.hit([group], failure, self.kernel.now, self._detect(info, failure))
             return
-        nodes = (slot // info.divisor,) if info.divisor else self._nodes(info, slot)
-        outages = self.cluster.outages
-        up = nodes if len(nodes) == 1 and not outages[nodes[0]] else [node for node in nodes if not outages[node]]
-        if up and not self._is_exposed(info, up, failure):
+        nodes = self._nodes(info, slot)
+        groups: list[Group] = []
+        outside: list[int] = []
+        self._find(nodes, index + 1, groups, outside)
+        if (
+            (groups or outside)
+            and not (info.always and outside)
+            and not self._is_exposed(info, groups, outside, failure)
+        ):
             counts.suppressed += 1
+            self._forget_suspects(nodes, groups)
             self._renew(info, index, slot, number, ())
             return
         counts.faults += 1
-        if not info.always and source.interrupts < 1 and failure.mark("interrupts") >= source.interrupts:
+        if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
+            self._forget_suspects(nodes, groups)
             self._renew(info, index, slot, number, ())
             return
         counts.failures += 1
-        if not up:
+        if groups:
+            counts.hits += 1
+        elif outside:
+            counts.outside += 1
+        else:
             counts.masked += 1
             if len(nodes) == 1:
                 self._renew(info, index, slot, number, nodes)
                 return
-        self._take_effect(info, failure, nodes, up, until)
+        self._take_effect(info, failure, nodes, groups, outside, until)
 
-    def _is_exposed(self, info: _Info, up: Sequence[int], failure: Failure) -> bool:
-        """Return whether a fault can happen to any of these nodes now."""
+    def _find(self, nodes: Sequence[int], cause: int, groups: list[Group], outside: list[int]) -> None:
+        """Sort the nodes that are up into groups, which get them as suspects, and nodes outside jobs."""
         cluster = self.cluster
-        for node in up:
+        for node in nodes:
+            if cluster.outages[node]:
+                continue
             group = cluster.group[node]
             if group is not None and group.job.holding:
-                if group.exposed:
-                    return True
-            elif info.always or failure.mark("idle") < info.source.idle_hazard:
+                group.suspects.append((node, cause))
+                if group not in groups:
+                    groups.append(group)
+            else:
+                outside.append(node)
+
+    def _forget_suspects(self, nodes: Sequence[int], groups: list[Group]) -> None:
+        """Take back the suspicion of a fault that did not become a failure."""
+        for group in groups:
+            group.suspects = [entry for entry in group.suspects if entry[0] not in nodes]
+
+    def _is_exposed(self, info: _Info, groups: list[Group], outside: list[int], failure: Failure) -> bool:
+        """Return whether a fault can happen to any of these now."""
+        for group in groups:
+            if group.exposed:
                 return True
-        return False
+        return bool(outside) and failure.mark("idle") < info.source.idle_hazard
 
     def _detect(self, info: _Info, failure: Failure) -> float:
         detection = info.detection
         return detection if isinstance(detection, float) else detection(failure.mark("detection"))
 
     def _take_effect(
-        self, info: _Info, failure: Failure, nodes: Sequence[int], up: Sequence[int], until: float
+        self,
+        info: _Info,
+        failure: Failure,
+        nodes: Sequence[int],
+        groups: list[Group],
+        outside: list[int],
+        until: float,
     ) -> None:
-        """Take nodes down and tell the groups that held them."""
+        """Take nodes down and tell the groups that hold them."""
         now = self.kernel.now
         cluster = self.cluster
-        cause = failure.index + 1
-        repair = info.repair
-        if not math.isnan(until):
+        recorded = not math.isnan(until)
+        if recorded:
             stays_down = until - now
         else:
+            repair = info.repair
             stays_down = repair if isinstance(repair, float) else repair(failure.mark("repair"))
-        groups = []
-        outside = []
-        for node in up:
-            group = cluster.group[node]
-            if group is not None and group.job.holding:
-                if group not in groups:
-                    groups.append(group)
-                group.suspects.append(node)
-            else:
-                outside.append(node)
         latency = self._detect(info, failure) if groups else 0.0
         if stays_down > 0:
             for node in nodes:
                 self._take_down(node, now)
             for node in outside:
-                cluster.send_to_repair(node, cause, now)
-            end = until if not math.isnan(until) else now + latency + stays_down
+                cluster.send_to_repair(node, failure.index + 1, now)
             renewals = (_Renewal(failure.index, failure.slot, failure.round + 1),) if info.returns else ()
+            end = until if recorded else now + latency + stays_down
             self.kernel.at(end, Order.RETURN, self._on_outage_end, (nodes, renewals))
         elif info.returns:
             self._renew(info, failure.index, failure.slot, failure.round, ())
         if groups:
-            self.counts.hits += 1
-            self.simulation.incidents.hit(tuple(groups), failure, now, latency)
-        elif up:
-            self.counts.outside += 1
+            self.simulation.incidents.hit(groups, failure, now, latency)
 
     def _renew(self, info: _Info, index: int, slot: int, number: int, nodes: Sequence[int]) -> None:
         """Begin the next life of a slot that renews at return: now, or when its node, which is down, is back."""

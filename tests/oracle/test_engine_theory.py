@@ -193,7 +193,7 @@ def test_rsc_ettr(interval: float, printed: float, tolerance: float) -> None:
     """
     rate = 2000 * 6.5 / 1000 / DAY
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 2000, "gpus_per_node": 8},
+        cluster={"use": "fat-tree", "nodes": 2000, "gpus_per_node": 8, "radix": 1024},
         horizon="80 d",
         jobs=[{"name": "job", "gpus": 16000}],
         failures=[{"use": "component", "name": "node", "part": "node", "rate": "6.5 per 1000 node-day"}],
@@ -241,7 +241,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_share_is_that_of_theory(name: str) -> None:
-    """Productive time, stalls, lost work, downtime and restart, each within its own interval, at an MTTI of one hour."""
+    """Productive time, stalls, lost work, downtime and restart at an MTTI of one hour, each in its own interval."""
     case = CASES[name]
     drain, detection, pause = (case.get(key, 0.0) for key in ("drain", "detection", "pause"))
     tier = {"mode": "async", "stall": exact(case["write"]), "write": exact(drain)} if drain else {}
@@ -336,7 +336,7 @@ SEEDS = 200
 def llama_counts() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return interruptions by seed and cause over 54 days on 16,384 GPUs, and the published counts."""
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 2048, "gpus_per_node": 8},
+        cluster={"use": "fat-tree", "nodes": 2048, "gpus_per_node": 8, "radix": 1024},
         horizon="54 d",
         jobs=[{"name": "pretrain", "gpus": 16384}],
         failures=[{"use": "llama3-table5"}],

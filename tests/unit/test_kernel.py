@@ -118,7 +118,7 @@ def test_a_save_that_ends_at_the_moment_of_a_failure_is_durable() -> None:
 # ------------------------------------------------------------------------------------------------- dead events
 
 
-@pytest.mark.parametrize("work", ["horizon", {"time": "400 d"}], ids=["to the horizon", "fixed work"])
+@pytest.mark.parametrize("work", ["horizon", {"time": "30 d"}], ids=["to the horizon", "fixed work"])
 @pytest.mark.parametrize(
     "recovery",
     [
@@ -149,7 +149,7 @@ def test_the_queue_does_not_fill_with_dead_events(recovery: dict[str, str], work
         simulation.kernel.step()
         longest = max(longest, simulation.kernel.waiting)
     failures = simulation.sources.counts.failures
-    assert failures > 1500
+    assert failures > 1000
     assert longest < 60, f"{longest} events waited at once after {failures} failures in {40 * day:g} s"
 
 

@@ -1,0 +1,34 @@
+"""A small scenario for tests of what stands on top of the simulator: 16 nodes, one cause, two days."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sim
+
+__all__ = ["SMALL", "YAML", "parse", "prepare"]
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "cluster": {"use": "fat-tree", "name": "tiny", "nodes": 16, "gpus_per_node": 8, "rails": 8},
+    "horizon": "2 d",
+    "jobs": [{"name": "train", "gpus": 112, "step_time": "10 s"}],
+    "failures": [{"use": "component", "name": "node", "part": "node", "rate": "200 per 1000 node-day"}],
+    "detection": {"time": "2 min"},
+    "checkpoint": {"tiers": [{"interval": "20 min", "mode": "blocking", "write": "30 s", "restore": "1 min"}]},
+    "recovery": {"use": "hot-spare", "initialize": "3 min"},
+    "spares": {"hot": 2},
+    "repair": {"time": "4 h"},
+}
+
+YAML = sim.dump(SMALL)
+
+
+def parse(**changes: Any) -> sim.Scenario:
+    """Return the scenario with top-level keys replaced."""
+    return sim.parse({**SMALL, **changes})
+
+
+def prepare(**changes: Any) -> sim.Prepared:
+    """Return the scenario with top-level keys replaced, ready to run."""
+    return sim.prepare(parse(**changes))

@@ -1,0 +1,223 @@
+"""The documentation is true: its commands run, its generated page is current, and its tables name what exists."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer.main
+
+import cli
+import sim
+from analysis import document, ensemble
+from sim.theory import efficiency, young_interval
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)]
+FILE = re.compile(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n?(.*?)^```$", re.MULTILINE | re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Command(NamedTuple):
+    """A command of a page, the exit status that the page states, and the output that it shows."""
+
+    text: str
+    status: int
+    shown: list[str]
+
+
+def commands(text: str) -> list[Command]:
+    """Return the commands of all console blocks; ``echo $?`` states the status of the one before."""
+    found: list[Command] = []
+    for block in CONSOLE.findall(text):
+        for line in block.replace("\\\n> ", "").splitlines():
+            if line == "$ echo $?":
+                found[-1] = found[-1]._replace(status=-1)
+            elif line.startswith("$ "):
+                found.append(Command(line[2:], 0, []))
+            elif found[-1].status == -1:
+                found[-1] = found[-1]._replace(status=int(line))
+            else:
+                found[-1].shown.append(line)
+    return found
+
+
+def pages_with_commands() -> list[Path]:
+    """Return the pages that show at least one command."""
+    return [page for page in PAGES if CONSOLE.search(page.read_text(encoding="utf-8"))]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """Return the scenario reference as it would be written now."""
+    return str(generator().scenario_reference())
+
+
+def generator() -> Any:
+    """Return the module docs/_generate.py."""
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "_generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(name: str) -> set[str]:
+    """Return every word in code type in the first column of a reference page's tables."""
+    text = (DOCS / "reference" / name).read_text(encoding="utf-8")
+    cells = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
+
+
+@pytest.mark.parametrize("path", pages_with_commands(), ids=lambda path: path.stem)
+def test_commands_of_the_page_run(path: Path, tmp_path: Path) -> None:
+    """Each command ends with the stated status, two replications being enough; a refusal says exactly what is shown."""
+    for folder in ("scenarios", "topologies"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    text = path.read_text(encoding="utf-8")
+    for name, content in FILE.findall(text):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    binaries = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+    for command in commands(text):
+        assert re.match(r"(ettrick|python) ", command.text), f"not a command that the test may run: {command.text}"
+        line = command.text
+        if "--replications" not in line and "--precision" not in line:
+            line = line.replace("ettrick run ", "ettrick run --replications 2 ")
+        # pipefail is not in every sh: a pipe's reader fails anyway on what is no JSON.
+        answer = subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert answer.returncode == command.status, f"$ {line}\n{answer.stdout}{answer.stderr}"
+        if command.status == 2:
+            assert answer.stderr.splitlines() == command.shown, f"$ {line}"
+
+
+def test_every_page_of_the_tutorial_and_the_how_tos_runs_something() -> None:
+    """The pattern that finds commands finds some on each page that is made of them."""
+    found = {path.stem for path in pages_with_commands()}
+    wanted = {path.stem for folder in ("tutorial", "howto") for path in (DOCS / folder).glob("*.md")}
+    assert wanted
+    assert wanted <= found
+
+
+def test_scenario_reference_is_current(page: str) -> None:
+    """The committed page is what docs/_generate.py writes (make docs)."""
+    assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
+
+
+def test_scenario_reference_names_every_key(page: str) -> None:
+    """Every property of every definition in the schema has a row."""
+    named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    for definition in sim.schema()["$defs"].values():
+        assert set(definition["properties"]) - {"use", "law"} <= named
+
+
+def documents() -> list[dict[str, Any]]:
+    """Return documents of runs that have every metric between them."""
+    found = []
+    for name, overrides in (
+        ("llama3-405b-54d", ["horizon=1 d", "windows=12 h"]),
+        ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h"]),
+    ):
+        prepared = sim.prepare(sim.load(sim.find(name), overrides))
+        found.append(document.document(ensemble.replicate(prepared, 2, processes=1), command="test"))
+    return found
+
+
+def test_metrics_page_names_every_metric_and_no_other() -> None:
+    """The tables have a row for each metric and each count of the document."""
+    named = rows("metrics.md")
+    contents = documents()
+    metrics = {name for content in contents for name in content["metrics"]}
+    summary = {name for content in contents for entry in content["metrics"].values() for name in entry}
+    assert metrics <= named
+    text = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
+    first = re.findall(r"^\| `(\w+)`(?: \[[^]]+\])? \|", text, re.MULTILINE)
+    assert set(first) - summary <= metrics
+    words = set(re.findall(r"`(\w+)`", text))
+    assert set(contents[0]["counts"]) <= words
+    assert summary <= words | {"mean"}
+
+
+def test_buckets_page_names_every_bucket() -> None:
+    """The tables have a row for each bucket of a job and of the cluster."""
+    assert {*sim.JOB_BUCKETS, *sim.CLUSTER_BUCKETS} <= rows("buckets.md")
+
+
+def test_json_page_names_every_key() -> None:
+    """The tables have a row for each key of the document, of a summary, of a window and of a job."""
+    named = rows("json.md")
+    for content in documents():
+        parts = [content, content["metrics"]["mtti"], *content["windows"], *content["per_job"].values()]
+        for part in parts:
+            assert set(part) <= named
+        text = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
+        for key in ("provenance", "step", "closed_form"):
+            assert set(content[key]) <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_counts_add_up_as_the_metrics_page_says() -> None:
+    """Candidates, faults, failures and interruptions are conserved, with thinned, harmless and masked ones among them."""
+    overrides = [
+        "horizon=60 d",
+        "warmup=10 d",
+        "failures.0.rate=60 per 1000 node-day",
+        "failures.0.interrupts=50 %",
+        "failures.0.idle_hazard=50 %",
+        "repair.time=6 d",
+    ]
+    prepared = sim.prepare(sim.load(sim.find("quickstart"), overrides))
+    result = sim.run(prepared, 0)
+    counts, job = result.counts, result.jobs[0]
+    assert min(counts["suppressed"], counts["harmless"], counts["masked"], counts["outside"], job.merged) > 0
+    assert counts["candidates"] == counts["suppressed"] + counts["faults"]
+    assert counts["faults"] == counts["harmless"] + counts["failures"]
+    assert counts["failures"] == counts["masked"] + counts["outside"] + counts["hits"]
+    assert sum(job.interruptions.values()) == sum(job.disruptions.values()) + job.merged == counts["hits"]
+
+
+def test_command_line_page_names_every_command_and_option() -> None:
+    """The page has each command, and each option with the default that the program has."""
+    text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    group: Any = typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
+        assert f"`ettrick {name}" in text
+        for option in command.params:
+            for flag in [*option.opts, *option.secondary_opts]:
+                assert not flag.startswith("-") or re.search(rf"`{flag}\b", text), f"{name} {flag}"
+    defaults = inspect.signature(cli.run).parameters
+    for name in ("replications", "band", "jobs", "metric"):
+        row = next(line for line in text.splitlines() if line.startswith(f"| `--{name} "))
+        assert row.split("|")[2].strip(" `") == str(defaults[name].default)
+
+
+def test_llama3_page_computes_its_table() -> None:
+    """Each ETTR of the table of blocking saves and restart times is the closed form's at 466 interruptions in 54 days."""
+    text = (DOCS / "explanation" / "llama3.md").read_text(encoding="utf-8")
+    mtti = 54 * 86400 / 466
+    found = re.findall(r"^\| (\d+) s \| ([\d.]+) min \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.M)
+    assert len(found) == 4
+    for save, interval, *shares in found:
+        tau = young_interval(float(save), mtti)
+        assert float(interval) == pytest.approx(tau / 60, abs=0.05)
+        for restart, share in zip((2, 5, 10, 15), shares, strict=True):
+            assert float(share) == pytest.approx(efficiency(tau, float(save), mtti, restart * 60), abs=0.0005)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    """Each relative link of a page names a file that is there; sphinx checks the anchors."""
+    for path in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://")):
+                assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -1,0 +1,252 @@
+"""Metrics are what DESIGN says they are: worked out by hand on a result that was made up for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.metrics import SHARES, job_ratios, lower_bound, means, ratios, summaries
+from sim import Bucket, JobResult, Prepared, Ratio, Result
+from tests import small
+
+CAUSES = 2
+"""Cause 1 is unplanned, cause 2 is planned."""
+
+
+def job(name: str = "train", **changes: Any) -> JobResult:
+    """Return a job of 10 GPUs that arrives at 100 s, starts at 200 s, ends at 1,100 s and is productive for 700 s."""
+    totals = np.zeros((1, len(Bucket), CAUSES + 1))
+    totals[0, Bucket.PRODUCTIVE, 0] = 7000
+    totals[0, Bucket.QUEUED, 0] = 1000
+    totals[0, Bucket.STARVED, 1] = 500
+    totals[0, Bucket.RESCHEDULE, 2] = 300
+    totals[0, Bucket.LOST_WORK, 1] = 700
+    totals[0, Bucket.CHECKPOINT_STALL, 0] = 500
+    made_up = JobResult(
+        name=name,
+        gpus=10,
+        requested=10_000.0,
+        totals=totals,
+        work=700.0,
+        at_risk=20.0,
+        running=750.0,
+        arrival=100.0,
+        start=200.0,
+        end=1100.0,
+        finished=False,
+        censored=False,
+        interruptions={1: 3, 2: 1},
+        disruptions={1: 2},
+        merged=1,
+    )
+    return replace(made_up, **changes)
+
+
+def result(*jobs: JobResult, replication: int = 0) -> Result:
+    """Return a replication on a cluster that owns 20,000 GPU s."""
+    return Result(
+        replication=replication,
+        edges=np.array([0.0, 1100.0]),
+        owned=20_000.0,
+        jobs=jobs,
+        cluster=np.zeros(len(Bucket)),
+        outside=np.zeros((1, len(Bucket), CAUSES + 1)),
+        node_seconds=2000.0,
+        down_node_seconds=100.0,
+        counts={},
+        events=0,
+    )
+
+
+def prepared(*plans: dict[str, Any]) -> Prepared:
+    """Return a scenario with a job for each set of changes, one unplanned and one planned cause."""
+    base = small.prepare()
+    (source,) = base.sources
+    sources = (replace(source, name="one"), replace(source, name="two", planned=True))
+    return replace(base, sources=sources, jobs=tuple(replace(base.jobs[0], **plan) for plan in plans))
+
+
+def values(plan: dict[str, Any], done: JobResult) -> dict[str, float]:
+    """Return the metrics of one replication of one job as numbers."""
+    found = ratios(prepared(plan), result(done))
+    return {name: ratio.amount / ratio.base for name, ratio in found.items()}
+
+
+def test_shares_by_hand() -> None:
+    """Of 10,000 GPU s asked for, 1,000 were queued, 800 waited for nodes and 7,000 were productive."""
+    found = values({}, job())
+    assert found["ettr"] == pytest.approx(0.7)
+    assert found["ettr_no_queue"] == pytest.approx(7 / 9)
+    assert found["scheduling_goodput"] == pytest.approx(0.82)
+    assert found["runtime_goodput"] == pytest.approx(7 / 8.2)
+    assert found["cluster_goodput"] == pytest.approx(7000 / 20_000)
+    assert found["node_availability"] == pytest.approx(0.95)
+    assert found["job_availability"] == pytest.approx(750 / 900)
+    assert found["at_risk_at_end"] == pytest.approx(0.02)
+
+
+def test_interruptions_by_hand() -> None:
+    """Three unplanned and one planned interruption in 900 s from the first start, 750 s of them running."""
+    found = values({}, job())
+    assert (found["interruptions"], found["interruptions_unplanned"], found["interruptions_planned"]) == (4, 3, 1)
+    assert found["disruptions"] == 2
+    assert found["mtti"] == pytest.approx(225)
+    assert found["mtti_running"] == pytest.approx(187.5)
+
+
+def test_goodput_is_the_product_of_the_chain() -> None:
+    """Goodput = scheduling x runtime x program goodput, and effective_mfu is its other name."""
+    found = values({"mfu": 0.4}, job())
+    assert found["program_goodput"] == pytest.approx(0.4)
+    assert found["goodput"] == pytest.approx(0.82 * 7 / 8.2 * 0.4)
+    assert found["effective_mfu"] == found["goodput"]
+
+
+def test_tokens_per_day_by_hand() -> None:
+    """700 s of surviving work at 50 tokens per 10 s, in 1,000 s since the arrival, is 3.5 tokens/s."""
+    assert values({"tokens": 50, "step_time": 10.0}, job())["tokens_per_day"] == pytest.approx(3.5 * 86400)
+
+
+def test_tokens_per_day_of_a_scenario_are_those_of_all_jobs() -> None:
+    """Two jobs side by side make twice the tokens of one; later jobs stretch the time to the last end."""
+    plan = {"tokens": 50, "step_time": 10.0}
+    two = ratios(prepared(plan, plan), result(job("a"), job("b")))["tokens_per_day"]
+    assert two.amount / two.base == pytest.approx(2 * 3.5 * 86400)
+    after = ratios(prepared(plan, plan), result(job("a"), job("b", arrival=1100.0, start=1200.0, end=2100.0)))
+    assert after["tokens_per_day"].amount / after["tokens_per_day"].base == pytest.approx(3.5 * 86400)
+
+
+def test_what_not_every_job_has_is_not_said_of_all() -> None:
+    """Goodput and tokens exist for the scenario only when every job states its MFU and tokens."""
+    some = ratios(prepared({"mfu": 0.4, "tokens": 50}, {}), result(job("a"), job("b")))
+    every = ratios(prepared({"mfu": 0.4, "tokens": 50}, {"mfu": 0.3, "tokens": 50}), result(job("a"), job("b")))
+    names = {"program_goodput", "goodput", "effective_mfu", "tokens_per_day"}
+    assert names & set(some) == set()
+    assert names <= set(every)
+
+
+def test_jobs_are_pooled_as_ratios_of_sums() -> None:
+    """A job ten times as large weighs ten times as much; counts add up; MTTI pools times and interruptions."""
+    large = job("large", gpus=100, requested=100_000.0, totals=job().totals * 10, interruptions={1: 8})
+    large.totals[0, Bucket.PRODUCTIVE, 0] -= 20_000
+    large.totals[0, Bucket.LOST_WORK, 1] += 20_000
+    pooled = ratios(prepared({}, {}), result(job("small"), large))
+    assert pooled["ettr"] == Ratio(57_000, 110_000)
+    assert pooled["interruptions"] == Ratio(12, 1)
+    assert pooled["mtti"] == Ratio(1800, 12)
+
+
+def test_replications_are_pooled_as_ratios_of_sums() -> None:
+    """MTTI over replications with 1 and 7 interruptions is 1800 s / 8, not the mean of 900 s and 129 s."""
+    plan = prepared({})
+    rows = [ratios(plan, result(job(interruptions={1: count}))) for count in (1, 7)]
+    assert summaries(rows)["mtti"].mean == pytest.approx(225)
+    assert means(rows)["mtti"] == pytest.approx(225)
+    assert summaries(rows)["interruptions"].mean == 4
+
+
+amounts = st.floats(0, 1e9)
+
+
+@given(st.lists(st.tuples(amounts, amounts, amounts, st.floats(0.05, 0.9)), min_size=1, max_size=4))
+def test_ettr_is_scheduling_times_runtime(rows: list[tuple[float, float, float, float]]) -> None:
+    """Ettr = scheduling x runtime, and goodput = ettr x program, for the pooled sums of any jobs."""
+    jobs, plans = [], []
+    for productive, queued, other, mfu in rows:
+        totals = np.zeros((1, len(Bucket), CAUSES + 1))
+        totals[0, [Bucket.PRODUCTIVE, Bucket.QUEUED, Bucket.RESTORE], 0] = productive, queued, other
+        jobs.append(job(totals=totals, requested=float(totals.sum())))
+        plans.append({"mfu": mfu})
+    found = {name: ratio.amount / ratio.base if ratio.base else None for name, ratio in _pooled(plans, jobs).items()}
+    scheduling, runtime, program = (found[f"{name}_goodput"] for name in ("scheduling", "runtime", "program"))
+    if scheduling is not None and runtime is not None and program is not None:
+        assert found["ettr"] == pytest.approx(scheduling * runtime, rel=1e-12)
+        assert found["goodput"] == pytest.approx(scheduling * runtime * program, rel=1e-12)
+
+
+def _pooled(plans: list[dict[str, Any]], jobs: list[JobResult]) -> dict[str, Ratio]:
+    return ratios(prepared(*plans), result(*jobs))
+
+
+def test_no_interruption_gives_a_lower_bound() -> None:
+    """Nothing in 3 x 900 s: the mean is unknown, and with 95 % confidence it is longer than 2700 s / ln 20."""
+    rows = [ratios(prepared({}), result(job(interruptions={}))) for _ in range(3)]
+    assert summaries(rows)["mtti"].mean is None
+    bound = lower_bound(rows, "mtti")
+    assert bound is not None
+    assert math.exp(-2700 / bound) == pytest.approx(0.05)
+
+
+def test_any_interruption_ends_the_lower_bound() -> None:
+    """One interruption in any replication gives a mean, and the bound is gone."""
+    plan = prepared({})
+    rows = [ratios(plan, result(job(interruptions=hits))) for hits in ({}, {1: 1})]
+    assert lower_bound(rows, "mtti") is None
+    assert summaries(rows)["mtti"].mean == pytest.approx(1800)
+
+
+def test_no_time_gives_no_bound() -> None:
+    """A job that never started says nothing about interruptions."""
+    idle = job(start=math.nan, running=0.0, interruptions={})
+    assert lower_bound([ratios(prepared({}), result(idle))], "mtti") is None
+
+
+def test_unfinished_is_later_than_everything() -> None:
+    """With 30 of 100 runs unfinished the median and its interval exist, p95 is censored and there is no mean."""
+    plan = prepared({"target": 5000.0, "deadline": 950.0})
+    finished = [job(finished=True, end=1000.0 + index) for index in range(70)]
+    rows = [ratios(plan, result(done)) for done in [*finished, *[job(censored=True)] * 30]]
+    time = summaries(rows)["time_to_work"]
+    assert time.mean is None
+    assert time.mean_ci95 is None
+    assert time.std is None
+    assert time.p95 is None
+    assert time.p95_ci95 is None
+    assert time.p50 == pytest.approx(900 + 49.5)
+    assert means(rows)["time_to_work"] is None
+
+
+def test_p_finish_by_counts_unfinished_as_not_finished() -> None:
+    """Of four runs one finishes in time, one on the minute, one late and one never: 1/2."""
+    plan = prepared({"target": 5000.0, "deadline": 950.0})
+    ends = [job(finished=True, end=end) for end in (1000.0, 1050.0, 1051.0)]
+    rows = [ratios(plan, result(done)) for done in [*ends, job(censored=True, end=1000.0)]]
+    assert summaries(rows)["p_finish_by"].mean == 0.5
+
+
+def test_time_to_work_only_of_fixed_work() -> None:
+    """A job without a fixed amount of work has no time to finish."""
+    assert not {"time_to_work", "p_finish_by"} & set(values({}, job()))
+
+
+def test_a_job_that_never_arrives_has_no_shares() -> None:
+    """A job that arrives after the horizon asked for nothing: no share, no negative time."""
+    absent = job(
+        arrival=2000.0, start=math.nan, requested=0.0, totals=job().totals * 0, running=0.0, work=0.0, interruptions={}
+    )
+    plan = {"tokens": 50, "mfu": 0.4, "target": 100.0, "deadline": 50.0}
+    found = summaries([ratios(prepared(plan), result(absent))] * 2)
+    assert all(found[name].mean is None for name in ("ettr", "scheduling_goodput", "mtti", "tokens_per_day"))
+    assert found["p_finish_by"].mean == 0
+    assert found["cluster_goodput"].mean == 0
+
+
+def test_share_metrics_are_known_names() -> None:
+    """Every name in SHARES is a metric of some scenario, and its value is between 0 and 1."""
+    found = values({"mfu": 0.4, "target": 100.0, "deadline": 50.0}, job(finished=True))
+    assert set(found) >= SHARES
+    assert all(0 <= found[name] <= 1 for name in SHARES)
+
+
+def test_job_ratios_are_the_pooled_ones_of_a_single_job() -> None:
+    """With one job its metrics and the scenario's are the same numbers."""
+    plan = prepared({"mfu": 0.4, "tokens": 50, "target": 100.0, "deadline": 50.0})
+    mine = job_ratios(plan.jobs[0], job(), [False, True])
+    pooled = ratios(plan, result(job()))
+    assert {name: pooled[name] for name in mine} == mine
