@@ -116,7 +116,7 @@ Count = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0},
-                {"type": "string", "pattern": r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*([kMGTPE]i?)?\s*$"},
+                {"type": "string", "pattern": r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*(k|[KMGTPE]i|[MGTPE])?\s*$"},
             ],
             "examples": [16384, "16 Mi"],
         }

@@ -1,0 +1,246 @@
+"""Loading scenarios: inheritance, ``--set``, replaced strategies, files beside files, and what is written back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sim
+from sim import documents
+from tests.unit.bad_input import BASE
+
+DAY = 86400.0
+SHIPPED = sim.shipped("scenarios")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder of its own that holds the file base.yaml."""
+    monkeypatch.chdir(tmp_path)
+    Path("base.yaml").write_text(BASE, encoding="utf-8")
+    return tmp_path
+
+
+def load(text: str, *overrides: str) -> Any:
+    """Return the scenario of a text; strategy fields are seen as what they are, not as what the type says."""
+    Path("s.yaml").write_text(text, encoding="utf-8")
+    return sim.load("s.yaml", overrides)
+
+
+def over(*overrides: str) -> Any:
+    """Return the base scenario with values set."""
+    return sim.load("base.yaml", overrides)
+
+
+def refused(text: str, *overrides: str) -> tuple[str, ...]:
+    """Return what is wrong with a text."""
+    with pytest.raises(sim.ScenarioError) as caught:
+        load(text, *overrides)
+    return caught.value.lines
+
+
+# ------------------------------------------------------------------------------------------------ inheritance
+
+
+def test_extends_merges_mappings() -> None:
+    """What a file leaves out comes from the one that it extends, key by key."""
+    scenario = load("extends: base.yaml\nname: mine\nrecovery: {initialize: 9 min}\nspares: {hot: 3}\n")
+    assert scenario.name == "mine"
+    assert scenario.horizon == 30 * DAY
+    assert scenario.recovery.use == "hot-spare"
+    assert scenario.recovery.initialize.value == 540
+    assert scenario.spares.hot == 3
+
+
+def test_extends_replaces_lists() -> None:
+    """A list is replaced as a whole: its items have no names by which they could be merged."""
+    scenario = load("extends: base.yaml\njobs: [{name: other, gpus: 8}]\nfailures: []\n")
+    assert [(job.name, job.gpus, job.step_time) for job in scenario.jobs] == [("other", 8, None)]
+    assert scenario.failures == ()
+
+
+def test_a_new_strategy_drops_what_only_the_old_one_knew() -> None:
+    """Below a replaced ``use``, parameters that both know stay, and those of the old one alone go."""
+    base = "extends: base.yaml\nrecovery: {patience: 1 h, pools: [idle], initialize: 7 min}\n"
+    Path("patient.yaml").write_text(base, encoding="utf-8")
+    scenario = load("extends: patient.yaml\nrecovery: {use: full-restart, delay: 2 min}\n")
+    assert scenario.recovery.use == "full-restart"
+    assert scenario.recovery.delay == 120
+    assert scenario.recovery.initialize.value == 420
+    assert sim.load("patient.yaml", ["recovery.use=full-restart"]).recovery.use == "full-restart"
+
+
+def test_a_new_law_drops_the_parameters_of_the_old_one() -> None:
+    """The same holds for the parameters of a law, in a file and in ``--set``."""
+    Path("law.yaml").write_text(
+        "extends: base.yaml\nrepair: {time: {law: lognormal, mean: 22 h, sigma: 1.5}}\n", encoding="utf-8"
+    )
+    scenario = load("extends: law.yaml\nrepair: {time: {law: exponential}}\n")
+    assert scenario.repair.time.law == "exponential"
+    assert scenario.repair.time.mean == 22 * 3600
+    assert sim.load("law.yaml", ["repair.time.law=exponential"]).repair == scenario.repair
+
+
+def test_own_mistakes_below_a_new_strategy_are_told() -> None:
+    """What the file itself writes below its ``use`` is not dropped, nor is a name that no strategy knows."""
+    own = "extends: base.yaml\nrecovery: {use: full-restart, patience: 1 h}\n"
+    assert refused(own) == (
+        "s.yaml:2:31: recovery.patience: unknown key 'patience' (choose from use, delay, initialize)",
+    )
+    Path("typo.yaml").write_text("extends: base.yaml\nrecovery: {patiense: 1 h}\n", encoding="utf-8")
+    (line,) = refused("extends: typo.yaml\nrecovery: {use: full-restart}\n")
+    assert line.startswith("typo.yaml:2:12: recovery.patiense: unknown key 'patiense'")
+    (line,) = refused(BASE, "recovery.use=full-restart", "recovery.patience=1 h")
+    assert line.startswith("--set recovery.patience=1 h: recovery.patience: unknown key 'patience'")
+
+
+def test_a_key_added_to_an_inherited_strategy_is_told() -> None:
+    """A parameter of another strategy below an inherited ``use`` is a mistake of the file that writes it."""
+    Path("full.yaml").write_text("extends: base.yaml\nrecovery: {use: full-restart}\n", encoding="utf-8")
+    (line,) = refused("extends: full.yaml\nrecovery: {patience: 1 h}\n")
+    assert line.startswith("s.yaml:2:12: recovery.patience: unknown key 'patience'")
+
+
+def test_saying_the_same_strategy_again_drops_nothing() -> None:
+    """Repeating the inherited ``use`` keeps its parameters."""
+    Path("patient.yaml").write_text("extends: base.yaml\nrecovery: {patience: 1 h}\n", encoding="utf-8")
+    assert load("extends: patient.yaml\nrecovery: {use: hot-spare}\n").recovery.patience == 3600
+    assert sim.load("patient.yaml", ["recovery.use=hot-spare"]).recovery.patience == 3600
+
+
+# ---------------------------------------------------------------------------------------------------- --set
+
+
+def test_set_reaches_through() -> None:
+    """A path leads into mappings, lists by number, and clusters that are another file."""
+    topology = sim.shipped("topologies")["small-1k"]
+    scenario = load(
+        BASE.replace("{nodes: 16, leaf: {nodes: 4}}", str(topology)),
+        *("cluster.nodes=64", "cluster.leaf.nodes=16", "jobs.0.gpus=128", "checkpoint.tiers.0.interval=1 h"),
+    )
+    assert (scenario.cluster.nodes, scenario.cluster.leaf.nodes, scenario.cluster.rack.nodes) == (64, 16, 4)
+    assert scenario.jobs[0].gpus == 128
+    assert scenario.jobs[0].step_time == 10
+    assert sim.prepare(scenario).jobs[0].checkpoint.interval == 3600
+
+
+def test_set_replaces_the_cluster() -> None:
+    """``--set cluster=FILE`` replaces the whole cluster; the file is meant from the working directory."""
+    Path("elsewhere").mkdir()
+    Path("elsewhere/mine.yaml").write_text("nodes: 32\nleaf: {nodes: 8}\nname: mine\n", encoding="utf-8")
+    cluster = over("cluster.rack.nodes=8", "cluster=elsewhere/mine.yaml").cluster
+    assert (cluster.name, cluster.nodes, cluster.leaf.nodes, cluster.rack.nodes) == ("mine", 32, 8, 4)
+
+
+def test_set_creates_what_is_not_there() -> None:
+    """A key that the file leaves out can be set, with the mappings around it; the last of two wins."""
+    scenario = over("jobs.0.batch.tokens=16 Mi", "jobs.0.batch.sequence=8192", "seed=3", "seed=4", "horizon=90 d")
+    assert scenario.jobs[0].batch.tokens == 2**24
+    assert (scenario.seed, scenario.horizon) == (4, 90 * DAY)
+    assert over("failures.0.scale=2").failures[0].scale == 2
+
+
+def test_set_does_not_touch_the_file() -> None:
+    """Overrides are of one call alone."""
+    assert over("horizon=1 d") != over()
+    assert over() == over()
+
+
+# -------------------------------------------------------------------------------- values, files and defaults
+
+
+def test_traps_of_yaml_1_1() -> None:
+    """In a scenario too, no and on are text, 1e3 is a number, 010 is ten, and dates and times stay text."""
+    text = BASE.replace("name: base", "name: no\ndescription: 2026-11-20\nassumptions: [on, 10:30, 1_000]")
+    scenario = load(text.replace("gpus: 64", "gpus: 1e2").replace("hot: 2", "hot: 010"), "jobs.0.gpus=048")
+    assert (scenario.name, scenario.description) == ("no", "2026-11-20")
+    assert scenario.assumptions == ("on", "10:30", "1_000")
+    assert scenario.jobs[0].gpus == 48
+    assert scenario.spares.hot == 10
+
+
+def test_bundle_scale() -> None:
+    """A bundle's rates can be scaled together, or cause by cause."""
+
+    def rates(choice: str) -> dict[str, float]:
+        prepared = sim.prepare(over(f"failures=[{choice}]"))
+        return {source.name: source.rate for source in prepared.sources}
+
+    once, twice = rates("{use: llama3-table5}"), rates("{use: llama3-table5, scale: 2}")
+    some = rates("{use: llama3-table5, scale: {cpu: 3, software_bug: 0.5}}")
+    assert len(once) == 18
+    for cause, rate in once.items():
+        assert twice[cause] == pytest.approx(2 * rate)
+        assert some[cause] == pytest.approx({"cpu": 3, "software_bug": 0.5}.get(cause, 1) * rate)
+
+
+def test_logs_lie_beside_the_file_that_names_them() -> None:
+    """A log is meant from the file that says so, wherever the scenario is, and from here in ``--set``."""
+    Path("logs").mkdir()
+    Path("logs/a.csv").write_text("unit,start,end\na,1,2\na,5,7\n", encoding="utf-8")
+    Path("logs/part.yaml").write_text(
+        "extends: ../base.yaml\nfailures: [{use: replay, file: a.csv}]\n", encoding="utf-8"
+    )
+    for scenario in (
+        sim.load("logs/part.yaml"),
+        load("extends: logs/part.yaml\n"),
+        over("failures=[{use: replay, file: logs/a.csv}]"),
+        sim.parse({**over().dump(), "failures": [{"use": "replay", "file": "a.csv"}]}, folder=Path("logs")),
+    ):
+        (source,) = sim.prepare(scenario).sources
+        assert source.recorded is not None
+        assert source.recorded.start.tolist() == [1, 5]
+
+
+def test_a_strategy_may_be_left_to_its_default() -> None:
+    """Where one strategy is the usual one, ``use`` may be left out; the scheduler may be left out altogether."""
+    scenario = over()
+    chosen = (scenario.cluster, scenario.checkpoint, scenario.detection, scenario.repair, scenario.scheduler)
+    assert [part.use for part in chosen] == ["fat-tree", "tiers", "latency", "simple", "fifo"]
+
+
+# --------------------------------------------------------------------------------------------- find and dump
+
+
+def test_find_by_name() -> None:
+    """A bare name is a file here, or else a scenario that comes with the program; a path is left as it is."""
+    assert sim.find("quickstart") == SHIPPED["quickstart"]
+    assert sim.find("base.yaml") == Path("base.yaml")
+    assert sim.find("some/where.yaml") == Path("some/where.yaml")
+    Path("quickstart").write_text(BASE, encoding="utf-8")
+    assert sim.find("quickstart") == Path("quickstart")
+    with pytest.raises(sim.ScenarioError, match=r"^quikstart: .* did you mean 'quickstart'"):
+        sim.find("quikstart")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_is_written_reads_back(folder: Path, name: str) -> None:
+    """A shipped scenario, written to another folder as resolved, is the same scenario."""
+    scenario = sim.load(SHIPPED[name])
+    (folder / "deep").mkdir()
+    copy = folder / "deep" / "copy.yaml"
+    copy.write_text(sim.dump(scenario.dump()), encoding="utf-8")
+    assert sim.load(copy) == scenario
+    assert sim.parse(scenario.dump()) == scenario
+    assert "extends" not in documents.load(copy).data
+
+
+def test_loading_is_light() -> None:
+    """Reading a scenario, by name or with mistakes, imports none of the slow packages."""
+    program = (
+        "import sys, sim\n"
+        "sim.load(sim.find('quickstart'))\n"
+        "sim.load(sim.find('llama3-405b-54d'))\n"
+        "sim.schema()\n"
+        "try: sim.load(sim.find('quickstart'), ['horizn=3'])\n"
+        "except sim.ScenarioError: pass\n"
+        "print(*sorted({'scipy', 'matplotlib', 'networkx', 'pandas'} & {name.split('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(sim.__file__).parents[1]
+    )
+    assert done.stdout.strip() == ""
