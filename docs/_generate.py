@@ -67,7 +67,8 @@ class _Page:
         top = {name: node for name, node in self.schema["properties"].items() if name != "extends"}
         self.lines.append("## Top level\n")
         extends = self.schema["properties"]["extends"]
-        required = set(self.schema["required"])
+        # A file that extends another need not repeat what that one says.
+        required = {name for choice in self.schema["anyOf"] for name in choice["required"]} - {"extends"}
         rows = [self._row("", "extends", extends, required=False)]
         rows += [self._row("", name, node, required=name in required) for name, node in top.items()]
         self._table(rows)

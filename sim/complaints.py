@@ -7,24 +7,22 @@ scenario file knows.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, WithJsonSchema
+from pydantic import WithJsonSchema
 
 from sim import documents
 from sim.fields import RuleError
+from sim.kinds import field_at, has, keys_at, kinds_at, models_in, names_of, tag_of, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
     from pydantic.fields import FieldInfo
 
     from sim.documents import Document, Keys
+    from sim.kinds import Kinds
 
-__all__ = ["complaints", "kinds_at", "line", "tag_of"]
-
-Kinds = tuple[type[BaseModel], ...]
+__all__ = ["complaints", "line"]
 
 _WANTED = {
     "string_type": "text",
@@ -61,64 +59,6 @@ def complaints(model: type[BaseModel], document: Document, data: Any, error: Val
     return list(dict.fromkeys(text for _, text in sorted(found, key=lambda item: item[0])))
 
 
-# --------------------------------------------------------------------------------- what the model has where
-
-
-def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
-    """Return the key (``use`` or ``law``) that names a kind of strategy or law, and the names it goes by."""
-    for key in ("use", "law"):
-        if key in kind.model_fields:
-            return key, get_args(kind.model_fields[key].annotation)
-    return "", ()
-
-
-def kinds_at(model: type[BaseModel], data: Any, path: Keys) -> Kinds:
-    """Return the models that may stand at a path of `data`; ``use`` and ``law`` on the way narrow them."""
-    found: Kinds = (model,)
-    here = data
-    for step in path:
-        if isinstance(step, str):
-            holders = _chosen(found, here)
-            found = tuple(
-                kind
-                for holder in holders
-                if step in holder.model_fields
-                for kind in _models_in(holder.model_fields[step].annotation)
-            )
-        here = here[step] if _has(here, step) else None
-    return found
-
-
-def _chosen(kinds: Kinds, value: Any) -> Kinds:
-    """Return the models among `kinds` that the tag in `value` names, or all of them."""
-    if len(kinds) < 2 or not isinstance(value, dict):
-        return kinds
-    return tuple(kind for kind in kinds if value.get(tag_of(kind)[0]) in tag_of(kind)[1]) or kinds
-
-
-def _models_in(annotation: Any) -> Kinds:
-    """Return the models that occur in an annotation."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return (annotation,)
-    return tuple(model for part in get_args(annotation) for model in _models_in(part))
-
-
-def _has(holder: Any, step: str | int) -> bool:
-    """Tell whether there is an item or a key `step` in `holder`."""
-    if isinstance(holder, list | tuple):
-        return isinstance(step, int) and step < len(holder)
-    return isinstance(holder, dict) and step in holder
-
-
-def _field(model: type[BaseModel], data: Any, path: Keys) -> FieldInfo | None:
-    """Return the field at a path, if one model alone tells what it is."""
-    holder = data
-    for step in path[:-1]:
-        holder = holder[step] if _has(holder, step) else None
-    kinds = _chosen(kinds_at(model, data, path[:-1]), holder)
-    return kinds[0].model_fields.get(str(path[-1])) if len(kinds) == 1 else None
-
-
 # ------------------------------------------------------------------------------------------------ findings
 
 
@@ -141,7 +81,7 @@ def _finding(model: type[BaseModel], data: Any, error: Any) -> _Finding:
         kinds = kinds_at(model, data, path)
         if tagged != path and len(kinds) > 1 and any(step in tag_of(kind)[1] for kind in kinds):
             tagged = path
-        elif _has(here, step):
+        elif has(here, step):
             here = here[step]
             path = (*path, step)
         elif position == len(error["loc"]) - 1 and error["type"] == "missing":
@@ -183,7 +123,7 @@ def _without_echoes(model: type[BaseModel], data: Any, findings: list[_Finding])
         (*finding.path[:-1], near)
         for finding in findings
         if finding.kind == "extra_forbidden"
-        and (near := documents.nearest(str(finding.path[-1]), _keys(model, data, finding.path[:-1])))
+        and (near := documents.nearest(str(finding.path[-1]), keys_at(model, data, finding.path[:-1])))
     }
     return [
         finding
@@ -191,15 +131,6 @@ def _without_echoes(model: type[BaseModel], data: Any, findings: list[_Finding])
         if not (finding.kind == "missing" and finding.path in meant)
         and not (finding.kind == "too_short" and len(finding.error["input"]) > finding.error["ctx"]["actual_length"])
     ]
-
-
-def _keys(model: type[BaseModel], data: Any, path: Keys) -> list[str]:
-    """Return the keys that the mapping at a path may have."""
-    holder = data
-    for step in path:
-        holder = holder[step]
-    kinds = _chosen(kinds_at(model, data, path), holder)
-    return list(dict.fromkeys(name for kind in kinds for name in kind.model_fields))
 
 
 # --------------------------------------------------------------------------------------------------- rules
@@ -211,18 +142,18 @@ def _rule(model: type[BaseModel], data: Any, finding: _Finding) -> tuple[Keys, s
     context = error.get("ctx", {})
     given = _given(error["input"])
     if kind == "extra_forbidden":
-        return path, f"unknown key '{path[-1]}'{documents.suggest(str(path[-1]), _keys(model, data, path[:-1]))}"
+        return path, f"unknown key '{path[-1]}'{documents.suggest(str(path[-1]), keys_at(model, data, path[:-1]))}"
     if kind == "missing":
-        return path, f"is missing{_about(_field(model, data, path))}"
+        return path, f"is missing{_about(field_at(model, data, path))}"
     if kind == "value_error":
         reason = context["error"]
         return (*path, *reason.at) if isinstance(reason, RuleError) else path, str(reason)
     if kind == "union_tag_not_found":
         tag = str(context["discriminator"]).strip("'")
-        return path, f"needs '{tag}'{documents.suggest('', _names(kinds_at(model, data, path)))}"
+        return path, f"needs '{tag}'{documents.suggest('', names_of(kinds_at(model, data, path)))}"
     if kind == "union_tag_invalid":
         tag = str(context["discriminator"]).strip("'")
-        return (*path, tag), _no_choice(error["input"][tag], _names(kinds_at(model, data, path)))
+        return (*path, tag), _no_choice(error["input"][tag], names_of(kinds_at(model, data, path)))
     if kind == "literal_error":
         choices = [word.strip(" '") for word in context["expected"].replace(" or ", ", ").split(", ")]
         return path, _no_choice(error["input"], choices)
@@ -233,7 +164,7 @@ def _rule(model: type[BaseModel], data: Any, finding: _Finding) -> tuple[Keys, s
         return path, f"must be {wanted}, not {given}{_remedy(kind, error['input'])}"
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
-        return path, f"must be {words} {context[key]:g}, not {_given(_at(data, path, error['input']))}"
+        return path, f"must be {words} {context[key]:g}, not {_given(value_at(data, path, error['input']))}"
     return path, _other(kind, context, error, given)
 
 
@@ -260,7 +191,7 @@ def _no_choice(given: Any, choices: list[str]) -> str:
 
 def _no_mapping(kinds: Kinds, given: Any) -> str:
     """Return the rule for a value that should have keys; a bare name is shown how to be one."""
-    names = _names(kinds)
+    names = names_of(kinds)
     keys = ", ".join(kinds[0].model_fields) if len(kinds) == 1 else f"{tag_of(kinds[0])[0]}, ..."
     rule = f"must be a mapping (keys: {keys}), not {_given(given)}"
     near = documents.nearest(given, names) if isinstance(given, str) else None
@@ -269,19 +200,18 @@ def _no_mapping(kinds: Kinds, given: Any) -> str:
     return rule if len(kinds) == 1 else f"{rule}{documents.suggest('', names)}"
 
 
-def _names(kinds: Iterable[type[BaseModel]]) -> list[str]:
-    return [name for kind in kinds for name in tag_of(kind)[1]]
-
-
 def _about(field: FieldInfo | None) -> str:
     """Return what a missing key is for, with an example or its choices."""
     if field is None:
         return ""
     words = (field.description or "").rstrip(".")
-    names = _names(_models_in(field.annotation))
+    models = models_in(field.annotation)
+    names = names_of(models)
     schemas = [part.json_schema or {} for part in field.metadata if isinstance(part, WithJsonSchema)]
     examples = [schema["examples"] for schema in schemas if "examples" in schema]
-    if len(names) > 1:
+    if len(names) > 1 and tag_of(models[0])[0] == "law":
+        words += "; a time such as 30 min, or a law"
+    elif len(names) > 1:
         words += f"; choose 'use' from {', '.join(names)}"
     elif examples:
         words += f"; for example {examples[0][0]}"
@@ -302,15 +232,6 @@ def _remedy(kind: str, given: Any) -> str:
             return ""
         return "; remove the quotes"
     return ""
-
-
-def _at(data: Any, path: Keys, otherwise: Any) -> Any:
-    """Return what was written at a path; a validated default is not there."""
-    for step in path:
-        if not _has(data, step):
-            return otherwise
-        data = data[step]
-    return data
 
 
 def _given(value: Any) -> str:

@@ -195,8 +195,9 @@ class Pace(NamedTuple):
 class CheckpointState(NamedTuple):
     """Progress in healthy seconds of work; positions in seconds of wall time.
 
-    ``committed`` is durable, ``at_risk`` is not. ``position`` is where the group is in the save cycle.
-    ``draining`` of the work at risk is on its way to the store and becomes durable in ``drain_left``.
+    ``committed`` is durable, ``at_risk`` is not. The group has stepped for ``position`` since the last save, and is in
+    the stall of a save when ``stall_left`` is above zero. ``draining`` of the work at risk is on its way to the store
+    and becomes durable in ``drain_left``.
     """
 
     committed: float = 0.0
@@ -204,6 +205,7 @@ class CheckpointState(NamedTuple):
     position: float = 0.0
     draining: float = 0.0
     drain_left: float = 0.0
+    stall_left: float = 0.0
 
 
 class CheckpointStrategy(Protocol):

@@ -115,6 +115,7 @@ class Job:
         "checkpoint",
         "disruptions",
         "end",
+        "finish_at",
         "finished",
         "fraction",
         "gpus",
@@ -122,6 +123,7 @@ class Job:
         "index",
         "interruptions",
         "live",
+        "looks_at",
         "main",
         "memory",
         "merged",
@@ -181,6 +183,10 @@ class Job:
         self.live = False
         """Whether the replicas hold the state of training."""
         self.memory: Any = None
+        self.finish_at = math.inf
+        """When a fixed amount of work is done if nothing disturbs it [s]; infinite while the main group waits."""
+        self.looks_at = math.inf
+        """When an event looks whether it is done [s]."""
         self.starts = 0
         self.start = math.nan
         self.end = math.nan

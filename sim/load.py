@@ -14,6 +14,7 @@ from sim.checkpoint import CHECKPOINTS
 from sim.detection import DETECTIONS
 from sim.failures import SOURCES, Component, Replay
 from sim.failures.bundle import Bundle
+from sim.kinds import kinds_at, tag_of
 from sim.prepare import PathError, examine
 from sim.recovery import RECOVERIES
 from sim.repair import REPAIRS
@@ -237,8 +238,8 @@ def _drop_leftover(data: dict[str, Any], path: Keys) -> None:
     holder: Any = data
     for step in path[:-1]:
         holder = holder[step]
-    kinds = complaints.kinds_at(_model(), data, path[:-1])
-    chosen = [kind for kind in kinds if holder.get(complaints.tag_of(kind)[0]) in complaints.tag_of(kind)[1]]
+    kinds = kinds_at(_model(), data, path[:-1])
+    chosen = [kind for kind in kinds if holder.get(tag_of(kind)[0]) in tag_of(kind)[1]]
     known = {name for kind in kinds for name in kind.model_fields}
     if chosen and path[-1] in known - set(chosen[0].model_fields):
         del holder[path[-1]]

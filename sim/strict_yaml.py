@@ -127,7 +127,9 @@ def neighbour(path: Path) -> str:
     near: list[str] = []
     with contextlib.suppress(OSError, ValueError):
         if not path.exists():
-            near = difflib.get_close_matches(path.name, [file.name for file in path.parent.iterdir()], 1)
+            # Without the suffix, which would make all names look alike.
+            names = {file.stem: file.name for file in path.parent.iterdir()}
+            near = [names[stem] for stem in difflib.get_close_matches(path.stem, names, 1)]
     return f"; did you mean '{near[0]}'?" if near else ""
 
 

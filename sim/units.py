@@ -161,9 +161,9 @@ def parse(value: object, dimension: Dimension) -> float:
     if isinstance(value, str):
         result = _parse_text(value, dimension)
     elif isinstance(value, int | float) and not isinstance(value, bool):
+        result = checked(value)
         if value != 0 and "" not in dimension.units:
             raise UnitError(_needs_unit(value, dimension))
-        result = checked(value)
     else:
         raise UnitError(wrong_type(value, f'text with a unit (for example "{dimension.example}")'))
     if result > dimension.maximum:

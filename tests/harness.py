@@ -375,14 +375,7 @@ class _Watched(Simulation):
 
     def __init__(self, case: sim.Prepared, replication: int, failures: FailureTrace) -> None:
         super().__init__(case, replication, failures)
-        seat = self.groups.seat
-        self.starts = [0] * len(self.jobs)
-
-        def checked(group: Any, position: int, node: int, now: float) -> None:
-            assert self.cluster.outages[node] == 0, f"node {node} is down and was given to a job"
-            seat(group, position, node, now)
-
-        self.groups.seat = checked  # type: ignore[method-assign]
+        self.held: set[int] = set()
 
     def run(self) -> sim.Result:
         """Play like the simulation itself, with a look after every event."""
@@ -411,10 +404,9 @@ class _Watched(Simulation):
             assert job.state.at_risk >= -1e-6
         assert len(held) == len(set(held)), "a node has two jobs"
         assert set(held) == {node for node, place in enumerate(places) if place is Place.JOB}
-        for job in self.jobs:
-            if job.starts > self.starts[job.index]:
-                self.starts[job.index] = job.starts
-                assert not any(cluster.outages[node] for node in job.nodes if node >= 0), "a job starts on a down node"
+        for node in set(held) - self.held:
+            assert cluster.outages[node] == 0, f"node {node} is down and was given to a job"
+        self.held = set(held)
         for node, place in enumerate(places):
             if place in (Place.IDLE, Place.SPARE):
                 assert cluster.outages[node] == 0, f"node {node} is down and waits for work"

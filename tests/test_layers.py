@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.topology", "sim.failures", "sim.checkpoint", "sim.detection", "sim.recovery", "sim.repair", "sim.scheduler"),
     ("sim.cluster", "sim.job", "sim.ledger", "sim.result", "sim.prepared"),
     ("sim.engine",),
-    ("sim", "sim.load", "sim.complaints", "sim.prepare", "sim.run", "sim.closed_form", "sim.inventory"),
+    ("sim", "sim.load", "sim.complaints", "sim.kinds", "sim.prepare", "sim.run", "sim.closed_form", "sim.inventory"),
     ("analysis",),
     ("cli",),
 )

@@ -51,7 +51,7 @@ def names(wheel: Path) -> set[str]:
 
 
 def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
-    """Every module, catalog file, scenario and topology of the checkout is in the wheel, where it belongs."""
+    """Every module, catalog file, scenario, log and topology of the checkout is in the wheel, where it belongs."""
     places = {"sim": "sim", "analysis": "analysis"}
     places |= {"scenarios": "sim/_data/scenarios", "topologies": "sim/_data/topologies"}
     expected = {"cli.py"}
@@ -59,7 +59,7 @@ def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
         expected |= {
             f"{target}/{path.relative_to(ROOT / source).as_posix()}"
             for path in (ROOT / source).rglob("*")
-            if path.suffix in {".py", ".yaml"}
+            if path.suffix in {".py", ".yaml", ".csv"}
         }
     inside = names(wheel)
     assert expected - inside == set()
@@ -98,3 +98,12 @@ def test_quickstart_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -
     assert document["scenario"] == "quickstart"
     assert document["replications"] == 10
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_shipped_scenario_is_found_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    """Each packaged scenario is accepted by name, with the topology and the log that it refers to."""
+    found = sorted((installed / "sim" / "_data" / "scenarios").glob("*.yaml"))
+    assert {"quickstart", "replay"} <= {path.stem for path in found}
+    for path in found:
+        answer = run_python(installed, tmp_path, "-c", "import cli; cli.app()", "check", path.stem)
+        assert answer.returncode == 0, answer.stderr

@@ -145,55 +145,65 @@ class Periodic(NamedTuple):
             return wanted
         return math.ceil(wanted / pace.step - 1e-9) * pace.step
 
+    def _place(self, state: CheckpointState, interval: float) -> float:
+        """Return where in the cycle of stepping and stall a state is [s].
+
+        After a change of pace the interval may be shorter than what has been stepped: then a save is due.
+        """
+        if state.stall_left > 0:
+            return interval + self.stall - state.stall_left
+        return state.position if state.position < interval else interval
+
     def advance(self, state: CheckpointState, pace: Pace, seconds: float) -> tuple[CheckpointState, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many of them were spent stepping [s]."""
         interval = self.stepping(pace)
         cycle = interval + self.stall
         rate = pace.rate
-        before = min(state.position, interval)
-        total = state.position + seconds
+        place = self._place(state, interval)
+        before = place if place < interval else interval
+        total = place + seconds
         cycles = int(total // cycle)
+        rest = total - cycles * cycle
+        tail, stall_left = (rest, 0.0) if rest <= interval else (interval, cycle - rest)
         committed, at_risk, draining, drain_left = state.committed, state.at_risk, state.draining, state.drain_left
         if draining and seconds >= drain_left:
             committed, at_risk, draining, drain_left = committed + draining, at_risk - draining, 0.0, 0.0
         if cycles == 0:
-            stepped = min(total, interval) - before
+            stepped = tail - before
             left = drain_left - seconds if draining else 0.0
-            return CheckpointState(committed, at_risk + stepped * rate, total, draining, left), stepped
-        rest = total - cycles * cycle
-        tail = min(rest, interval)
+            return CheckpointState(committed, at_risk + stepped * rate, tail, draining, left, stall_left), stepped
         first = at_risk + (interval - before) * rate
         whole = (cycles - 1) * interval
         stepped = interval - before + whole + tail
         if rest >= self.drain:
-            return CheckpointState(committed + first + whole * rate, tail * rate, rest), stepped
+            return CheckpointState(committed + first + whole * rate, tail * rate, tail, 0.0, 0.0, stall_left), stepped
         # The newest save is still on its way; the one before it is durable.
         newest = interval * rate if cycles > 1 else first
         committed += first + whole * rate - newest
-        return CheckpointState(committed, newest + tail * rate, rest, newest, self.drain - rest), stepped
+        state = CheckpointState(committed, newest + tail * rate, tail, newest, self.drain - rest, stall_left)
+        return state, stepped
 
     def time_to(self, state: CheckpointState, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` [s] more healthy seconds have been done; the last save is not awaited."""
         interval = self.stepping(pace)
         needed = work / pace.rate
-        if state.position >= interval:
-            waiting = interval + self.stall - state.position
-            return waiting + needed + self.stall * max(math.ceil(needed / interval) - 1, 0)
-        beyond = needed - (interval - state.position)
+        if state.stall_left > 0:
+            return state.stall_left + needed + self.stall * max(math.ceil(needed / interval) - 1, 0)
+        beyond = needed - (interval - self._place(state, interval))
         return needed if beyond <= 0 else needed + self.stall * math.ceil(beyond / interval)
 
     def roll_back(self, state: CheckpointState, tier: str, pace: Pace) -> CheckpointState:
         """Return the state after going back to what `tier` holds.
 
-        ``stored`` goes back to the newest durable save; ``peer`` loses the step in flight only. A save on its way to
-        the store is void in both.
+        ``stored`` goes back to the newest durable save; ``peer`` loses the step in flight only. A save that has not
+        become durable is void in both.
         """
         if tier != "peer":
             return CheckpointState(state.committed)
-        interval = self.stepping(pace)
-        lost = math.fmod(min(state.position, interval), pace.step) if pace.step > 0 else 0.0
-        position = 0.0 if state.position > interval else state.position - lost
-        return CheckpointState(state.committed, max(state.at_risk - lost * pace.rate, 0.0), position)
+        if state.stall_left > 0:
+            return CheckpointState(state.committed, state.at_risk)
+        lost = math.fmod(state.position, pace.step) if pace.step > 0 else 0.0
+        return CheckpointState(state.committed, max(state.at_risk - lost * pace.rate, 0.0), state.position - lost)
 
     def restore_time(self, state: CheckpointState, tier: str) -> float:
         """Return how long it takes to load `state` from `tier` [s]; nothing to load takes no time."""

@@ -107,6 +107,8 @@ class Groups:
         self.settle(group, now)
         group.epoch += 1
         group.run_at = math.inf
+        if group is group.job.main:
+            group.job.finish_at = math.inf
         if group.waiting is not None:
             group.waiting = None
             if group in self.hungry:
@@ -282,16 +284,29 @@ class Groups:
         group.running = True
 
     def _expect_finish(self, group: Group, start: float) -> None:
-        """Arrange the end of a job with a fixed amount of work that steps from `start` on."""
+        """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
+
+        One event waits for each job: most failures only move the end away, and an event that comes too early looks
+        again.
+        """
         job = group.job
         left = job.checkpoint.time_to(job.state, job.pace, max(job.target - job.work, 0.0))
-        self.kernel.at(start + left, Order.PHASE, self._on_finished, (group, group.epoch))
+        job.finish_at = start + left
+        if job.finish_at < job.looks_at:
+            job.looks_at = job.finish_at
+            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
 
-    def _on_finished(self, call: Call) -> None:
-        group, epoch = call.argument
-        if epoch == group.epoch:
-            self.settle(group, self.kernel.now)
-            self.simulation.queue.finish(group.job, self.kernel.now, finished=True)
+    def _on_look(self, call: Call) -> None:
+        job, time = call.argument
+        if time != job.looks_at:
+            return
+        job.looks_at = math.inf
+        if job.finish_at <= time:
+            self.settle(job.main, time)
+            self.simulation.queue.finish(job, time, finished=True)
+        elif job.finish_at < math.inf:
+            job.looks_at = job.finish_at
+            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
 
     # ------------------------------------------------------------------------------------ away and back
 
@@ -333,7 +348,7 @@ class Groups:
         cause = group.cause
         self._merge(group, now)
         if main.running:
-            main.epoch += 1
+            self.stop(main, now)
             main.running = False
             main.cause = cause
             self.follow(main, group.then or (Run(),), now)
@@ -342,7 +357,6 @@ class Groups:
             main.epoch += 1
             self.proceed(main, now)
         elif main.run_at < math.inf and job.target < math.inf:
-            main.epoch += 1
             assert main.run_step is not None
             job.set_pace(main.run_step.fraction)
             self._expect_finish(main, main.run_at)

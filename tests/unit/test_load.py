@@ -191,6 +191,7 @@ def test_logs_lie_beside_the_file_that_names_them() -> None:
         over("failures=[{use: replay, file: logs/a.csv}]"),
         sim.parse({**over().dump(), "failures": [{"use": "replay", "file": "a.csv"}]}, folder=Path("logs")),
     ):
+        assert Path(scenario.failures[0].file).is_absolute()  # so that a copy elsewhere finds it
         (source,) = sim.prepare(scenario).sources
         assert source.recorded is not None
         assert source.recorded.start.tolist() == [1, 5]

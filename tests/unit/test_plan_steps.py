@@ -137,6 +137,33 @@ def test_a_failure_at_the_very_end_of_a_phase_comes_after_it() -> None:
     assert result.jobs[0].merged == 0
 
 
+def test_lost_work_belongs_to_the_first_failure_of_the_incident() -> None:
+    """A first plan that gives nothing up, cut short by a second that does: the loss is the first failure's."""
+    recovery = Scripted((Stall(Bucket.RESCHEDULE, 50.0), Run()), (Restore("stored"), Run()))
+    case = prepared(repair={"time": "0 s"})
+    loss = losses(case, play(case, [(250.0, FIRST, 0), (280.0, SECOND, 1)], recovery))
+    assert loss["lost_work", "first"] == pytest.approx(30, abs=EXACT)
+    assert ("lost_work", "second") not in loss
+    assert loss["restore", "second"] == pytest.approx(20, abs=EXACT)
+    # Once the job runs again the incident is over: 30 s and the 20 s from 300 to 320 are the second's.
+    later = losses(case, play(case, [(250.0, FIRST, 0), (320.0, SECOND, 1)], recovery))
+    assert later["lost_work", "second"] == pytest.approx(50, abs=EXACT)
+
+
+@pytest.mark.parametrize(("slow", "quick", "detected"), [("100 s", "10 s", 40.0), ("20 s", "100 s", 20.0)])
+def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: float) -> None:
+    """Of two failures 30 s or 5 s apart that nobody knows of, whichever is found first starts the recovery."""
+    cause = {"use": "component", "part": "node", "rate": "1 per 1000 node-d"}
+    failures = [{**cause, "name": "first", "detection": slow}, {**cause, "name": "second", "detection": quick}]
+    recovery = Scripted((Acquire(), Restore("stored"), Run()))
+    second = 280.0 if detected == 40.0 else 255.0
+    case = prepared(failures=failures)
+    result = play(case, [(250.0, FIRST, 0), (second, SECOND, 1)], recovery)
+    assert losses(case, result)["detection", "first"] == pytest.approx(detected, abs=EXACT)
+    assert result.jobs[0].merged == 1
+    assert [view[0].nodes_lost for view in recovery.seen] == [2]
+
+
 # --------------------------------------------------------------------------------------------------- acquire
 
 

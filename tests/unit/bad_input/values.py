@@ -64,6 +64,11 @@ CASES = [
         {13: "repair: {time: §{law: weibull, mean: 1 d}}"},
         "repair.time.shape: is missing (Shape [-]",
     ),
+    bad(
+        "time is missing",
+        {11: "recovery: §{use: hot-spare}"},
+        "recovery.initialize: is missing (From nodes to processes that are ready to restore; a time such as 30 min,",
+    ),
     bad("no unit", {3: "horizon: §30"}, "horizon: '30' needs a unit (for example \"30 min\")"),
     bad("wrong kind of unit", {3: "horizon: §30 GB"}, "horizon: 'GB' is a unit of size, not of time"),
     bad("unknown unit", {3: "horizon: §30 dais"}, "horizon: unknown unit 'dais'; did you mean 'days'?"),
@@ -79,7 +84,7 @@ CASES = [
     ),
     bad("negative time", {3: "horizon: §-30 d"}, "horizon: must not be negative"),
     bad("zero time", {3: "horizon: §0 d"}, "horizon: must be above 0, not '0 d'"),
-    bad("infinite time", {3: "horizon: §.inf"}, "horizon: 'inf' needs a unit"),
+    bad("infinite time", {3: "horizon: §.inf"}, "horizon: must be a finite number"),
     bad("not a number", {5: "  - {name: train, gpus: §.nan}"}, "jobs.0.gpus: must be a finite number"),
     bad(
         "infinite factor",

@@ -1,0 +1,376 @@
+"""The command line: exit status, streams, one line for each mistake, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import cli
+import sim
+from analysis import ensemble
+from analysis.document import scenario_digest
+from tests import small
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.testing import Result
+
+DONE, NO, WRONG = 0, 1, 2
+FULL = Path("/dev/full")
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the small scenario into an empty working folder; return its name."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(small.YAML)
+    return "small.yaml"
+
+
+def call(*arguments: str) -> Result:
+    """Run a command in this process; anything but an orderly end is an error."""
+    result: Any = CliRunner().invoke(cli.app, list(arguments), prog_name="ettrick")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result  # type: ignore[no-any-return]
+
+
+def start(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    code = f"import sys; sys.argv[1:] = {list(arguments)!r}; import cli; cli.app()"
+    defaults: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "check": False}
+    return subprocess.run([sys.executable, "-c", code], **{**defaults, **options})
+
+
+def refused(result: Any, *parts: str) -> None:
+    """Check that a command ended as wrong input, with one line that holds `parts`, and nothing else."""
+    assert result.exit_code == WRONG
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert all(part in lines[0] for part in parts), lines[0]
+
+
+# -------------------------------------------------------------------------------------------------- good
+
+
+def test_run_prints_tables(scenario: str) -> None:
+    """A run ends with 0, its tables on standard output and nothing on standard error."""
+    result = call("run", scenario, "--replications", "3")
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    assert "Where every GPU-hour went" in result.stdout
+    assert "3 replications of 2 d, seed 1" in result.stdout
+
+
+def test_json_is_one_document_and_nothing_else(scenario: str) -> None:
+    """With --json standard output is one JSON document, standard error is empty."""
+    result = call("run", scenario, "--replications", "3", "--json", "--seed", "7")
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    content = json.loads(result.stdout)
+    assert (content["scenario"], content["replications"], content["seed"]) == ("small", 3, 7)
+
+
+def test_set_and_seed_change_the_scenario(scenario: str) -> None:
+    """--set replaces a value, --seed is short for one of them: same digest, same numbers."""
+    by_set = json.loads(call("run", scenario, "--set", "seed=7", "--replications", "2", "--json").stdout)
+    by_seed = json.loads(call("run", scenario, "--seed", "7", "--replications", "2", "--json").stdout)
+    other = json.loads(call("run", scenario, "--replications", "2", "--json").stdout)
+    assert by_set["metrics"] == by_seed["metrics"] != other["metrics"]
+    assert by_set["provenance"]["scenario_sha256"] == by_seed["provenance"]["scenario_sha256"]
+
+
+def test_check_accepts(scenario: str) -> None:
+    """A valid scenario is named, with 0."""
+    result = call("check", scenario)
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    assert "'small'" in result.stdout
+
+
+def test_schema_and_list() -> None:
+    """Schema is one JSON document; list names what can be run."""
+    assert json.loads(call("schema").stdout)["properties"]["horizon"]
+    listing = call("list").stdout
+    assert all(name in listing for name in ("quickstart", "hot-spare", "llama3-table5", "fat-tree"))
+
+
+def test_version() -> None:
+    """--version prints the installed version alone."""
+    from importlib import metadata
+
+    result = call("--version")
+    assert (result.exit_code, result.stdout) == (DONE, metadata.version("ettrick") + "\n")
+
+
+def test_help_keeps_brackets() -> None:
+    """Help is printed without a command (as a usage error) and on request, for every command."""
+    assert call().exit_code == WRONG
+    for command in ("run", "check", "schema", "list"):
+        result = call(command, "--help")
+        assert result.exit_code == DONE
+        assert "Usage:" in result.stdout
+
+
+def test_band_is_in_the_document(scenario: str) -> None:
+    """--band fills band90 where a rate says on how many events it rests."""
+    arguments = ("run", scenario, "--replications", "2", "--set", "failures.0.events=5", "--json")
+    with_band = json.loads(call(*arguments, "--band", "20").stdout)["metrics"]["ettr"]["band90"]
+    assert with_band[0] < with_band[1]
+    assert json.loads(call(*arguments).stdout)["metrics"]["ettr"]["band90"] is None
+
+
+def test_precision_reached(scenario: str) -> None:
+    """A precision that is reached at the first decision ends with 0 after 30 replications."""
+    result = call("run", scenario, "--precision", "20pt", "--json")
+    assert result.exit_code == DONE
+    assert json.loads(result.stdout)["replications"] == 30
+
+
+# ------------------------------------------------------------------------------------------------ answer no
+
+
+def test_precision_not_reached(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A precision that is not reached at the limit ends with 1, its results, and one line that says so."""
+    monkeypatch.setattr(ensemble, "MOST", 30)
+    result = call("run", scenario, "--precision", "0.0001pt", "--json")
+    assert result.exit_code == NO
+    assert json.loads(result.stdout)["replications"] == 30
+    assert result.stderr == "--precision 0.0001pt: not reached in 30 replications\n"
+
+
+def test_a_job_that_can_never_start(scenario: str) -> None:
+    """A job behind one that never ends: results, one line that says so, and 1."""
+    jobs = [{**small.SMALL["jobs"][0], "name": name} for name in ("first", "second")]
+    Path(scenario).write_text(sim.dump({**small.SMALL, "jobs": jobs}))
+    result = call("run", scenario, "--replications", "2")
+    assert result.exit_code == NO
+    assert "Where every GPU-hour went" in result.stdout
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("job 'second' can never start: no replication had enough free nodes")
+
+
+def test_a_job_that_never_arrives(scenario: str) -> None:
+    """A job that arrives when all is over either is refused as input or can never start: never a traceback."""
+    result = call("run", scenario, "--set", "jobs.0.arrival=3 d", "--replications", "2")
+    assert result.exit_code in (NO, WRONG)
+    assert len(result.stderr.splitlines()) == 1
+
+
+# -------------------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["run", "nowhere.yaml"], ["nowhere.yaml", "no such file"]),
+        (["check", "nowhere.yaml"], ["nowhere.yaml", "no such file"]),
+        (["run", "quickstrat"], ["quickstrat", "did you mean", "quickstart"]),
+        (["check", "."], ["directory"]),
+        (["run", "small.yaml", "--set", "horizon"], ["--set horizon", "path=value"]),
+        (["run", "small.yaml", "--set", "horizont=3 d"], ["horizont", "did you mean", "horizon"]),
+        (["run", "small.yaml", "--set", "horizon=3"], ["horizon", "needs a unit"]),
+        (["check", "small.yaml", "--set", "jobs.0.gpus=113"], ["113 GPUs"]),
+        (["run", "small.yaml", "--seed", "99999999999999999999"], ["seed"]),
+        (["run", "small.yaml", "--precision", "3"], ["'3' is not a precision", "0.1pt"]),
+        (["run", "small.yaml", "--precision", "1pt", "--metric", "mtti"], ["points are for shares", "2%"]),
+        (["run", "small.yaml", "--metric", "etr"], ["no metric 'etr'", "did you mean 'ettr'"]),
+        (["run", "small.yaml", "--precision", "1pt", "--metric", "etr"], ["no metric 'etr'", "did you mean 'ettr'"]),
+        (["run", "small.yaml", "--band", "5"], ["--band", "at least 20"]),
+        (["run", "small.yaml", "--out", "small.yaml"], ["--out small.yaml", "is a file"]),
+        (["run", "small.yaml", "--out", "small.yaml/deep/er"], ["--out small.yaml/deep/er", "is a file"]),
+    ],
+)
+def test_mistakes_are_one_line(arguments: list[str], parts: list[str], scenario: str) -> None:
+    """Each mistake is one line on standard error with 2, nothing is printed and nothing written."""
+    refused(call(*arguments), *parts)
+    assert sorted(path.name for path in Path().iterdir()) == ["small.yaml"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", "small.yaml", "--replications", "0"],
+        ["run", "small.yaml", "--replications", "many"],
+        ["run", "small.yaml", "--band", "-1"],
+        ["run", "small.yaml", "--jobs", "-1"],
+        ["run", "small.yaml", "--no-such-option"],
+        ["no-such-command"],
+    ],
+)
+def test_usage_errors(arguments: list[str], scenario: str) -> None:
+    """A misuse of the command line shows the usage and one line of error, with 2."""
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert [line.startswith("Error: ") for line in result.stderr.splitlines()].count(True) == 1
+    assert "Usage: ettrick" in result.stderr
+
+
+def test_a_fault_of_the_program_is_not_blamed_on_the_user(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ValueError from inside the simulation is not reported as wrong input."""
+
+    def broken(*arguments: Any) -> Any:
+        message = "a defect"
+        raise ValueError(message)
+
+    monkeypatch.setattr(ensemble, "run", broken)
+    with pytest.raises(ValueError, match="a defect"):
+        call("run", scenario)
+
+
+# ----------------------------------------------------------------------------------------------------- --out
+
+
+def test_out_holds_the_document_and_the_scenario(scenario: str) -> None:
+    """--out makes folders, writes what --json prints, and a scenario with the same digest and the same numbers."""
+    printed = call("run", scenario, "--set", "seed=3", "--replications", "2", "--json", "--out", "a/b").stdout
+    assert sorted(path.name for path in Path("a/b").iterdir()) == ["run.json", "scenario.resolved.yaml"]
+    assert Path("a/b/run.json").read_text() == printed
+    written = "a/b/scenario.resolved.yaml"
+    assert call("check", written).exit_code == DONE
+    again = json.loads(call("run", written, "--replications", "2", "--json").stdout)
+    first = json.loads(printed)
+    assert first["provenance"].pop("command") != ""
+    again["provenance"].pop("command")
+    assert again == first
+    assert scenario_digest(sim.load(written)) == first["provenance"]["scenario_sha256"]
+
+
+def test_out_takes_the_same_scenario_again(scenario: str) -> None:
+    """Another run of the same scenario replaces the first, also with more replications."""
+    for count in ("2", "3"):
+        assert call("run", scenario, "--replications", count, "--out", "found").exit_code == DONE
+    assert json.loads(Path("found/run.json").read_text())["replications"] == 3
+
+
+def test_out_refuses_another_run(scenario: str) -> None:
+    """Another scenario's folder is left as it is, unless --overwrite says otherwise."""
+    call("run", scenario, "--replications", "2", "--out", "found")
+    before = Path("found/run.json").read_text()
+    other = ("run", scenario, "--seed", "2", "--replications", "2", "--json", "--out", "found")
+    refused(call(*other), "--out found", "--overwrite")
+    assert Path("found/run.json").read_text() == before
+    assert call(*other, "--overwrite").exit_code == DONE
+    assert json.loads(Path("found/run.json").read_text())["seed"] == 2
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", "null", '{"provenance": null}', "\udcff"])
+def test_out_refuses_what_is_not_a_run(content: str, scenario: str) -> None:
+    """A folder with a run.json that is none is refused, and left alone."""
+    Path("found").mkdir()
+    Path("found/run.json").write_text(content, errors="surrogateescape")
+    refused(call("run", scenario, "--replications", "2", "--out", "found"), "holds something else")
+    assert Path("found/run.json").read_bytes() == content.encode(errors="surrogateescape")
+
+
+def test_out_keeps_what_else_is_there(scenario: str) -> None:
+    """--overwrite replaces its own two files and touches no other."""
+    Path("found").mkdir()
+    Path("found/notes.txt").write_text("mine")
+    refused(call("run", scenario, "--replications", "2", "--out", "found"), "holds something else")
+    assert call("run", scenario, "--replications", "2", "--out", "found", "--overwrite").exit_code == DONE
+    assert Path("found/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_disk_full_leaves_no_half_file(is_new: bool, scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the disk is full at the second file: the results, one line, 2, and a folder as it was before."""
+    if not is_new:
+        call("run", scenario, "--replications", "2", "--out", "found")
+    before = Path("found/run.json").read_text() if not is_new else None
+    original: Callable[..., int] = Path.write_text
+
+    def full(path: Path, text: str, **options: Any) -> int:
+        if "run.json" in path.name:
+            original(path, text[:100], **options)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return original(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    result = call("run", scenario, "--replications", "3", "--out", "found")
+    assert result.exit_code == WRONG
+    assert "Where every GPU-hour went" in result.stdout
+    assert result.stderr == "--out found: cannot be written (No space left on device)\n"
+    if is_new:
+        assert not Path("found").exists()
+    else:
+        assert Path("found/run.json").read_text() == before
+        assert sorted(path.name for path in Path("found").iterdir()) == ["run.json", "scenario.resolved.yaml"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that cannot be written")
+def test_out_where_nothing_can_be_written(scenario: str) -> None:
+    """A file system that takes no folders is one line."""
+    result = call("run", scenario, "--replications", "2", "--out", "/proc/ettrick")
+    assert result.exit_code == WRONG
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("--out /proc/ettrick: cannot be written")
+
+
+# --------------------------------------------------------------------------------------- streams and processes
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["run", "quickstart", "--replications", "2"], ["schema"]])
+def test_full_standard_output(arguments: list[str]) -> None:
+    """Standard output that takes nothing is one line and 2: no traceback, not even at the very end."""
+    with FULL.open("w") as full:
+        result = start(*arguments, stdout=full)
+    assert result.returncode == WRONG
+    assert result.stderr == "standard output: cannot be written (No space left on device)\n"
+
+
+def test_broken_pipe() -> None:
+    """A reader that leaves early (head -1) hears no complaint."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = start("run", "quickstart", "--replications", "2", stdout=writer)
+    finally:
+        os.close(writer)
+    assert result.stderr == ""
+
+
+def test_terminal_without_the_characters() -> None:
+    """An encoding that lacks the bars gets something else in their place, not a traceback."""
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    result = start("run", "quickstart", "--replications", "2", env=environment, encoding="latin-1")
+    assert (result.returncode, result.stderr) == (DONE, "")
+    assert "productive" in result.stdout
+
+
+def imported(names: set[str], *arguments: str) -> set[str]:
+    """Return which of the modules have been imported when a command has ended well."""
+    code = (
+        f"import sys; sys.argv[1:] = {list(arguments)!r}\n"
+        "import cli\n"
+        "try:\n    cli.app()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"print(*({names!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(result.stderr.split())
+
+
+def test_help_imports_no_simulator() -> None:
+    """--help does without the simulator and numpy."""
+    assert imported({"sim", "analysis", "numpy"}, "run", "--help") == set()
+
+
+def test_check_imports_nothing_heavy() -> None:
+    """Check does without scipy, matplotlib, networkx, pandas, and what draws tables."""
+    heavy = {"scipy", "matplotlib", "networkx", "pandas", "rich", "multiprocessing"}
+    assert imported(heavy, "check", "quickstart") == set()
+
+
+def test_run_does_not_import_scipy_stats() -> None:
+    """A run does without scipy.stats, whose import takes longer than a small run; it needs scipy.special."""
+    names = {"scipy.stats", "scipy.special", "matplotlib", "networkx", "pandas"}
+    assert imported(names, "run", "quickstart", "--replications", "2") == {"scipy.special"}

@@ -1,0 +1,356 @@
+"""Replications stop where they should, come out the same on any number of cores, and bands say what rates are worth."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import sim
+from analysis import ensemble, processes
+from analysis.document import document, render
+from analysis.ensemble import FEWEST, Ensemble, Precision, RequestError, band, replicate
+from analysis.metrics import means
+from sim import Prepared, Ratio
+from tests import small
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# ------------------------------------------------------------------------------------------------ precision
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [
+        ("0.1pt", Precision(0.001, relative=False)),
+        (" .5 pt ", Precision(0.005, relative=False)),
+        ("2%", Precision(0.02, relative=True)),
+        ("1.5 %", Precision(0.015, relative=True)),
+    ],
+)
+def test_precision_is_read(text: str, precision: Precision) -> None:
+    """Points are hundredths of a share, percent are of the mean."""
+    read = Precision.parse(text)
+    assert read.width == pytest.approx(precision.width)
+    assert read.relative is precision.relative
+
+
+@pytest.mark.parametrize("text", ["", "1", "pt", "-1%", "0%", "0.0pt", "1 percent", "1e-3pt", "nan%", "inf%", "1,5%"])
+def test_what_is_no_precision_is_refused(text: str) -> None:
+    """Anything but a positive number with pt or % is refused with an example."""
+    with pytest.raises(RequestError, match=r"write 0\.1pt"):
+        Precision.parse(text)
+
+
+@pytest.fixture
+def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Return a function that replicates made-up values of the metric ettr and says how many were asked for."""
+
+    def play(values: list[float], **options: Any) -> Ensemble:
+        drawn: list[Any] = []
+
+        def in_order(work: Any, prepared: Any, indices: range, count: int) -> Iterator[Any]:
+            for index in indices[: len(values)]:
+                drawn.append(index)
+                yield index
+
+        monkeypatch.setattr(ensemble, "in_order", in_order)
+        monkeypatch.setattr(ensemble, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
+        found = replicate(small.prepare(), 1, **options)
+        assert len(drawn) == len(found.rows)
+        return found
+
+    return play  # type: ignore[return-value]
+
+
+def half_width(values: list[float]) -> float:
+    """Return Student's half-width of the 95 % interval of a mean."""
+    return float(stats.t.isf(0.025, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
+
+
+def first_stop(values: list[float], width: float) -> int:
+    """Return the first multiple of ten, from 30 on, at which the half-width is at most `width`."""
+    return next(n for n in range(30, len(values) + 1, 10) if half_width(values[:n]) <= width)
+
+
+@pytest.mark.parametrize("width", [0.5, 0.12, 0.1, 0.07])
+def test_precision_stops_at_the_first_complete_batch(plays: Any, width: float) -> None:
+    """The run ends at the first full batch of ten, from 30 on, whose interval is narrow enough: not one earlier."""
+    values = np.random.default_rng(5).uniform(0, 1, 500).tolist()
+    found = plays(values, precision=Precision(width, relative=False))
+    assert found.precise is True
+    assert len(found.rows) == first_stop(values, width)
+
+
+def test_precision_never_decides_before_thirty(plays: Any) -> None:
+    """Thirty equal values are enough; twenty-nine are not, however calm."""
+    found = plays([0.5] * 100, precision=Precision(0.1, relative=False))
+    assert len(found.rows) == FEWEST == 30
+
+
+def test_relative_precision_is_of_the_mean(plays: Any) -> None:
+    """Ten times the values need ten times the points, and the same percent."""
+    values = np.random.default_rng(6).uniform(1, 2, 500)
+    one = plays(values.tolist(), precision=Precision(0.02, relative=True))
+    ten = plays((10 * values).tolist(), precision=Precision(0.02, relative=True))
+    assert len(one.rows) == len(ten.rows) > 30
+
+
+def test_limit_reached_is_not_precise(plays: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limit the run ends and says that the precision was not reached."""
+    monkeypatch.setattr(ensemble, "MOST", 50)
+    found = plays([0.0, 1.0] * 100, precision=Precision(1e-6, relative=False))
+    assert found.precise is False
+    assert len(found.rows) == 50
+
+
+def test_censored_metric_gives_up_at_once(plays: Any) -> None:
+    """A mean that cannot exist is not waited for: one infinite value ends the run at the first decision."""
+    found = plays([math.inf, *[1.0] * 200], precision=Precision(0.1, relative=True))
+    assert found.precise is False
+    assert len(found.rows) == 30
+
+
+def test_without_precision_nothing_is_decided() -> None:
+    """A fixed number of replications gives exactly that many, and no verdict."""
+    found = replicate(small.prepare(), 3)
+    assert [result.replication for result in found.results] == [0, 1, 2]
+    assert found.precise is None
+
+
+def test_unknown_metric_is_refused_with_the_nearest() -> None:
+    """A misspelt metric is named together with the one that was meant."""
+    with pytest.raises(RequestError, match="no metric 'etr'; did you mean 'ettr'"):
+        replicate(small.prepare(), 2, metric="etr")
+    with pytest.raises(RequestError, match=r"no metric 'xyz'; it has .*ettr.*mtti"):
+        replicate(small.prepare(), 2, metric="xyz")
+
+
+def test_points_are_for_shares() -> None:
+    """Points of a time are refused; percent of a time are not."""
+    with pytest.raises(RequestError, match="mtti is not one"):
+        replicate(small.prepare(), 2, metric="mtti", precision=Precision.parse("1pt"))
+    found = replicate(small.prepare(), 2, metric="mtti", precision=Precision.parse("50%"))
+    assert found.precise is True
+
+
+def test_progress_is_told_every_replication() -> None:
+    """The number done is counted up to the total."""
+    seen: list[tuple[int, int | None]] = []
+    replicate(small.prepare(), 3, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+# ------------------------------------------------------------------------------------------------ processes
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Use worker processes for the smallest work; return the number of workers of each pool that was started."""
+    started: list[int] = []
+    original = processes._on_processes
+
+    def spy(work: Any, prepared: Any, indices: range, workers: int) -> Any:
+        started.append(workers)
+        return original(work, prepared, indices, workers)
+
+    monkeypatch.setattr(processes, "_TRIAL", 0.0)
+    monkeypatch.setattr(processes, "_PATIENCE", 0.0)
+    monkeypatch.setattr(processes, "_on_processes", spy)
+    return started
+
+
+def test_numbers_do_not_depend_on_processes(eager: list[int]) -> None:
+    """One process and three give the same document and the same band, digit by digit."""
+    prepared = small.prepare(
+        failures=[{**small.SMALL["failures"][0], "events": 5}],
+        windows="12 h",
+    )
+    texts = []
+    for count in (1, 3):
+        found = replicate(prepared, 14, processes=count)
+        bands = band(found, 20, replications=2, processes=count)
+        texts.append(render(document(found, command="", bands=bands)))
+    assert eager == [3, 3]
+    assert texts[0] == texts[1]
+
+
+def test_precision_does_not_depend_on_processes(eager: list[int]) -> None:
+    """The decision falls at the same batch, although more processes are further ahead when it does; none is left."""
+    rows = replicate(small.prepare(), 200, processes=1).rows
+    values = [row["ettr"].amount / row["ettr"].base for row in rows]
+    precision = Precision(0.8 * half_width(values[:FEWEST]), relative=False)
+    expected = first_stop(values, precision.width)
+    eager.clear()
+    found = [replicate(small.prepare(), 1, precision=precision, processes=count) for count in (1, 3)]
+    assert eager == [3]
+    assert [len(each.rows) for each in found] == [expected, expected]
+    assert FEWEST < expected < 200
+    assert found[0].rows == found[1].rows
+    assert multiprocessing.active_children() == []
+
+
+def in_group(group: int) -> list[int]:
+    """Return the processes of a process group that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = path.read_text().rsplit(")", 1)[1].split()[:3]
+        except OSError:
+            continue
+        if int(its_group) == group and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Return whether a condition comes true in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize(
+    ("signal_", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)], ids=["ctrl-c", "kill"]
+)
+def test_end_in_the_middle_leaves_nothing_behind(tmp_path: Path, signal_: signal.Signals, status: int) -> None:
+    """Ctrl-C during a parallel run ends with status 130 and without a word; no process outlives its parent."""
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(small.YAML)
+    arguments = ["run", str(scenario), "--replications", "1000000", "-j", "2"]
+    code = f"import sys; sys.argv[1:] = {arguments!r}; import cli; cli.app()"
+    program = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        # The program, the server that forks, the tracker of resources, and two workers.
+        assert wait_for(lambda: len(in_group(program.pid)) >= 5, 60)
+        if signal_ == signal.SIGINT:
+            os.killpg(program.pid, signal_)  # as a terminal does: every process hears it
+        else:
+            program.send_signal(signal_)
+        out, err = program.communicate(timeout=60)
+        assert program.returncode == status
+        assert out == ""
+        assert "Traceback" not in err
+        assert signal_ != signal.SIGINT or err == ""
+        assert wait_for(lambda: in_group(program.pid) == [], 20)
+    finally:
+        if in_group(program.pid):
+            os.killpg(program.pid, signal.SIGKILL)
+
+
+# ----------------------------------------------------------------------------------------------------- band
+
+
+def with_events(events: int | None) -> Prepared:
+    """Return the small scenario with a rate that rests on this many events."""
+    return small.prepare(failures=[{**small.SMALL["failures"][0], "events": events}])
+
+
+def width(prepared: Prepared, draws: int = 30) -> float:
+    """Return the width of the band of ettr."""
+    found = band(replicate(prepared, 3), draws, replications=2)["ettr"]
+    assert found is not None
+    return found[1] - found[0]
+
+
+def test_factor_is_jeffreys_posterior() -> None:
+    """What multiplies a rate that rests on n events has the gamma law of shape n + 1/2 and scale 1 / n."""
+    for events in (1, 5, 100):
+        factors = [ensemble._factor(1, "node", events, draw) for draw in range(2000)]
+        assert stats.kstest(factors, stats.gamma(events + 0.5, scale=1 / events).cdf).pvalue > 1e-3
+
+
+def test_factors_are_independent_over_causes() -> None:
+    """Two causes are not uncertain in step, and another seed draws other factors."""
+    first, second = ([ensemble._factor(1, name, 10, draw) for draw in range(1000)] for name in ("gpu", "nic"))
+    assert abs(stats.pearsonr(first, second).statistic) < 0.15
+    assert ensemble._factor(2, "gpu", 10, 0) != first[0]
+
+
+def test_exactly_known_rates_have_no_band() -> None:
+    """Without a statement about events (or with none at all) a rate is exact: both ends are the mean."""
+    for events in (None, 0):
+        found = replicate(with_events(events), 5)
+        expected = means(found.rows)
+        assert all(ends == (expected[name], expected[name]) for name, ends in band(found, 20, replications=2).items())
+
+
+def test_fewer_events_make_a_wider_band() -> None:
+    """A rate from 4 events is known less well than one from 40, and that less well than one from 4,000."""
+    few, some, many = (width(with_events(events)) for events in (4, 40, 4000))
+    assert few > 2 * some > 4 * many > 0
+
+
+def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ettr = 1 - c x rate + luck, the band is the mean of all replications -/+ c x rate x the gamma's spread."""
+    luck = [0.02, -0.01, 0.03, 0.005]
+    cost = 0.05
+
+    def ratios(prepared: Prepared, replication: int) -> dict[str, Ratio]:
+        (source,) = prepared.sources
+        return {"ettr": Ratio(1 - cost * source.rate / rate + luck[replication], 1.0)}
+
+    events = 30
+    prepared = with_events(events)
+    rate = prepared.sources[0].rate
+    monkeypatch.setattr(ensemble, "run", lambda prepared, replication: replication)
+    monkeypatch.setattr(ensemble, "ratios", ratios)
+    found = replicate(prepared, 4)
+    bands = band(found, 2000, replications=2)["ettr"]
+    assert bands is not None
+    mean = 1 - cost + sum(luck) / 4
+    law = stats.gamma(events + 0.5, scale=1 / events)
+    expected = [mean - cost * (law.ppf(q) - 1) for q in (0.95, 0.05)]
+    # The ends are quantiles of 2,000 draws: their standard errors are below 5 % of the spread of one draw.
+    assert bands == pytest.approx(expected, abs=3 * 0.05 * cost * law.std())
+
+
+def test_band_agrees_with_the_delta_method() -> None:
+    """The half-width of ETTR is 1.645 |d ettr / d ln rate| / sqrt(events), derived from the closed form."""
+    events = 100
+    recovery = {**small.SMALL["recovery"], "initialize": "10 min"}
+    cause = {"use": "job", "name": "crash", "rate": "6 per job-day", "events": events}
+    # Many failures, so that the luck of four replications moves what a draw changes by a few percent only.
+    prepared = small.prepare(failures=[cause], recovery=recovery, horizon="60 d")
+
+    def formula(factor: float) -> float:
+        source = prepared.sources[0]
+        assert source.law is not None
+        mtti = prepared.jobs[0].mtti / factor
+        scaled = replace(prepared, jobs=(replace(prepared.jobs[0], mtti=mtti),))
+        ettr = sim.closed_form(scaled).ettr
+        assert ettr is not None
+        return ettr
+
+    slope = (formula(1.01) - formula(0.99)) / 0.02
+    expected = 2 * 1.645 * abs(slope) / math.sqrt(events)
+    found = band(replicate(prepared, 4), 120, replications=4)["ettr"]
+    assert found is not None
+    # Quantiles of 120 draws: a standard error of 8 % of the width.
+    assert found[1] - found[0] == pytest.approx(expected, rel=0.25)
+
+
+def test_band_is_null_where_a_mean_is() -> None:
+    """No interruption, no MTTI, no band of it; other metrics keep theirs."""
+    quiet = replace(with_events(3), horizon=60.0)
+    found = band(replicate(quiet, 2), 20, replications=2)
+    assert found["mtti"] is None
+    assert found["ettr"] is not None
