@@ -117,7 +117,7 @@ class Cluster:
         if level.count == 0:
             return -1
         while True:
-            if not heap:
+            while not heap:
                 self.dissolve(self.blocks[0])
             node = heappop(heap)
             # A node that failed and came back meanwhile stands in the heap twice; the place decides.
@@ -141,7 +141,7 @@ class Cluster:
         taken = []
         index = 0
         while len(taken) < count:
-            if index == len(heap):
+            while index == len(heap):
                 del heap[:index]
                 index = 0
                 self.dissolve(self.blocks[0])

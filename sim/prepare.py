@@ -45,6 +45,13 @@ def examine(scenario: Scenario) -> Prepared:
     except ValueError as error:
         raise PathError(("cluster",), str(error)) from None
     sources, merged = _build_sources(scenario, counts)
+    for source in sources:
+        if source.part != "job" and source.part not in cluster.stopping_parts:
+            stopping = ", ".join(cluster.stopping_parts)
+            rule = (
+                f"'{source.name}': a failed {source.part} stops no node here (parts that do: {stopping}); leave it out"
+            )
+            raise PathError(("failures",), rule)
     recovery: Any = scenario.recovery
     repair: Any = scenario.repair
     detection: Any = scenario.detection

@@ -103,8 +103,13 @@ class Lives:
         group, epoch = call.argument
         if epoch != group.lives_epoch:
             return
-        life: Life = heappop(group.lives)[3]
         now = self.kernel.now
+        life: Life = group.lives[0][3]
+        if life.token != group.lives[0][4]:
+            # Its node has left the group since the event was arranged.
+            self.arm(group, now)
+            return
+        heappop(group.lives)
         clock = self.nodes.get(life.node)
         if clock is not None:
             clock.lives.remove(life)

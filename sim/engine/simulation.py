@@ -12,7 +12,7 @@ from sim.engine.incidents import Incidents
 from sim.engine.kernel import Kernel, Order
 from sim.engine.lives import Lives
 from sim.engine.queue import Queue
-from sim.engine.sources import Sources
+from sim.engine.sources import Counts, Sources
 from sim.job import Job
 from sim.ledger import Account
 from sim.result import JobResult, Result
@@ -113,6 +113,7 @@ class Simulation:
         """Forget what the nodes did during the warm-up; no job has arrived yet."""
         del call
         self.cluster.settle(self.kernel.now)
+        self.sources.counts = Counts()
         self.outside.tables.clear()
         self.outside.open_window()
 

@@ -358,6 +358,9 @@ class Sources:
             for node in nodes:
                 self._take_down(node, now)
             for node in outside:
+                former = cluster.group[node]
+                if former is not None:
+                    self.simulation.lives.leave(node, former, now)
                 cluster.send_to_repair(node, failure.index + 1, now)
             renewals = (_Renewal(failure.index, failure.slot, failure.round + 1),) if info.returns else ()
             end = until if recorded else now + latency + stays_down

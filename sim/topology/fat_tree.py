@@ -95,6 +95,11 @@ class FatTree(TopologyKind):
         _plan(self)
         return self
 
+    @property
+    def stopping_parts(self) -> tuple[str, ...]:
+        """Part classes of which one failed unit stops at least one node."""
+        return ("gpu", "node", "nic", "cable_node_leaf", "leaf", "pod", "rack", "power")
+
     def counts(self) -> dict[str, int]:
         """Count every part from the parameters alone, without an array.
 

@@ -178,6 +178,11 @@ class TopologyKind(Strategy, abc.ABC):
 
     name: str
 
+    @property
+    @abc.abstractmethod
+    def stopping_parts(self) -> tuple[str, ...]:
+        """Part classes of which one failed unit stops at least one node."""
+
     @abc.abstractmethod
     def counts(self) -> dict[str, int]:
         """Count every part from the parameters alone, without an array."""

@@ -126,7 +126,7 @@ def _check_nodes(simulation: Simulation) -> None:
             assert cluster.outages[node] > 0
         else:
             assert group is not None
-            assert cluster.outages[node] == 0 or node in group.suspects
+            assert cluster.outages[node] == 0 or node in [suspect for suspect, _ in group.suspects]
         if group is not None:
             assert group.job.nodes[cluster.position[node]] == node
             assert cluster.position[node] in _positions(group)

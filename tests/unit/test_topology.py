@@ -319,3 +319,12 @@ def test_hundred_thousand_gpus_are_cheap() -> None:
         topology.members(part)
     assert time.perf_counter() - start < 0.2
     assert sum(ids.nbytes for ids in topology.domains.values()) < 1e6
+
+
+def test_parts_that_stop_nodes_are_those_with_a_blast() -> None:
+    """What the parameters promise about failed parts is what the built topology does."""
+    tree = FatTree.model_validate({"nodes": 64, "spine": {"leaf_groups": 1}, "core": {}})
+    topology = tree.build()
+    assert set(tree.stopping_parts) == set(topology.blast)
+    for part in tree.stopping_parts:
+        assert len(topology.members(part).nodes) >= topology.nodes
