@@ -138,15 +138,17 @@ class Account:
         """Return the GPU-seconds, shape (windows, buckets, causes)."""
         return np.asarray(self.tables, dtype=np.float64)
 
-    def close(self, capacity: float, what: str) -> None:
+    def close(self, capacity: float, what: str, scale: float = 0.0) -> None:
         """Check that the buckets add up to `capacity` [GPU s].
+
+        `scale` [GPU s] is the size of the amounts behind `capacity`, where that is a difference.
 
         Raises
         ------
         LedgerError
-            If they do not, within 1e-9 of the capacity.
+            If they do not, within 1e-9 of the larger of the two.
         """
         total = float(self.totals().sum())
-        if abs(total - capacity) > 1e-9 * max(capacity, 1.0):
+        if abs(total - capacity) > 1e-9 * max(capacity, scale, 1.0):
             message = f"the buckets of {what} add up to {total!r} GPU s, but its capacity is {capacity!r} GPU s"
             raise LedgerError(message)

@@ -169,7 +169,7 @@ class Simulation:
             )
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
-        self.outside.close(owned - float(held.sum()), "the cluster")
+        self.outside.close(owned - float(held.sum()), "the cluster", owned)
         return Result(
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,

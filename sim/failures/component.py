@@ -65,7 +65,7 @@ class Component(Strategy):
             message = f"the cluster has no part '{self.part}'"
             raise ValueError(message)
         part, law = self.part, self.life(counts)
-        if part == "gpu" and law is not None and law.memoryless:
+        if part == "gpu" and law is not None and law.memoryless and self.renews != "never":
             # Memoryless lives of the GPUs of one node are one life of the node at their summed rate: an eighth of
             # the numbers to draw, and no other difference.
             part, law = "node", law.scaled(counts["node"] / counts["gpu"])

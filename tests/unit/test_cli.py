@@ -322,8 +322,10 @@ def test_out_where_nothing_can_be_written(scenario: str) -> None:
 @pytest.mark.parametrize("arguments", [["run", "quickstart", "--replications", "2"], ["schema"]])
 def test_full_standard_output(arguments: list[str]) -> None:
     """Standard output that takes nothing is one line and 2: no traceback, not even at the very end."""
+    # Unbuffered output would hide what happens to the rest of the buffer at the end.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with FULL.open("w") as full:
-        result = start(*arguments, stdout=full)
+        result = start(*arguments, stdout=full, env=environment)
     assert result.returncode == WRONG
     assert result.stderr == "standard output: cannot be written (No space left on device)\n"
 

@@ -223,5 +223,5 @@ def test_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
         with Progress("replications", quiet=quiet) as progress:
             progress.start -= waited
             progress(3, 10)
-        shown.append("3/10" in stream.getvalue())
-    assert shown == [True, False, False, False]
+        shown.append((progress.bar is not None, "3/10" in stream.getvalue()))
+    assert shown == [(True, True), (False, False), (False, False), (False, False)]

@@ -235,6 +235,8 @@ def test_a_job_that_never_arrives_has_no_shares() -> None:
     assert all(found[name].mean is None for name in ("ettr", "scheduling_goodput", "mtti", "tokens_per_day"))
     assert found["p_finish_by"].mean == 0
     assert found["cluster_goodput"].mean == 0
+    mine = summaries([job_ratios(prepared(plan).jobs[0], absent, [False, True])] * 2)
+    assert mine["tokens_per_day"].mean is None
 
 
 def test_share_metrics_are_known_names() -> None:
