@@ -206,9 +206,8 @@ def _check_folder(folder: Path, scenario: Scenario, *, overwrite: bool) -> None:
 def _write_folder(folder: Path, scenario: Scenario, text: str) -> str | None:
     """Write both files, each complete or not at all; return what went wrong."""
     import sim
-    from analysis.document import resolved
 
-    contents = {"scenario.resolved.yaml": sim.dump(resolved(scenario)), "run.json": text + "\n"}
+    contents = {"scenario.resolved.yaml": sim.dump(scenario.dump()), "run.json": text + "\n"}
     unfinished = {name: folder / f".{name}.unfinished" for name in contents}
     is_new = not folder.exists()
     try:

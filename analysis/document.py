@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analysis.statistics import Interval, Summary
     from sim import JobResult, Prepared, Ratio
 
-__all__ = ["document", "render", "resolved", "scenario_digest"]
+__all__ = ["document", "render", "scenario_digest"]
 
 
 def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> dict[str, Any]:
@@ -71,26 +71,14 @@ def render(content: Any) -> str:
     return json.dumps(_plain(content), indent=2, allow_nan=False)
 
 
-def resolved(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario as plain data that stands alone: nothing extended, every file named from the root."""
-    content = scenario.dump()
-    for source in _replays(content):
-        source["file"] = str(Path(source["file"]).resolve())
-    return content
-
-
 def scenario_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
     content = scenario.dump()
-    for source in _replays(content):
-        source["file"] = hashlib.sha256(Path(source["file"]).read_bytes()).hexdigest()
+    for source in content["failures"]:
+        if "file" in source:
+            source["file"] = hashlib.sha256(Path(source["file"]).read_bytes()).hexdigest()
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _replays(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the failure sources that name a log, as parts of the content."""
-    return [source for source in content["failures"] if "file" in source]
 
 
 def _plain(value: Any) -> Any:

@@ -44,18 +44,11 @@ def examine(scenario: Scenario) -> Prepared:
         counts = cluster.counts()
     except ValueError as error:
         raise PathError(("cluster",), str(error)) from None
-    sources, merged = _build_sources(scenario, counts)
-    for source in sources:
-        if source.part != "job" and source.part not in cluster.stopping_parts:
-            stopping = ", ".join(cluster.stopping_parts)
-            rule = (
-                f"'{source.name}': a failed {source.part} stops no node here (parts that do: {stopping}); leave it out"
-            )
-            raise PathError(("failures",), rule)
+    sources, origins, merged = _build_sources(scenario, counts)
     recovery: Any = scenario.recovery
     repair: Any = scenario.repair
     detection: Any = scenario.detection
-    _check_sources(sources, recovery)
+    _check_sources(sources, origins, cluster.stopping_parts, recovery)
     _check_pools(scenario)
     gpus_per_node = counts["gpu"] // counts["node"]
     sources = [
@@ -111,9 +104,10 @@ def prepare(scenario: Scenario) -> Prepared:
 # ---------------------------------------------------------------------------------------------- failures
 
 
-def _build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], int]:
-    """Return the runtime sources and how many intervals of logs were joined."""
+def _build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
+    """Return the runtime sources, which entry of the scenario each is from, and how many intervals were joined."""
     sources: list[Source] = []
+    origins: list[int] = []
     merged = 0
     jobs = len(scenario.jobs)
     for index, choice in enumerate(scenario.failures):
@@ -130,28 +124,32 @@ def _build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[
                 sources.append(kind.build(counts, jobs))
         except ValueError as error:
             raise PathError(path, str(error)) from None
-    seen: dict[str, int] = {}
-    for source in sources:
-        if source.name in seen:
-            rule = f"two sources are named '{source.name}'; each cause needs a name of its own"
-            raise PathError(("failures",), rule)
-        seen[source.name] = 1
-    return sources, merged
+        origins += [index] * (len(sources) - len(origins))
+    first: dict[str, int] = {}
+    for source, index in zip(sources, origins, strict=True):
+        if source.name in first:
+            rule = f"cause '{source.name}' is also one of failures.{first[source.name]}; each needs a name of its own"
+            raise PathError(("failures", index), rule)
+        first[source.name] = index
+    return sources, origins, merged
 
 
-def _check_sources(sources: list[Source], recovery: Any) -> None:
-    """Refuse combinations that would be wrong."""
-    for source in sources:
+def _check_sources(sources: list[Source], origins: list[int], stopping: tuple[str, ...], recovery: Any) -> None:
+    """Refuse combinations that would be wrong, and parts that stop nobody."""
+    for source, index in zip(sources, origins, strict=True):
+        if source.part != "job" and source.part not in stopping:
+            rule = f"'{source.name}': a failed {source.part} stops no node here (parts that do: {', '.join(stopping)})"
+            raise PathError(("failures", index, "part"), rule)
         if source.clock != "wall" and source.part not in ("node", "gpu", "nic", "job"):
             rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
-            raise PathError(("failures",), rule)
+            raise PathError(("failures", index, "clock"), rule)
         memoryless = source.law is None or source.law.memoryless
         if recovery.has_unexposed_phases and source.clock == "wall" and not memoryless:
             rule = (
                 f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
                 f"hit (exposed: false); give the source clock: busy"
             )
-            raise PathError(("failures",), rule)
+            raise PathError(("failures", index), rule)
 
 
 def _check_pools(scenario: Scenario) -> None:

@@ -29,7 +29,7 @@ def _parse_interval(value: object) -> str | float:
             return text
         words = text.split()
         if len(words) == 3 and words[0] == "every" and words[2] in ("step", "steps"):
-            if not words[1].isdigit() or int(words[1]) == 0:
+            if not words[1].isdecimal() or int(words[1]) == 0:
                 message = f"'{text}': the number of steps must be a whole number above zero"
                 raise ValueError(message)
             return f"every {int(words[1])} steps"
@@ -201,7 +201,8 @@ class Periodic(NamedTuple):
         if tier != "peer":
             return CheckpointState(state.committed)
         if state.stall_left > 0:
-            return CheckpointState(state.committed, state.at_risk)
+            # The save that was cut off is still due.
+            return CheckpointState(state.committed, state.at_risk, self.stepping(pace))
         lost = math.fmod(state.position, pace.step) if pace.step > 0 else 0.0
         return CheckpointState(state.committed, max(state.at_risk - lost * pace.rate, 0.0), state.position - lost)
 

@@ -106,7 +106,7 @@ def test_a_rollback_to_peers_loses_the_step_in_flight() -> None:
     assert periodic.roll_back(state, "stored", pace) == CheckpointState()
     # In the stall nothing is in flight; the cycle begins anew, because the save was not finished.
     state, _ = periodic.advance(CheckpointState(), pace, 125.0)
-    assert periodic.roll_back(state, "peer", pace) == CheckpointState(at_risk=120.0)
+    assert periodic.roll_back(state, "peer", pace) == CheckpointState(at_risk=120.0, position=120.0)
 
 
 @pytest.mark.parametrize("interval", [60.0, 100.0, 130.0])

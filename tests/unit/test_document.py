@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.document import document, render, resolved, scenario_digest
+from analysis.document import document, render, scenario_digest
 from analysis.ensemble import Ensemble, replicate
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS
 from tests import small
@@ -226,7 +226,7 @@ def test_digest_changes_with_the_content(tmp_path: Path) -> None:
 def test_resolved_scenario_is_the_same_scenario(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written as resolved extends nothing, loads anywhere, and has the digest of the original."""
     original = sim.load(sim.find(name))
-    (tmp_path / "resolved.yaml").write_text(sim.dump(resolved(original)))
+    (tmp_path / "resolved.yaml").write_text(sim.dump(original.dump()))
     monkeypatch.chdir(tmp_path)
     again = sim.load("resolved.yaml")
     assert scenario_digest(again) == scenario_digest(original)
@@ -238,7 +238,7 @@ def test_resolved_replay_gives_the_same_numbers(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(replaying(tmp_path / "a").parent)
     original = sim.load("scenario.yaml")
     (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "resolved.yaml").write_text(sim.dump(resolved(original)))
+    (tmp_path / "b" / "resolved.yaml").write_text(sim.dump(original.dump()))
     monkeypatch.chdir(tmp_path)
     again = sim.load("b/resolved.yaml")
     texts = [render(document(replicate(sim.prepare(each), 2), command="")) for each in (original, again)]

@@ -95,25 +95,25 @@ CASES = [
     ),
     bad(
         "busy rack",
-        {7: "  §- {use: component, name: node, part: rack, clock: busy, rate: 1 per rack-year}"},
-        "failures",
+        {7: "  - {use: component, name: node, part: rack, clock: §busy, rate: 1 per rack-year}"},
+        "failures.0.clock: ",
         "clock: busy is for parts of one node, and a rack is not one",
     ),
     bad(
         "age in an unexposed phase",
         {
-            7: "  §- {use: component, name: node, law: {law: weibull, shape: 2, mean: 1 year}}",
+            7: "  - §{use: component, name: node, law: {law: weibull, shape: 2, mean: 1 year}}",
             11: "recovery: {use: hot-spare, initialize: 4 min, exposed: false}",
         },
-        "failures",
+        "failures.0: ",
         "'node' ages in wall time",
         "clock: busy",
     ),
     bad(
         "one cause twice",
-        {7: "  §- {use: job, name: a, rate: 1 per job-day}\n  - {use: job, name: a, rate: 2 per job-day}"},
-        "failures",
-        "two sources are named 'a'",
+        {7: "  - {use: job, name: a, rate: 1 per job-day}\n  - §{use: job, name: a, rate: 2 per job-day}"},
+        "failures.1: ",
+        "cause 'a' is also one of failures.0",
     ),
     bad("scale of zero", {7: "  - §{use: llama3-table5, scale: 0}"}, "failures.0", "scale must be above zero, not 0"),
     bad(
