@@ -117,11 +117,17 @@ class GammaPower(LawModel, ABC):
         return self._form()[1:] == (1, 1)
 
     def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P(stages, (x / scale)^power), with P the regularised lower incomplete gamma function."""
+        """Return P(stages, (x / scale)^power), with P the regularised lower incomplete gamma function.
+
+        With one stage P(1, y) is 1 - exp(-y).
+        """
+        scale, stages, power = self._form()
+        reduced = (np.maximum(x, 0.0) / scale) ** power
+        if stages == 1:
+            return np.asarray(-np.expm1(-reduced), dtype=np.float64)
         from scipy.special import gammainc
 
-        scale, stages, power = self._form()
-        return np.asarray(gammainc(stages, (np.maximum(x, 0.0) / scale) ** power), dtype=np.float64)
+        return np.asarray(gammainc(stages, reduced), dtype=np.float64)
 
     def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scale (P^-1(stages, u))^(1 / power); with one stage, P^-1 is -ln(1 - u)."""

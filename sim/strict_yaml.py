@@ -103,6 +103,8 @@ def read(path: Path, mention: Mark | None = None, at: str = "") -> Tree:
     """Return the tree of one file; a file that cannot be opened is a mistake of the one that mentions it."""
     file = Mark(shown(path))
     try:
+        if path.is_char_device():
+            raise OSError(0, "it is a device, not a file")  # noqa: TRY301  (it would never end)
         content = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
