@@ -127,7 +127,7 @@ class Cluster:
                 return node
 
     def take_many(self, count: int, now: float) -> list[int]:
-        """Take the `count` lowest idle nodes; the caller has made sure that there are as many."""
+        """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
         heap = self.idle_nodes
         heap.sort()
         place = self.place
@@ -153,7 +153,8 @@ class Cluster:
                 taken.append(node)
         del heap[:index]
         self.idle.change(-count, now)
-        return taken
+        # A dissolved block may have brought lower nodes than those taken before it.
+        return sorted(taken)
 
     def seat(self, group: Group, position: int, node: int) -> None:
         """Put a node that was taken at a position of the group's job."""

@@ -182,9 +182,6 @@ def _build_job(
             f"spares: it could never start"
         )
         raise PathError((*path, "gpus"), rule)
-    if spec.arrival >= scenario.horizon:
-        rule = "is not before the horizon: the job would never arrive"
-        raise PathError((*path, "arrival"), rule)
     step_time, mfu = _step(scenario, index)
     mtti, detection_mean = _prior(sources, nodes / counts["node"])
     checkpoint: Any = scenario.checkpoint

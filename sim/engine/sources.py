@@ -275,26 +275,19 @@ class Sources:
             self.simulation.incidents.hit([group], failure, self.kernel.now, self._detect(info, failure))
             return
         nodes = self._nodes(info, slot)
-        groups: list[Group] = []
-        outside: list[int] = []
-        self._find(nodes, index + 1, groups, outside)
-        if (
-            (groups or outside)
-            and not (info.always and outside)
-            and not self._is_exposed(info, groups, outside, failure)
-        ):
+        inside, outside = self._find(nodes)
+        is_up = bool(inside or outside)
+        if is_up and not (info.always and outside) and not self._is_exposed(info, inside, outside, failure):
             counts.suppressed += 1
-            self._forget_suspects(nodes, groups)
             self._renew(info, index, slot, number, ())
             return
         counts.faults += 1
         if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
-            self._forget_suspects(nodes, groups)
             self._renew(info, index, slot, number, ())
             return
         counts.failures += 1
-        if groups:
+        if inside:
             counts.hits += 1
         elif outside:
             counts.outside += 1
@@ -303,30 +296,26 @@ class Sources:
             if len(nodes) == 1:
                 self._renew(info, index, slot, number, nodes)
                 return
-        self._take_effect(info, failure, nodes, groups, outside, until)
+        self._take_effect(info, failure, nodes, inside, outside, until)
 
-    def _find(self, nodes: Sequence[int], cause: int, groups: list[Group], outside: list[int]) -> None:
-        """Sort the nodes that are up into groups, which get them as suspects, and nodes outside jobs."""
+    def _find(self, nodes: Sequence[int]) -> tuple[list[tuple[Group, int]], list[int]]:
+        """Return the nodes that are up: those of groups, with their group, and those outside jobs."""
         cluster = self.cluster
+        inside: list[tuple[Group, int]] = []
+        outside: list[int] = []
         for node in nodes:
             if cluster.outages[node]:
                 continue
             group = cluster.group[node]
             if group is not None and group.job.holding:
-                group.suspects.append((node, cause))
-                if group not in groups:
-                    groups.append(group)
+                inside.append((group, node))
             else:
                 outside.append(node)
+        return inside, outside
 
-    def _forget_suspects(self, nodes: Sequence[int], groups: list[Group]) -> None:
-        """Take back the suspicion of a fault that did not become a failure."""
-        for group in groups:
-            group.suspects = [entry for entry in group.suspects if entry[0] not in nodes]
-
-    def _is_exposed(self, info: _Info, groups: list[Group], outside: list[int], failure: Failure) -> bool:
+    def _is_exposed(self, info: _Info, inside: list[tuple[Group, int]], outside: list[int], failure: Failure) -> bool:
         """Return whether a fault can happen to any of these now."""
-        for group in groups:
+        for group, _ in inside:
             if group.exposed:
                 return True
         return bool(outside) and failure.mark("idle") < info.source.idle_hazard
@@ -340,7 +329,7 @@ class Sources:
         info: _Info,
         failure: Failure,
         nodes: Sequence[int],
-        groups: list[Group],
+        inside: list[tuple[Group, int]],
         outside: list[int],
         until: float,
     ) -> None:
@@ -353,7 +342,7 @@ class Sources:
         else:
             repair = info.repair
             stays_down = repair if isinstance(repair, float) else repair(failure.mark("repair"))
-        latency = self._detect(info, failure) if groups else 0.0
+        latency = self._detect(info, failure) if inside else 0.0
         if stays_down > 0:
             for node in nodes:
                 self._take_down(node, now)
@@ -367,7 +356,12 @@ class Sources:
             self.kernel.at(end, Order.RETURN, self._on_outage_end, (nodes, renewals))
         elif info.returns:
             self._renew(info, failure.index, failure.slot, failure.round, ())
-        if groups:
+        if inside:
+            groups: list[Group] = []
+            for group, node in inside:
+                group.suspects.append((node, failure.index + 1))
+                if group not in groups:
+                    groups.append(group)
             self.simulation.incidents.hit(groups, failure, now, latency)
 
     def _renew(self, info: _Info, index: int, slot: int, number: int, nodes: Sequence[int]) -> None:
