@@ -35,7 +35,7 @@ class Group:
         "incident",
         "job",
         "lives",
-        "lives_epoch",
+        "lives_at",
         "missing",
         "plan",
         "replicas",
@@ -94,7 +94,8 @@ class Group:
         self.exposed_total = 0.0
         self.lives: list[Any] = []
         """Heap of lives that run only while the group is exposed, keyed by :meth:`clock`."""
-        self.lives_epoch = 0
+        self.lives_at = math.inf
+        """When an event looks whether the first of them has ended [s]."""
 
     def is_running(self, now: float) -> bool:
         """Return whether the group steps at `now` [s]; it may not have been settled since it began to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -90,23 +91,34 @@ class Lives:
         heappush(group.lives, (due, life.source, life.slot, life, life.token))
 
     def arm(self, group: Group, now: float) -> None:
-        """Arrange the event of the first life to end, if the group is exposed; void the one before."""
-        group.lives_epoch += 1
+        """Arrange the event of the first life to end, if the group is exposed.
+
+        One event waits for each group: waiting only moves the end away, and an event that comes too early looks again.
+        """
+        life = self._first(group)
+        if life is not None and group.exposed:
+            time = now + max(group.lives[0][0] - group.clock(now), 0.0)
+            if time < group.lives_at:
+                group.lives_at = time
+                self.kernel.at(time, Order.FAILURE, self._on_due, (group, time))
+
+    def _first(self, group: Group) -> Life | None:
+        """Return the first life of a group to end; forget those whose node has left."""
         heap = group.lives
         while heap and heap[0][3].token != heap[0][4]:
             heappop(heap)
-        if heap and group.exposed:
-            ahead = max(heap[0][0] - group.clock(now), 0.0)
-            self.kernel.at(now + ahead, Order.FAILURE, self._on_due, (group, group.lives_epoch))
+        return heap[0][3] if heap else None
 
     def _on_due(self, call: Call) -> None:
-        group, epoch = call.argument
-        if epoch != group.lives_epoch:
+        group, time = call.argument
+        if time != group.lives_at:
+            return
+        group.lives_at = math.inf
+        life = self._first(group)
+        if life is None or not group.exposed:
             return
         now = self.kernel.now
-        life: Life = group.lives[0][3]
-        if life.token != group.lives[0][4]:
-            # Its node has left the group since the event was arranged.
+        if now + (group.lives[0][0] - group.clock(now)) > now:
             self.arm(group, now)
             return
         heappop(group.lives)
