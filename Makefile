@@ -40,7 +40,8 @@ validate: .venv/.stamp ## long statistical tests; SEED=n for a fresh seed
 bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 	$(BIN)/python -m tests.bench
 
-docs: .venv/.stamp ## the scenario reference anew, then the site, in docs/_build; a warning is an error
+docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/_build; a warning is an error
+	$(BIN)/ettrick schema > scenarios/scenario.schema.json
 	$(BIN)/python docs/_generate.py
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import sim
 from tests import example_log
 
@@ -27,3 +29,11 @@ def test_every_shipped_topology_builds() -> None:
             sim.find("quickstart"), [f"cluster={path}", "jobs=[{name: one, gpus: 8, step_time: 10 s}]", "horizon=1 d"]
         )
         assert sim.prepare(scenario).nodes == scenario.cluster.counts()["node"]  # type: ignore[attr-defined]
+
+
+def test_the_shipped_schema_is_current() -> None:
+    """What editors complete from is what ``ettrick schema`` writes now."""
+    path = sim.shipped("scenarios")["quickstart"].parent / "scenario.schema.json"
+    assert json.loads(path.read_text(encoding="utf-8")) == sim.schema(), (
+        "run: ettrick schema > scenarios/scenario.schema.json"
+    )
