@@ -133,6 +133,7 @@ class Job:
         "nodes_needed",
         "nodes_per_replica",
         "pace",
+        "paced_replicas",
         "replicas",
         "running_seconds",
         "start",
@@ -181,6 +182,8 @@ class Job:
         self.state = CheckpointState()
         self.pace = Pace(1.0, step_time)
         self.fraction = 1.0
+        self.paced_replicas = replicas
+        """Replicas that `pace` was worked out for."""
         self.live = False
         """Whether the replicas hold the state of training."""
         self.memory: Any = None
@@ -203,6 +206,7 @@ class Job:
         # With the batch kept, fewer replicas take longer for the same step.
         stretch = 1 / (share * fraction) if self.step_keep else 1 / fraction
         self.fraction = fraction
+        self.paced_replicas = self.main.replicas
         self.pace = Pace(share * fraction, self.step_time * stretch)
 
     @property

@@ -73,10 +73,11 @@ class Groups:
         time = group.since
         segments = group.segments
         index = group.segment
+        wait = job.account.wait
         while time < now:
             bucket, end = segments[index]
             stop = end if end < now else now
-            job.account.wait(bucket, group.cause, (stop - time) * share, (stop - time) * absent)
+            wait(bucket, group.cause, (stop - time) * share, (stop - time) * absent)
             time = stop
             if end <= now:
                 index += 1
@@ -215,7 +216,8 @@ class Groups:
             else:
                 return False
             self.cluster.seat(group, group.missing.pop(), node)
-            self.lives.join(node, group, now)
+            if self.lives.nodes:
+                self.lives.join(node, group, now)
         return True
 
     def feed_hungry(self, now: float) -> None:
@@ -276,7 +278,8 @@ class Groups:
     def _begin_run(self, group: Group, step: Run) -> None:
         """Close the incident; from now on the group steps."""
         job = group.job
-        job.set_pace(step.fraction)
+        if step.fraction != job.fraction or group.replicas != job.paced_replicas:
+            job.set_pace(step.fraction)
         job.live = True
         group.incident = 0
         group.attempt = 0

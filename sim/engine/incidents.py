@@ -107,9 +107,11 @@ class Incidents:
         """Send the suspects that are still down to repair; return how many they are."""
         lost = 0
         cluster = self.cluster
+        lives = self.simulation.lives
         for node, cause in group.suspects:
             if cluster.outages[node] and cluster.group[node] is group:
-                self.simulation.lives.leave(node, group, now)
+                if lives.nodes:
+                    lives.leave(node, group, now)
                 cluster.send_to_repair(node, cause, now)
                 lost += 1
         group.suspects.clear()

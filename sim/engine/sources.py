@@ -131,7 +131,8 @@ class Sources:
         self._start_busy_lives()
         for outage in trace.initial:
             self._start_outage(outage.source, outage.slot, outage.remaining)
-        self._arm()
+        if self.time:
+            self.kernel.at(self.time[0], Order.FAILURE, self._on_row)
 
     # ---------------------------------------------------------------------------------------- random numbers
 
@@ -191,15 +192,12 @@ class Sources:
         renewals = (_Renewal(index, slot, 0),) if info.returns else ()
         self.kernel.at(remaining, Order.RETURN, self._on_outage_end, (nodes, renewals))
 
-    def _arm(self) -> None:
-        if self.row < len(self.time):
-            self.kernel.at(self.time[self.row], Order.FAILURE, self._on_row)
-
     def _on_row(self, call: Call) -> None:
         del call
         row = self.row
         self.row = row + 1
-        self._arm()
+        if row + 1 < len(self.time):
+            self.kernel.at(self.time[row + 1], Order.FAILURE, self._on_row)
         index = self.source[row]
         info = self.infos[index]
         if info.in_service:
