@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Acquire, Background, Bucket, Plan, Requeue, Restore, Run, Stall
 from sim.engine.kernel import Order
-from sim.job import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
-    from sim.job import Job
+    from sim.job import Group, Job
 
 __all__ = ["Groups"]
 
@@ -36,7 +35,7 @@ class Groups:
             Acquire: self._acquire,
             Requeue: self._requeue,
             Run: self._run,
-            Background: self._background,
+            Background: simulation.replicas.send_away,
         }
 
     # ------------------------------------------------------------------------------------------- charging
@@ -136,7 +135,7 @@ class Groups:
             if self.handlers[type(step)](group, step, now):
                 return
         if group is not group.job.main:
-            self.rejoin(group, now)
+            self.simulation.replicas.rejoin(group, now)
 
     def _on_phase_end(self, call: Call) -> None:
         group, epoch = call.argument
@@ -184,7 +183,7 @@ class Groups:
             group.run_step = following
             if job.target < math.inf:
                 job.set_pace(following.fraction)
-                self._expect_finish(group, end)
+                self.expect_finish(group, end)
             return True
         self.kernel.at(end, Order.PHASE, self._on_phase_end, (group, group.epoch))
         return True
@@ -245,9 +244,9 @@ class Groups:
     def _requeue(self, group: Group, step: Requeue, now: float) -> bool:
         """Give the nodes back; after the delay the job enters the queue."""
         job = group.job
-        self.absorb(job, now)
         main = job.main
-        main.epoch += 1
+        self.stop(main, now)
+        self.simulation.replicas.absorb(job, now)
         self._roll_back(job, "stored")
         self.cluster.release(job, now)
         self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed=False)
@@ -272,7 +271,7 @@ class Groups:
         if not group.exposed:
             self.expose(group, now, exposed=True)
         if job.target < math.inf:
-            self._expect_finish(group, now)
+            self.expect_finish(group, now)
         return True
 
     def _begin_run(self, group: Group, step: Run) -> None:
@@ -286,7 +285,7 @@ class Groups:
         group.run_at = math.inf
         group.running = True
 
-    def _expect_finish(self, group: Group, start: float) -> None:
+    def expect_finish(self, group: Group, start: float) -> None:
         """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
 
         One event waits for each job: most failures only move the end away, and an event that comes too early looks
@@ -310,74 +309,3 @@ class Groups:
         elif job.finish_at < math.inf:
             job.looks_at = job.finish_at
             self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
-
-    # ------------------------------------------------------------------------------------ away and back
-
-    def _background(self, main: Group, step: Background, now: float) -> bool:
-        """Send the replicas that miss a node away, each on its own."""
-        job = main.job
-        width = job.nodes_per_replica
-        leaving = []
-        for replica in sorted({position // width for position in main.missing}):
-            group = Group(job, 1, now, first=replica * width)
-            group.missing = [position for position in main.missing if position // width == replica]
-            group.cause = main.cause
-            group.incident = main.incident
-            group.resume = step.steps
-            group.then = step.then
-            main.replicas -= 1
-            leaving.append(group)
-        main.missing = []
-        job.away += leaving
-        for group in leaving:
-            self._move(group, main, group, now)
-            self.follow(group, group.resume, now)
-        return False
-
-    def _move(self, replica: Group, origin: Group, target: Group, now: float) -> None:
-        """Hand the nodes of a replica from one group to another."""
-        job = replica.job
-        for node in job.nodes[replica.first : replica.first + job.nodes_per_replica]:
-            if node >= 0:
-                self.lives.leave(node, origin, now)
-                self.cluster.group[node] = target
-                self.lives.join(node, target, now)
-
-    def rejoin(self, group: Group, now: float) -> None:
-        """Put a whole replica back among the others."""
-        job = group.job
-        main = job.main
-        self.settle(main, now)
-        cause = group.cause
-        self._merge(group, now)
-        if main.running:
-            self.stop(main, now)
-            main.running = False
-            main.cause = cause
-            self.follow(main, group.then or (Run(),), now)
-        elif main.waiting is not None and main.waiting.unit == "replica" and main.replicas >= main.waiting.wanted:
-            main.waiting = None
-            main.epoch += 1
-            self.proceed(main, now)
-        elif main.run_at < math.inf and job.target < math.inf:
-            assert main.run_step is not None
-            job.set_pace(main.run_step.fraction)
-            self._expect_finish(main, main.run_at)
-
-    def absorb(self, job: Job, now: float) -> None:
-        """Merge every group that is away, whole or not."""
-        for group in list(job.away):
-            self.stop(group, now)
-            self.simulation.incidents.remove_victims(group, now)
-            self._merge(group, now)
-
-    def _merge(self, group: Group, now: float) -> None:
-        job = group.job
-        main = job.main
-        self.expose(group, now, exposed=False)
-        group.epoch += 1
-        job.away.remove(group)
-        main.replicas += 1
-        main.missing += group.missing
-        main.suspects += group.suspects
-        self._move(group, group, main, now)

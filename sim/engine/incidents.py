@@ -12,9 +12,9 @@ from sim.engine.kernel import Order
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.engine.failure import Failure
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
-    from sim.engine.sources import Failure
     from sim.job import Group, Job
 
 __all__ = ["Incidents"]

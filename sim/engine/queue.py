@@ -73,7 +73,7 @@ class Queue:
     def finish(self, job: Job, now: float, *, finished: bool) -> None:
         """Close a job whose groups are settled, and free its nodes."""
         groups = self.simulation.groups
-        groups.absorb(job, now)
+        self.simulation.replicas.absorb(job, now)
         groups.stop(job.main, now)
         groups.expose(job.main, now, exposed=False)
         job.main.running = False

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.cluster import Cluster
+from sim.engine.failure import Counts
 from sim.engine.groups import Groups
 from sim.engine.incidents import Incidents
 from sim.engine.kernel import Kernel, Order
 from sim.engine.lives import Lives
 from sim.engine.queue import Queue
-from sim.engine.sources import Counts, Sources
+from sim.engine.replicas import Replicas
+from sim.engine.sources import Sources
 from sim.job import Job
 from sim.ledger import Account
 from sim.result import JobResult, Result
@@ -61,6 +63,7 @@ class Simulation:
         self.lives = Lives(self.kernel, self._occur)
         self.cluster.on_dissolve = self._leave
         self.incidents = Incidents(self)
+        self.replicas = Replicas(self)
         self.groups = Groups(self)
         self.queue = Queue(self)
         self.sources = Sources(self, trace)

@@ -1,0 +1,92 @@
+"""Replicas that leave the others and come back."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from sim.contracts import Run
+from sim.job import Group
+
+if TYPE_CHECKING:
+    from sim.contracts import Background
+    from sim.engine.simulation import Simulation
+    from sim.job import Job
+
+__all__ = ["Replicas"]
+
+
+class Replicas:
+    """Splits groups off the main group of a job and merges them again."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+
+    def send_away(self, main: Group, step: Background, now: float) -> bool:
+        """Send the replicas that miss a node away, each on its own."""
+        job = main.job
+        width = job.nodes_per_replica
+        leaving = []
+        for replica in sorted({position // width for position in main.missing}):
+            group = Group(job, 1, now, first=replica * width)
+            group.missing = [position for position in main.missing if position // width == replica]
+            group.cause = main.cause
+            group.incident = main.incident
+            group.resume = step.steps
+            group.then = step.then
+            main.replicas -= 1
+            leaving.append(group)
+        main.missing = []
+        job.away += leaving
+        for group in leaving:
+            self._move(group, main, group, now)
+            self.simulation.groups.follow(group, group.resume, now)
+        return False
+
+    def _move(self, replica: Group, origin: Group, target: Group, now: float) -> None:
+        """Hand the nodes of a replica from one group to another."""
+        job = replica.job
+        for node in job.nodes[replica.first : replica.first + job.nodes_per_replica]:
+            if node >= 0:
+                self.simulation.lives.leave(node, origin, now)
+                self.simulation.cluster.group[node] = target
+                self.simulation.lives.join(node, target, now)
+
+    def rejoin(self, group: Group, now: float) -> None:
+        """Put a whole replica back among the others."""
+        job = group.job
+        main = job.main
+        self.simulation.groups.settle(main, now)
+        cause = group.cause
+        self._merge(group, now)
+        if main.running:
+            self.simulation.groups.stop(main, now)
+            main.running = False
+            main.cause = cause
+            self.simulation.groups.follow(main, group.then or (Run(),), now)
+        elif main.waiting is not None and main.waiting.unit == "replica" and main.replicas >= main.waiting.wanted:
+            main.waiting = None
+            main.epoch += 1
+            self.simulation.groups.proceed(main, now)
+        elif main.run_at < math.inf and job.target < math.inf:
+            assert main.run_step is not None
+            job.set_pace(main.run_step.fraction)
+            self.simulation.groups.expect_finish(main, main.run_at)
+
+    def absorb(self, job: Job, now: float) -> None:
+        """Merge every group that is away, whole or not."""
+        for group in list(job.away):
+            self.simulation.groups.stop(group, now)
+            self.simulation.incidents.remove_victims(group, now)
+            self._merge(group, now)
+
+    def _merge(self, group: Group, now: float) -> None:
+        job = group.job
+        main = job.main
+        self.simulation.groups.expose(group, now, exposed=False)
+        group.epoch += 1
+        job.away.remove(group)
+        main.replicas += 1
+        main.missing += group.missing
+        main.suspects += group.suspects
+        self._move(group, group, main, now)
