@@ -50,6 +50,7 @@ class Account:
         self.risk: list[RiskPiece] = []
         self.absent = [0.0] * BUCKETS
         """GPU-seconds that were charged but belong to nodes that the job did not hold, by bucket [GPU s]."""
+        # Waiting is charged to `table` (and `absent`) directly; only stepping needs more than a sum.
         self.tables: list[list[list[float]]] = []
         self.open_window()
 
@@ -57,12 +58,6 @@ class Account:
         """Send what comes to a new table."""
         self.table = [[0.0] * self.causes for _ in range(BUCKETS)]
         self.tables.append(self.table)
-
-    def wait(self, bucket: int, cause: int, gpu_seconds: float, absent: float) -> None:
-        """Charge waiting: `gpu_seconds` that were asked for, of which `absent` are of nodes that were not there."""
-        self.table[bucket][cause] += gpu_seconds
-        if absent:
-            self.absent[bucket] += absent
 
     def step(self, work: float, degraded: float, stalled: float, cause: int, at_risk: float) -> None:
         """Charge stepping.

@@ -72,11 +72,15 @@ class Groups:
         time = group.since
         segments = group.segments
         index = group.segment
-        wait = job.account.wait
+        cause = group.cause
+        account = job.account
+        table = account.table
         while time < now:
             bucket, end = segments[index]
             stop = end if end < now else now
-            wait(bucket, group.cause, (stop - time) * share, (stop - time) * absent)
+            table[bucket][cause] += (stop - time) * share
+            if absent:
+                account.absent[bucket] += (stop - time) * absent
             time = stop
             if end <= now:
                 index += 1

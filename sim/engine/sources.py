@@ -173,8 +173,9 @@ class Sources:
             return
         nodes = self._nodes(info, slot)
         inside, outside = self._find(nodes)
-        is_up = bool(inside or outside)
-        if is_up and not (info.always and outside) and not self._is_exposed(info, inside, outside, failure):
+        # The common case first: a fault of one node, which can be hit where it is.
+        is_hit = inside[0][0].exposed if inside else info.always or not outside
+        if not is_hit and not self._is_exposed(info, inside, outside, failure):
             counts.suppressed += 1
             self._renew(info, index, slot, number, ())
             return

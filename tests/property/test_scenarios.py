@@ -217,6 +217,46 @@ def test_the_queue_of_events_does_not_grow_with_time(clock: str, recovery: str) 
     assert most[40] < most[10] + 10
 
 
+def test_lives_that_are_due_at_the_same_time_are_told_apart() -> None:
+    """Two jobs that take turns on nodes whose busy lives all last 600 s: equal readings of a clock have an order."""
+    data = {
+        "name": "turns",
+        "cluster": {"use": "fat-tree", "nodes": 3, "gpus_per_node": 1, "rails": 1},
+        "horizon": "12000 s",
+        "jobs": [{"name": "small", "gpus": 1}, {"name": "large", "gpus": 3}],
+        "failures": [
+            {"use": "component", "name": "node", "clock": "busy", "law": {"law": "fixed", "value": "600 s"}},
+            {"use": "job", "name": "software", "law": {"law": "exponential", "mean": "1200 s"}},
+        ],
+        "detection": {"time": "0 s"},
+        "checkpoint": {"tiers": [{"interval": "30 s", "write": "0 s", "restore": "0 s"}]},
+        "recovery": {"use": "full-restart", "initialize": "0 s", "delay": "1 s"},
+        "repair": {"time": "0 s"},
+    }
+    for seed in range(5):
+        _check_after_every_event(data | {"seed": seed})
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) -> None:
+    """Work of k whole intervals takes k intervals and k - 1 saves, whatever the rounding of k times a step."""
+    data: Scenario = {
+        "name": "whole",
+        "cluster": {"use": "fat-tree", "nodes": 2},
+        "horizon": "1 d",
+        "detection": {"time": "0 s"},
+        "checkpoint": {
+            "tiers": [{"interval": f"every {every} steps", "mode": "blocking", "write": "3 s", "restore": "0 s"}]
+        },
+        "recovery": {"use": "hot-spare", "initialize": "0 s"},
+        "repair": {"time": "0 s"},
+    }
+    for saves in range(150):
+        steps = every * (saves + 1)
+        job = {"name": "job", "gpus": 16, "step_time": "1.029 s", "work": {"steps": steps}}
+        assert _run(data | {"jobs": [job]}).jobs[0].end == pytest.approx(1.029 * steps + 3 * saves, rel=1e-9)
+
+
 # ------------------------------------------------------------------------------------------- same and different
 
 
