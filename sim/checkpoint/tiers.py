@@ -117,6 +117,11 @@ class Tiers(Strategy):
         return Periodic(interval=interval, stall=stall, drain=0.0 if blocking else tier.write, restore=tier.restore)
 
 
+def _whole(number: float) -> int:
+    """Return `number` rounded up, where a whole number that rounding has moved stays what it was."""
+    return math.ceil(number - 1e-9)
+
+
 class Periodic(NamedTuple):
     """Closed form of a periodic save; every time in seconds of wall time.
 
@@ -143,7 +148,7 @@ class Periodic(NamedTuple):
         wanted = max(self.interval, self.drain)
         if pace.step <= 0:
             return wanted
-        return math.ceil(wanted / pace.step - 1e-9) * pace.step
+        return _whole(wanted / pace.step) * pace.step
 
     def _place(self, state: CheckpointState, interval: float) -> float:
         """Return where in the cycle of stepping and stall a state is [s].
@@ -188,9 +193,9 @@ class Periodic(NamedTuple):
         interval = self.stepping(pace)
         needed = work / pace.rate
         if state.stall_left > 0:
-            return state.stall_left + needed + self.stall * max(math.ceil(needed / interval) - 1, 0)
+            return state.stall_left + needed + self.stall * max(_whole(needed / interval) - 1, 0)
         beyond = needed - (interval - self._place(state, interval))
-        return needed if beyond <= 0 else needed + self.stall * math.ceil(beyond / interval)
+        return needed + self.stall * max(_whole(beyond / interval), 0)
 
     def roll_back(self, state: CheckpointState, tier: str, pace: Pace) -> CheckpointState:
         """Return the state after going back to what `tier` holds.

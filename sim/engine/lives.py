@@ -61,7 +61,7 @@ class Lives:
 
     def add_group_life(self, group: Group, life: Life) -> None:
         """Give a group a life of its own."""
-        heappush(group.lives, (life.due, life.source, life.slot, life, life.token))
+        heappush(group.lives, (life.due, life.source, life.slot, life.round, life.token, life))
 
     def join(self, node: int, group: Group, now: float) -> None:
         """Let the lives of a node run with a group."""
@@ -88,7 +88,7 @@ class Lives:
         group = clock.group
         assert group is not None
         due = life.due - clock.before + clock.joined
-        heappush(group.lives, (due, life.source, life.slot, life, life.token))
+        heappush(group.lives, (due, life.source, life.slot, life.round, life.token, life))
 
     def arm(self, group: Group, now: float) -> None:
         """Arrange the event of the first life to end, if the group is exposed.
@@ -105,9 +105,9 @@ class Lives:
     def _first(self, group: Group) -> Life | None:
         """Return the first life of a group to end; forget those whose node has left."""
         heap = group.lives
-        while heap and heap[0][3].token != heap[0][4]:
+        while heap and heap[0][5].token != heap[0][4]:
             heappop(heap)
-        return heap[0][3] if heap else None
+        return heap[0][5] if heap else None
 
     def _on_due(self, call: Call) -> None:
         group, time = call.argument

@@ -60,12 +60,12 @@ def _plain(setup: Setup) -> dict[str, Any]:
     }
 
 
-def _simulate(data: dict[str, Any], failures: Sequence[tuple[float, int]]) -> sim.Result:
-    """Return what the engine makes of a list of (time, node)."""
+def _simulate(data: dict[str, Any], failures: Sequence[tuple[float, int]], sources: Sequence[int] = ()) -> sim.Result:
+    """Return what the engine makes of a list of (time, node); `sources` if there are several."""
     count = len(failures)
     trace = FailureTrace(
         time=np.asarray([time for time, _ in failures], dtype=np.float64),
-        source=np.zeros(count, dtype=np.int64),
+        source=np.asarray(sources or [0] * count, dtype=np.int64),
         slot=np.asarray([node for _, node in failures], dtype=np.int64),
         round=np.arange(count, dtype=np.int64),
         until=np.full(count, np.nan),
@@ -241,6 +241,14 @@ TIES = {
         {"checkpoint": {"tiers": [{"interval": "100 s", "restore": "5 s", "mode": "async", "write": "40 s"}]}},
         {"productive": 115.0, "initialize": 40.0, "restore": 5.0, "lost_work": 40.0},
     ),
+    "the same with a window that ends during the write": Tie(
+        [(160.0, 0)],
+        {
+            "checkpoint": {"tiers": [{"interval": "100 s", "restore": "5 s", "mode": "async", "write": "40 s"}]},
+            "windows": "140 s",
+        },
+        {"productive": 115.0, "initialize": 40.0, "restore": 5.0, "lost_work": 40.0},
+    ),
     "failure at the end of the start-up: it hits a running job": Tie(
         [(20.0, 0)],
         {},
@@ -293,3 +301,13 @@ def test_ties_in_time(name: str) -> None:
     tie = TIES[name]
     amounts = _amounts(_simulate(_plain(QUIET) | tie.changes, tie.failures))
     assert {key: amounts[key] for key in tie.expected} == tie.expected
+
+
+def test_what_is_found_first_ends_the_wait() -> None:
+    """A hang at 50 s would be found at 150 s; a crash at 60 s is found at 70 s, and with it the hang."""
+    crash = {"use": "component", "name": "crash", "rate": "1 per node-day", "detection": "10 s"}
+    data = _plain(QUIET) | {"detection": {"time": "100 s"}}
+    data["failures"] = [*data["failures"], crash]
+    amounts = _amounts(_simulate(data, [(50.0, 0), (60.0, 1)], [0, 1]))
+    assert (amounts["detection"], amounts["lost_work"], amounts["productive"]) == (20.0, 30.0, 100.0)
+    assert (amounts["interruptions"], amounts["disruptions"]) == (2, 1)
