@@ -6,13 +6,15 @@ as text, so that ``load(dump(x)) == x``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from sim import rates, units
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
 
@@ -72,6 +74,13 @@ class Model(BaseModel):
         schema = handler(source)
         _be_strict(schema)
         return schema
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy that has nothing of what was worked out from the original (cached properties)."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[name]
+        return copy
 
 
 class Strategy(Model):

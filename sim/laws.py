@@ -14,6 +14,7 @@ D. R. Cox, *Renewal Theory*, Methuen, 1962 (equilibrium renewal processes and le
 
 from __future__ import annotations
 
+import functools
 import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -150,7 +151,7 @@ class Lognormal(LawModel):
         _require_one(median=self.median, mean=self.mean)
         return self
 
-    @property
+    @functools.cached_property
     def mu(self) -> float:
         """E[ln X], with X in seconds."""
         return math.log(_given(self.median)) if self.mean is None else math.log(self.mean) - self.sigma**2 / 2

@@ -33,16 +33,12 @@ class Incidents:
     def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
         cause = failure.index + 1
-        seen: list[Job] = []
-        for group in groups:
-            job = group.job
-            if job not in seen:
-                seen.append(job)
-                job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
-                if group.is_running(now) or (len(groups) > 1 and job.main in groups and job.main.is_running(now)):
-                    job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
-                else:
-                    job.merged += 1
+        for job in {group.job for group in groups} if len(groups) > 1 else (groups[0].job,):
+            job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
+            if job.main in groups and job.main.is_running(now):
+                job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
+            else:
+                job.merged += 1
         for group in groups:
             self._hit_group(group, failure, now, latency)
 

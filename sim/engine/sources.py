@@ -241,7 +241,11 @@ class Sources:
             stays_down = until - now
         else:
             repair = info.repair
-            stays_down = repair if isinstance(repair, float) else repair(failure.mark("repair"))
+            stays_down = (
+                repair
+                if isinstance(repair, float)
+                else repair(rng.uniform_one(info.repair_key, failure.slot, failure.round))
+            )
         latency = self._detect(info, failure) if inside else 0.0
         if stays_down > 0:
             for node in nodes:

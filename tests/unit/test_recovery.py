@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sim.contracts import Acquire, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Restore, Run, Stall
-from sim.recovery import RECOVERIES
+from sim.laws import Fixed, Lognormal
+from sim.recovery import RECOVERIES, HotSpare
 from tests.harness import check_recovery, losses, play, prepared, seconds
 
 EXACT = 1e-9
@@ -270,3 +271,15 @@ def test_shrink_rejoin_by_hand() -> None:
     assert loss["restore", "first"] == pytest.approx(7.5, abs=EXACT)
     assert loss["starved", "second"] == pytest.approx(80, abs=EXACT)
     assert result.jobs[0].disruptions == {1: 1, 2: 1}
+
+
+def test_a_copy_forgets_what_was_worked_out_from_the_original() -> None:
+    """A strategy that is copied with another time plans with that time, and so does a law that is scaled."""
+    first = HotSpare.model_validate({"use": "hot-spare", "initialize": "10 s"})
+    assert first._fixed is not None
+    second = first.model_copy(update={"initialize": Fixed.from_seconds(value=25.0)})
+    assert second._fixed is not None
+    assert second._fixed[0][0] == Stall(Bucket.INITIALIZE, 25.0)
+    law = Lognormal.from_seconds(median=8.0, sigma=1.0)
+    assert law.ppf_one(0.5) == pytest.approx(8.0)
+    assert law.scaled(2.0).ppf_one(0.5) == pytest.approx(16.0)
