@@ -113,20 +113,19 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
         rows.append(("job", text))
     first = prepared.jobs[0]
     expected = f", one interruption in {_time(first.mtti)} expected" if first.mtti < float("inf") else ""
-    causes = "1 cause" if len(prepared.sources) == 1 else f"{len(prepared.sources)} causes"
-    rows.append(("failures", causes + expected))
+    rows.append(("failures", _number(len(prepared.sources), "cause") + expected))
     tier = first.checkpoint
     rows.append(
         (
             "policies",
             f"checkpoint every {_time(tier.interval)} ({_saving(tier)}), recovery {scenario.recovery.use}, "
-            f"{prepared.spares} hot spares",
+            f"{_number(prepared.spares, 'hot spare')}",
         )
     )
     rows.append(
         (
             "run",
-            f"{content['replications']} replications of {_time(prepared.horizon)}, seed {prepared.seed}, "
+            f"{_number(content['replications'], 'replication')} of {_time(prepared.horizon)}, seed {prepared.seed}, "
             f"initial state {scenario.initial}",
         )
     )
@@ -315,6 +314,10 @@ def _amount(value: float) -> str:
 def _bar(share: float) -> str:
     eighths = round(share * _BAR * 8)
     return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _time(seconds: float) -> str:
