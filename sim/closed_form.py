@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sim.contracts import Pace
 from sim.theory import expected_shares
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ def closed_form(prepared: Prepared) -> ClosedForm:
 
 def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
     """Return the expected shares of one job."""
-    from sim.contracts import Pace
-
     periodic = job.checkpoint
     return expected_shares(
         periodic.stepping(Pace(1.0, job.step_time)),

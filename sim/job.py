@@ -97,6 +97,12 @@ class Group:
         self.lives_at = math.inf
         """When an event looks whether the first of them has ended [s]."""
 
+    @property
+    def gpus(self) -> float:
+        """GPUs that this group's part of the job asks for."""
+        job = self.job
+        return job.gpus if self.replicas == job.replicas else job.gpus * self.replicas / job.replicas
+
     def is_running(self, now: float) -> bool:
         """Return whether the group steps at `now` [s]; it may not have been settled since it began to."""
         return self.running or self.run_at <= now

@@ -204,7 +204,6 @@ def _build_job(
         detection_mean=detection_mean,
         mfu=mfu,
         tokens=spec.batch.tokens if spec.batch is not None else 0,
-        has_planned=any(source.planned for source in sources),
     )
 
 

@@ -51,7 +51,6 @@ class PreparedJob:
     detection_mean: float
     mfu: float | None
     tokens: int
-    has_planned: bool
 
     @property
     def tokens_per_second(self) -> float:
@@ -87,10 +86,6 @@ class Prepared:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""
         return {**self.__dict__, "scenario": None}
-
-    def with_seed(self, seed: int) -> Prepared:
-        """Return the same with another seed."""
-        return replace(self, seed=seed)
 
     def with_sources(self, sources: tuple[Source, ...]) -> Prepared:
         """Return the same with other failure sources."""

@@ -84,7 +84,7 @@ class SourceInfo:
         prepared = simulation.prepared
         self.detection = _sampler(source.detection or prepared.detection)
         self.repair = _sampler(source.repair or prepared.repair)
-        self.repair_key = rng.stream(prepared.seed, simulation.replication, "mark", source.name, "repair")
+        self.repair_key = 0
         self.life = source.law.ppf_one if source.law is not None else None
         self.returns = source.renews == "at_return" and source.clock == "wall"
         self.in_service = source.clock == "in_service"

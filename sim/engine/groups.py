@@ -54,7 +54,7 @@ class Groups:
             return
         job = group.job
         seconds = now - group.since
-        share = job.gpus if group.replicas == job.replicas else job.gpus * group.replicas / job.replicas
+        share = group.gpus
         pace = job.pace
         job.state, stepped = job.checkpoint.advance(job.state, pace, seconds)
         degraded = stepped * (1.0 - job.fraction) * share if job.fraction != 1.0 else 0.0
@@ -67,7 +67,7 @@ class Groups:
     def _wait_out(self, group: Group, now: float) -> None:
         """Charge a waiting group up to `now`, phase by phase."""
         job = group.job
-        share = job.gpus if group.replicas == job.replicas else job.gpus * group.replicas / job.replicas
+        share = group.gpus
         absent = len(group.missing) * self.gpus_per_node if job.holding else share
         time = group.since
         segments = group.segments

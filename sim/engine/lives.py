@@ -50,7 +50,7 @@ class Lives:
     An event is armed only while the group is exposed, so the cost follows the failures, not the phases.
     """
 
-    def __init__(self, kernel: Kernel, occur: Callable[[Life, float], Life | None]) -> None:
+    def __init__(self, kernel: Kernel, occur: Callable[[Life], Life | None]) -> None:
         self.kernel = kernel
         self.occur = occur
         self.nodes: dict[int, _NodeClock] = {}
@@ -125,7 +125,7 @@ class Lives:
         clock = self.nodes.get(life.node)
         if clock is not None:
             clock.lives.remove(life)
-        following = self.occur(life, now)
+        following = self.occur(life)
         if following is not None:
             if clock is None:
                 self.add_group_life(group, following)

@@ -100,8 +100,8 @@ class Simulation:
         self.edges.append(now)
         self.is_open = False
 
-    def _occur(self, life: Life, now: float) -> Life | None:
-        return self.sources.occur_busy(life, now)
+    def _occur(self, life: Life) -> Life | None:
+        return self.sources.occur_busy(life)
 
     def _leave(self, node: int) -> None:
         group = self.cluster.group[node]

@@ -34,6 +34,8 @@ class Sources:
         self.counts = Counts()
         self.infos = [SourceInfo(source, simulation) for source in simulation.prepared.sources]
         self.keys: dict[tuple[int, str], int] = {}
+        for index, info in enumerate(self.infos):
+            info.repair_key = self.mark_key(index, "repair")
         self.outages = Outages(simulation, self, any(info.in_service for info in self.infos))
         self.row = 0
         self.time: list[float] = trace.time.tolist()
@@ -139,13 +141,12 @@ class Sources:
             return
         self._occur(info, index, slot, number, until)
 
-    def occur_busy(self, life: Life, now: float) -> Life | None:
+    def occur_busy(self, life: Life) -> Life | None:
         """Let a life on the clock busy end; return the next one of its slot."""
         info = self.infos[life.source]
         self._occur(info, life.source, life.slot, life.round, math.nan)
         if info.source.renews == "never":
             return None
-        del now
         due = life.due + self._life(life.source, life.slot, life.round + 1)
         return Life(life.node, life.source, life.slot, life.round + 1, due)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from sim.contracts import Acquire, Bucket, Requeue, Restore, Run, Stall
-from sim.fields import Duration, Strategy
+from sim.fields import Duration
 from sim.laws import Fixed, Law, draw
+from sim.recovery.base import FromStore
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["HotSpare"]
 
 
-class HotSpare(Strategy):
+class HotSpare(FromStore):
     """Take spares for failed nodes, restart in place and restore; without a spare the job waits for one."""
 
     use: Literal["hot-spare"] = "hot-spare"
@@ -35,11 +36,6 @@ class HotSpare(Strategy):
     )
 
     @property
-    def elastic(self) -> bool:
-        """Whether replicas may go on without one another."""
-        return False
-
-    @property
     def has_unexposed_phases(self) -> bool:
         """Whether failures are kept out of some phase."""
         return not self.exposed
@@ -48,10 +44,6 @@ class HotSpare(Strategy):
         """Return the mean times in which failures cannot and can hit the job before it restores [s]."""
         pause, restart = self.reschedule.mean_value, self.initialize.mean_value
         return (0.0, pause + restart) if self.exposed else (pause, restart)
-
-    def start(self, job: JobView) -> Plan:
-        """Initialize and restore."""
-        return (Stall(Bucket.INITIALIZE, draw(self.initialize, job.mark, "initialize")), Restore("stored"), Run())
 
     def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Swap what is missing, then initialize and restore."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from sim.contracts import Acquire, Background, Bucket, Restore, Run, Stall
-from sim.fields import Strategy
 from sim.laws import Law, draw
+from sim.recovery.base import FromStore
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ShrinkRejoin"]
 
 
-class ShrinkRejoin(Strategy):
+class ShrinkRejoin(FromStore):
     """Drop the data-parallel replicas that lost a node; they repair themselves in the background and rejoin.
 
     The survivors lose the step in flight and the time to reconfigure. With fewer than ``min_replicas`` left the job
@@ -38,18 +38,9 @@ class ShrinkRejoin(Strategy):
         """Whether replicas may go on without one another."""
         return True
 
-    @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return False
-
     def expected_times(self) -> tuple[float, float] | None:
         """Return nothing: the formula for a restart does not describe a job that shrinks."""
         return None
-
-    def start(self, job: JobView) -> Plan:
-        """Initialize and restore, all replicas together."""
-        return (Stall(Bucket.INITIALIZE, draw(self.initialize, job.mark, "initialize")), Restore("stored"), Run())
 
     def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind if enough replicas are left, else restart with those that become whole."""

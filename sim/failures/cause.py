@@ -1,0 +1,50 @@
+"""What a user says of every cause with a law, whatever it strikes."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from sim.fields import Rate, Strategy
+from sim.laws import Exponential, Law, LawModel
+
+__all__ = ["Cause"]
+
+
+class Cause(Strategy):
+    """A cause with a constant rate or a law of lives."""
+
+    name: str = Field(min_length=1, description="The cause, as it appears in the results.")
+    rate: Rate | None = Field(
+        None, description="Constant rate, for example '6.5 per 1000 node-day' or '1 per job-day'."
+    )
+    law: Law | None = Field(None, description="Law of the lives, in place of a constant rate.")
+    scale: float = Field(1.0, gt=0, description="Multiplies the rate.")
+    detection: Law | None = Field(None, description="Detection time of this cause, in place of the scenario's.")
+    planned: bool = Field(False, description="Whether its interruptions count as planned.")
+    events: int | None = Field(
+        None, ge=0, description="Number of observed events behind the rate, for its uncertainty."
+    )
+    source: str = Field("", description="Where the numbers come from.")
+
+    @model_validator(mode="after")
+    def _rate_or_law(self) -> Self:
+        if (self.rate is None) == (self.law is None):
+            message = "give exactly one of rate and law"
+            raise ValueError(message)
+        return self
+
+    def lives(self, units_per_slot: float = 1.0) -> LawModel | None:
+        """Return the law of a slot's life; ``None`` if nothing ever fails (a rate of zero).
+
+        Parameters
+        ----------
+        units_per_slot
+            How many of the units that the rate is stated for one slot stands for [-].
+        """
+        if self.law is not None:
+            return self.law.scaled(1 / self.scale)
+        assert self.rate is not None
+        per_second = self.rate.per_second * self.scale * units_per_slot
+        return Exponential.from_seconds(mean=1 / per_second) if per_second else None
