@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sim.contracts import Bucket
+from sim.pool import Level, Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from sim.job import Group, Job
     from sim.ledger import Account
 
-__all__ = ["Cluster", "Level", "Place"]
+__all__ = ["POOLS", "Cluster", "Place", "Reserve", "Stay"]
 
 
 class Place(IntEnum):
@@ -24,29 +24,32 @@ class Place(IntEnum):
     SPARE = 1
     JOB = 2
     REPAIR = 3
+    WARM = 4
+    COLD = 5
+    STRANDED = 6
 
 
-class Level:
-    """A count and its integral over time."""
+POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
+_FILLED_FIRST = ("spare", "warm", "cold")
 
-    __slots__ = ("area", "count", "last")
 
-    def __init__(self, now: float = 0.0) -> None:
-        self.count = 0
-        self.area = 0.0
-        self.last = now
+class Reserve(NamedTuple):
+    """Nodes that a pool holds back at the start, and whether returning nodes fill it again."""
 
-    def change(self, delta: int, now: float) -> None:
-        """Add `delta` at the time `now` [s]."""
-        self.area += self.count * (now - self.last)
-        self.last = now
-        self.count += delta
+    nodes: int
+    refills: bool = True
 
-    def collect(self, now: float) -> float:
-        """Return the integral since the last collection [count s] and begin a new one."""
-        self.change(0, now)
-        area, self.area = self.area, 0.0
-        return area
+
+class Stay:
+    """A node out of service: since when it is charged, to which cause, and through which phases it goes."""
+
+    __slots__ = ("cause", "segments", "since")
+
+    def __init__(self, since: float, cause: int, segments: list[tuple[int, float]]) -> None:
+        self.since = since
+        self.cause = cause
+        self.segments = segments
+        """Phases ahead: bucket and end [s]; the last one lasts until the node returns."""
 
 
 class Cluster:
@@ -54,28 +57,34 @@ class Cluster:
 
     The nodes of a job that went back to the queue stay with it, as idle nodes, until somebody else needs them: so a
     requeue of a large job costs no more than that of a small one. :meth:`where` sees through this.
+
+    With ``units`` the nodes are used in whole units (racks, scale-up domains): when one node of a unit is out, the
+    others are stranded until it is back.
     """
 
     __slots__ = (
         "account",
         "blocks",
         "down",
+        "down_times",
         "gpus_per_node",
         "group",
         "idle",
-        "idle_nodes",
         "nodes",
-        "on_dissolve",
+        "on_leave",
         "outages",
         "place",
+        "pools",
         "position",
         "repairing",
         "spare",
-        "spare_nodes",
-        "spare_target",
+        "stranded",
+        "torn",
+        "unit_of",
+        "units",
     )
 
-    def __init__(self, nodes: int, gpus_per_node: int, spares: int, account: Account) -> None:
+    def __init__(self, nodes: int, gpus_per_node: int, reserves: Mapping[str, Reserve], account: Account) -> None:
         self.nodes = nodes
         self.gpus_per_node = gpus_per_node
         self.account = account
@@ -84,22 +93,56 @@ class Cluster:
         """Open outages of each node; it returns when there are none."""
         self.group: list[Group | None] = [None] * nodes
         self.position = [0] * nodes
-        self.repairing: dict[int, tuple[float, int]] = {}
-        """Nodes in repair: since when [s], and the index of the cause."""
+        self.repairing: dict[int, Stay] = {}
+        """Nodes out of service."""
         self.blocks: list[Job] = []
         """Jobs without an allocation whose former nodes are idle."""
-        self.on_dissolve: Callable[[int], None] | None = None
-        """Told each node that leaves its former job for good."""
-        self.idle = Level()
-        self.spare = Level()
+        self.on_leave: Callable[[int], None] | None = None
+        """Told each node that leaves its former job for good without having failed."""
+        self.units: Sequence[Sequence[int]] = ()
+        self.unit_of: Sequence[int] = ()
+        self.torn: list[int] = []
+        """Nodes that a job still holds of units that are not whole any more."""
         self.down = Level()
-        self.spare_target = min(spares, nodes)
-        kept = nodes - self.spare_target
-        self.idle_nodes = list(range(kept))
-        self.spare_nodes = list(range(kept, nodes))
-        self.place[kept:] = [int(Place.SPARE)] * self.spare_target
-        self.idle.count = kept
-        self.spare.count = self.spare_target
+        self.stranded = Level()
+        self.down_times: dict[int, float] = {}
+        """How long how many nodes have been down [s]."""
+        self.pools = self._make_pools(reserves)
+        self.idle = self.pools["idle"]
+        self.spare = self.pools["spare"]
+
+    def _make_pools(self, reserves: Mapping[str, Reserve]) -> dict[str, Pool]:
+        """Give the last nodes to the reserves, the others to the idle nodes."""
+        pools = {"idle": Pool(Place.IDLE, 0, refills=False), "spare": Pool(Place.SPARE, 0)}
+        kept = self.nodes
+        for name, reserve in reserves.items():
+            size = min(reserve.nodes, kept)
+            pool = Pool(POOLS[name], size, refills=reserve.refills)
+            pool.entries = list(range(kept - size, kept))
+            pool.count = size
+            kept -= size
+            self.place[kept : kept + size] = [int(pool.place)] * size
+            pools[name] = pool
+        pools["idle"].entries = list(range(kept))
+        pools["idle"].count = kept
+        return pools
+
+    def rank_by(self, rank: Callable[[int], object]) -> None:
+        """Pick nodes by a key that `rank` gives each when it enters a pool, in place of its number."""
+        for pool in self.pools.values():
+            nodes, pool.entries = pool.entries, []
+            pool.rank = rank
+            for node in nodes:
+                pool.push(node)
+
+    def use_units(self, units: Sequence[Sequence[int]]) -> None:
+        """Use nodes in whole units only."""
+        self.units = units
+        owner = [0] * self.nodes
+        for index, unit in enumerate(units):
+            for node in unit:
+                owner[node] = index
+        self.unit_of = owner
 
     def where(self, node: int) -> Place:
         """Return the place of a node."""
@@ -109,26 +152,27 @@ class Cluster:
             return Place.JOB if group.job.holding else Place.IDLE
         return Place(self.place[node])
 
-    def take(self, pool: str, now: float) -> int:
-        """Take the lowest healthy node of a pool, or return -1."""
-        heap, place, level = (
-            (self.spare_nodes, Place.SPARE, self.spare) if pool == "spare" else (self.idle_nodes, Place.IDLE, self.idle)
-        )
-        if level.count == 0:
+    # ----------------------------------------------------------------------------------------- allocation
+
+    def take(self, name: str, now: float) -> int:
+        """Take the first healthy node of a pool, or return -1."""
+        pool = self.pools.get(name)
+        if pool is None or pool.count == 0:
             return -1
         while True:
-            while not heap:
-                self.dissolve(self.blocks[0])
-            node = heappop(heap)
-            # A node that failed and came back meanwhile stands in the heap twice; the place decides.
-            if self.place[node] == place:
-                level.change(-1, now)
+            node = pool.pop(self.place)
+            if node >= 0:
+                pool.change(-1, now)
                 self.place[node] = Place.JOB
                 return node
+            self.dissolve(self.blocks[0])
 
     def take_many(self, count: int, now: float) -> list[int]:
         """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
-        heap = self.idle_nodes
+        pool = self.idle
+        if pool.rank is not None:
+            return sorted(self.take("idle", now) for _ in range(count))
+        heap = pool.entries
         heap.sort()
         place = self.place
         taken = heap[:count]
@@ -136,7 +180,7 @@ class Cluster:
             # A stretch of idle nodes, as at the start: no need to look at each.
             del heap[:count]
             place[taken[0] : taken[-1] + 1] = [int(Place.JOB)] * count
-            self.idle.change(-count, now)
+            pool.change(-count, now)
             return taken
         taken = []
         index = 0
@@ -152,7 +196,7 @@ class Cluster:
                 place[node] = Place.JOB
                 taken.append(node)
         del heap[:index]
-        self.idle.change(-count, now)
+        pool.change(-count, now)
         # A dissolved block may have brought lower nodes than those taken before it.
         return sorted(taken)
 
@@ -173,6 +217,15 @@ class Cluster:
         else:
             for position, node in zip(positions, nodes, strict=True):
                 self.seat(group, position, node)
+
+    def move(self, origin: str, target: str, count: int, now: float) -> int:
+        """Move up to `count` nodes from one pool to another; return how many there were."""
+        for moved in range(count):
+            node = self.take(origin, now)
+            if node < 0:
+                return moved
+            self._enter(self.pools[target], node, now)
+        return count
 
     def release(self, job: Job, now: float) -> None:
         """Make the nodes of a job idle; they stay at its positions until somebody else needs them."""
@@ -195,47 +248,115 @@ class Cluster:
             if node >= 0:
                 job.nodes[position] = -1
                 job.main.missing.append(position)
-                if self.on_dissolve is not None:
-                    self.on_dissolve(node)
+                if self.on_leave is not None:
+                    self.on_leave(node)
                 self.group[node] = None
                 self.place[node] = Place.IDLE
-                heappush(self.idle_nodes, node)
+                self.idle.push(node)
 
-    def send_to_repair(self, node: int, cause: int, now: float) -> None:
-        """Move a node that is down out of its place."""
+    # --------------------------------------------------------------------------------------- out of service
+
+    def count_down(self, delta: int, now: float) -> None:
+        """Note that `delta` more nodes are down."""
+        down = self.down
+        self.down_times[down.count] = self.down_times.get(down.count, 0.0) + now - down.last
+        down.change(delta, now)
+
+    def send_to_repair(self, node: int, cause: int, now: float, bucket: int = Bucket.REPAIR) -> None:
+        """Move a node that is down out of its place; in a cluster of units the rest of its unit is stranded."""
+        self._leave(node, now)
+        self.place[node] = Place.REPAIR
+        self.repairing[node] = Stay(now, cause, [(bucket, float("inf"))])
+        if self.units:
+            for other in self.units[self.unit_of[node]]:
+                place = self.where(other)
+                if place is Place.JOB:
+                    self.torn.append(other)
+                elif place not in (Place.REPAIR, Place.STRANDED):
+                    self.strand(other, now)
+
+    def strand(self, node: int, now: float) -> None:
+        """Put a healthy node aside until its unit is whole."""
+        if self.group[node] is not None and self.on_leave is not None:
+            self.on_leave(node)
+        self._leave(node, now)
+        self.place[node] = Place.STRANDED
+        self.stranded.change(1, now)
+
+    def _leave(self, node: int, now: float) -> None:
+        """Take a node out of its pool or its job."""
         place = self.where(node)
-        if place is Place.IDLE:
-            self.idle.change(-1, now)
-        elif place is Place.SPARE:
-            self.spare.change(-1, now)
+        if place is Place.STRANDED:
+            self.stranded.change(-1, now)
+        elif place is not Place.JOB:
+            self.pools[_POOL_AT[place]].change(-1, now)
         group = self.group[node]
         if group is not None:
             position = self.position[node]
             group.job.nodes[position] = -1
             group.missing.append(position)
             self.group[node] = None
-        self.place[node] = Place.REPAIR
-        self.repairing[node] = (now, cause)
+
+    def set_aside(self, node: int, now: float) -> None:
+        """Put a healthy node of a job back among those that wait."""
+        self._leave(node, now)
+        self._return(node, now)
 
     def bring_back(self, node: int, now: float) -> None:
-        """Move a repaired node to the spares if any is short there, else to the idle nodes."""
-        since, cause = self.repairing.pop(node)
-        self.account.table[Bucket.REPAIR][cause] += (now - since) * self.gpus_per_node
-        if self.spare.count < self.spare_target:
-            self.place[node] = Place.SPARE
-            self.spare.change(1, now)
-            heappush(self.spare_nodes, node)
-        else:
-            self.place[node] = Place.IDLE
-            self.idle.change(1, now)
-            heappush(self.idle_nodes, node)
+        """Let a node that nothing is open against wait for work again."""
+        self._charge(self.repairing.pop(node), now)
+        self._return(node, now)
+
+    def _return(self, node: int, now: float) -> None:
+        if not self.units:
+            self._enter(self._refill(1), node, now)
+            return
+        self.place[node] = Place.STRANDED
+        self.stranded.change(1, now)
+        unit = self.units[self.unit_of[node]]
+        if all(self.place[other] == Place.STRANDED for other in unit):
+            self.stranded.change(-len(unit), now)
+            pool = self._refill(len(unit))
+            for other in unit:
+                self._enter(pool, other, now)
+
+    def _refill(self, size: int) -> Pool:
+        """Return the pool that `size` returning nodes go to."""
+        for name in _FILLED_FIRST:
+            pool = self.pools.get(name)
+            if pool is not None and pool.refills and pool.count + size <= pool.target:
+                return pool
+        return self.idle
+
+    def _enter(self, pool: Pool, node: int, now: float) -> None:
+        self.place[node] = pool.place
+        pool.change(1, now)
+        pool.push(node)
+
+    # ------------------------------------------------------------------------------------------- accounting
+
+    def _charge(self, stay: Stay, now: float) -> None:
+        """Charge a node out of service up to `now`, phase by phase."""
+        table = self.account.table
+        while stay.since < now:
+            bucket, end = stay.segments[0]
+            stop = end if end < now else now
+            table[bucket][stay.cause] += (stop - stay.since) * self.gpus_per_node
+            stay.since = stop
+            if end <= now:
+                del stay.segments[0]
 
     def settle(self, now: float) -> float:
         """Charge the nodes outside jobs up to `now`; return the node-seconds spent down since the last time."""
         table = self.account.table
-        table[Bucket.UNALLOCATED][0] += self.idle.collect(now) * self.gpus_per_node
-        table[Bucket.SPARE_IDLE][0] += self.spare.collect(now) * self.gpus_per_node
-        for node, (since, cause) in self.repairing.items():
-            table[Bucket.REPAIR][cause] += (now - since) * self.gpus_per_node
-            self.repairing[node] = (now, cause)
+        for name, pool in self.pools.items():
+            bucket = Bucket.UNALLOCATED if name == "idle" else Bucket.SPARE_IDLE
+            table[bucket][0] += pool.collect(now) * self.gpus_per_node
+        table[Bucket.STRANDED][0] += self.stranded.collect(now) * self.gpus_per_node
+        for stay in self.repairing.values():
+            self._charge(stay, now)
+        self.count_down(0, now)
         return self.down.collect(now)
+
+
+_POOL_AT = {place: name for name, place in POOLS.items()}

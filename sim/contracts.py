@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.laws import LawModel
+
 __all__ = [
+    "ANY_POOL",
     "CLUSTER_BUCKETS",
     "JOB_BUCKETS",
     "NO_FAILURE",
@@ -23,19 +26,26 @@ __all__ = [
     "CheckpointState",
     "CheckpointStrategy",
     "ClusterView",
+    "Course",
     "FailureView",
     "JobView",
+    "LemonPolicy",
     "Memory",
+    "NodeView",
     "Pace",
     "Plan",
+    "PoolName",
     "QueuedJob",
     "RecoveryStrategy",
+    "RepairStrategy",
     "Requeue",
     "Restore",
     "Run",
+    "Save",
     "SchedulerStrategy",
     "Stall",
     "Step",
+    "Visit",
 ]
 
 NO_FAILURE = "no_failure"
@@ -71,6 +81,10 @@ CLUSTER_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket)
 
 # ---------------------------------------------------------------------------------------------- plan steps
 
+PoolName: TypeAlias = Literal["spare", "warm", "idle", "cold"]
+ANY_POOL: tuple[PoolName, ...] = ("spare", "warm", "idle", "cold")
+"""Where replacements come from, quickest first."""
+
 
 class Stall(NamedTuple):
     """The group waits; the time goes to `bucket`. `exposed` tells whether failures can hit it meanwhile."""
@@ -83,15 +97,24 @@ class Stall(NamedTuple):
 class Acquire(NamedTuple):
     """Take healthy nodes for those that are missing, or (unit ``replica``) wait until `wanted` replicas are whole.
 
-    ``wanted`` of 0 means all that are missing. After `timeout` seconds [s] without success the plan goes on with
-    `otherwise`; without an `otherwise` it waits.
+    ``wanted`` of 0 means all that are missing. Nodes of a pool with a delay are there when it is over. After `timeout`
+    seconds [s] without success the plan goes on with `otherwise`; without an `otherwise` it waits. With `fill`, the
+    hot spares are filled up from the idle nodes, and from the cold ones too if one of those was needed.
     """
 
     wanted: int = 0
     unit: Literal["node", "replica"] = "node"
     timeout: float = math.inf
     otherwise: tuple[Any, ...] = ()
-    pools: tuple[Literal["spare", "idle"], ...] = ("spare", "idle")
+    pools: tuple[PoolName, ...] = ANY_POOL
+    exposed: bool = True
+    fill: bool = False
+
+
+class Save(NamedTuple):
+    """The job, which knows that it has to stop, makes its progress durable first."""
+
+    exposed: bool = True
 
 
 class Restore(NamedTuple):
@@ -126,7 +149,7 @@ class Background(NamedTuple):
     then: tuple[Any, ...] = ()
 
 
-Step: TypeAlias = Stall | Acquire | Restore | Requeue | Run | Background
+Step: TypeAlias = Stall | Acquire | Save | Restore | Requeue | Run | Background
 Plan: TypeAlias = tuple[Step, ...]
 Memory: TypeAlias = Any
 """A frozen value that a strategy keeps per job; ``None`` at the start."""
@@ -168,6 +191,19 @@ class ClusterView(NamedTuple):
 
     spares: int
     idle: int
+
+
+class NodeView(NamedTuple):
+    """What is known of a node that is blamed for a failure."""
+
+    time: float
+    cause: str
+    tier: str
+    """Where repair begins: the name of a tier, or nothing for the first."""
+    uptime: float
+    """How long the node has been up since it last came back [s]."""
+    mark: Callable[[str], float]
+    """Uniform numbers that belong to this failure."""
 
 
 class QueuedJob(NamedTuple):
@@ -227,6 +263,10 @@ class CheckpointStrategy(Protocol):
         """Return how long it takes to load `state` from `tier` [s]."""
         ...
 
+    def save_time(self) -> float:
+        """Return how long it takes to save and wait until that is durable [s]."""
+        ...
+
 
 class RecoveryStrategy(Protocol):
     """From a failure to a plan. Tested by the harness ``check_recovery``."""
@@ -255,6 +295,75 @@ class RecoveryStrategy(Protocol):
 class SchedulerStrategy(Protocol):
     """From a queue to the jobs that start now. Tested by the harness ``check_scheduler``."""
 
+    @property
+    def pick(self) -> str:
+        """Which of the nodes that wait are taken first."""
+        ...
+
     def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
         """Return the positions in `queue` of the jobs to start, given `free` nodes."""
+        ...
+
+
+# ------------------------------------------------------------------------------------------------- repair
+
+
+class Visit(NamedTuple):
+    """A stay in one tier of repair, or in qualification (tier -1)."""
+
+    tier: int
+    seconds: float
+
+
+class Course(NamedTuple):
+    """What repair will do to a node, all of it: the stays one after another, and how it ends.
+
+    ``fixed`` tells whether the fault is gone, which nobody knows; ``retires`` whether the node is given up.
+    """
+
+    visits: tuple[Visit, ...]
+    fixed: bool
+    retires: bool = False
+
+
+class LemonPolicy(Protocol):
+    """From the blames of a node to the decision that it is a lemon. Tested by the harness ``check_lemons``."""
+
+    def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
+        """Return what to remember of a blame at `time` [s] after `uptime` [s], and whether the node is a lemon now."""
+        ...
+
+    def score(self, memory: Memory) -> float:
+        """Return how good a node looks; higher is better."""
+        ...
+
+
+class RepairStrategy(Protocol):
+    """What becomes of a node that is blamed for a failure. Tested by the harness ``check_repair``."""
+
+    @property
+    def single_time(self) -> LawModel | None:
+        """Law of the repair time, if there is nothing else to it: then it is that of shared parts too."""
+        ...
+
+    @property
+    def crews(self) -> tuple[int | None, ...]:
+        """Nodes that each tier can work on at once; ``None`` for any number."""
+        ...
+
+    @property
+    def replacement(self) -> LawModel | None:
+        """Law of the time until a retired node is replaced, if it ever is."""
+        ...
+
+    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+        """Return which node is blamed: the one that failed, another one of the job, or none."""
+        ...
+
+    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+        """Return what repair does to a node, given what is remembered of it (``None`` at the start)."""
+        ...
+
+    def score(self, memory: Memory) -> float:
+        """Return how good a node looks; higher is better."""
         ...

@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from sim.contracts import CheckpointStrategy
     from sim.ledger import Account
 
-__all__ = ["Group", "Job"]
+__all__ = ["Group", "Job", "Taint"]
+
+
+class Taint:
+    """Wrong results in the work of a job: up to where it is sound [s], and whether the job knows."""
+
+    __slots__ = ("failure", "is_known", "sound")
+
+    def __init__(self, sound: float, failure: Any) -> None:
+        self.sound = sound
+        self.failure = failure
+        self.is_known = False
 
 
 class Group:
@@ -24,6 +35,7 @@ class Group:
     __slots__ = (
         "attempt",
         "cause",
+        "deferred",
         "detect_at",
         "detecting",
         "epoch",
@@ -38,11 +50,13 @@ class Group:
         "lives_at",
         "missing",
         "plan",
+        "ready_at",
         "replicas",
         "resume",
         "run_at",
         "run_step",
         "running",
+        "saves",
         "segment",
         "segments",
         "since",
@@ -86,8 +100,14 @@ class Group:
         """Raised at each change of plan; an event that carries an older one is void."""
         self.failure: Any = None
         self.detect_at = math.inf
-        self.suspects: list[tuple[int, int]] = []
-        """Nodes that failed and that the job does not know of yet, with the index of the cause."""
+        self.suspects: list[tuple[int, Any]] = []
+        """Nodes that failed and that the job does not know of yet, with the failure."""
+        self.saves = False
+        """Whether the job was told beforehand and saves before it stops."""
+        self.ready_at = -math.inf
+        """When nodes that had to be got ready are there [s]."""
+        self.deferred: list[tuple[int, int, int, float]] = []
+        """Candidates that wait until failures can hit the group again: source, slot, round, end."""
         self.attempt = 0
         self.exposed = False
         self.exposed_from = now
@@ -142,11 +162,15 @@ class Job:
         "paced_replicas",
         "replicas",
         "running_seconds",
+        "slow_cause",
+        "speed",
         "start",
         "starts",
         "state",
         "step_keep",
         "step_time",
+        "stops_at",
+        "taint",
         "target",
     )
 
@@ -175,6 +199,8 @@ class Job:
         self.step_keep = keeps_batch
         self.target = target
         """Healthy seconds of work to do [s]; infinite when the job runs to the horizon."""
+        self.stops_at = target
+        """Work at which the job stops of itself, because it is done or meets a bug [s]."""
         self.arrival = arrival
         self.checkpoint = checkpoint
         self.account = account
@@ -188,6 +214,12 @@ class Job:
         self.state = CheckpointState()
         self.pace = Pace(1.0, step_time)
         self.fraction = 1.0
+        self.speed = 1.0
+        """Pace of the slowest node of the main group [-]."""
+        self.slow_cause = 0
+        """Why it is slow."""
+        self.taint: Taint | None = None
+        """What is wrong with the work done since, if anything is."""
         self.paced_replicas = replicas
         """Replicas that `pace` was worked out for."""
         self.live = False
@@ -207,13 +239,21 @@ class Job:
         self.merged = 0
 
     def set_pace(self, fraction: float) -> None:
-        """Set the pace of the main group: its share of the replicas, each at `fraction` of the healthy pace."""
+        """Set the pace of the main group: its share of the replicas, each at `fraction` of what its nodes can do."""
         share = self.main.replicas / self.replicas
         # With the batch kept, fewer replicas take longer for the same step.
-        stretch = 1 / (share * fraction) if self.step_keep else 1 / fraction
+        pace = fraction * self.speed
+        stretch = 1 / (share * pace) if self.step_keep else 1 / pace
         self.fraction = fraction
         self.paced_replicas = self.main.replicas
-        self.pace = Pace(share * fraction, self.step_time * stretch)
+        self.pace = Pace(share * pace, self.step_time * stretch)
+
+    @property
+    def at_risk(self) -> float:
+        """Healthy seconds of work that a failure may still take [s]: not durable yet, or wrong and not known to be."""
+        if self.taint is None:
+            return self.state.at_risk
+        return max(self.state.at_risk, self.work - self.taint.sound)
 
     @property
     def work(self) -> float:

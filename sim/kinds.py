@@ -18,8 +18,8 @@ Kinds: TypeAlias = tuple[type[BaseModel], ...]
 
 
 def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
-    """Return the key (``use`` or ``law``) that names a kind of strategy or law, and the names it goes by."""
-    for key in ("use", "law"):
+    """Return the key (``use``, ``law`` or ``kind``) that names a strategy, law or effect, and the names it goes by."""
+    for key in ("use", "law", "kind"):
         if key in kind.model_fields:
             return key, get_args(kind.model_fields[key].annotation)
     return "", ()

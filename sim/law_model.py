@@ -1,6 +1,7 @@
 """What every law of times can do, and the two families that most laws belong to.
 
-A law is a distribution of a time X >= 0, worked through its inverse CDF.
+A law is a distribution of a time X >= 0, worked through its inverse CDF. Laws are put together through their
+cumulative hazard -ln P(X > x): one number that holds small probabilities of both tails in full.
 
 References
 ----------
@@ -13,13 +14,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 
 from sim import units
 from sim.fields import Model
+from sim.law_hazard import hazard_of, hazard_of_one
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,8 +39,25 @@ class LawModel(Model, ABC):
     """What every law can do; `u` is a uniform number in the open interval (0, 1), `x` a time [s]."""
 
     model_config = ConfigDict(json_schema_extra=_require_tag)
-    _times: ClassVar[tuple[str, ...]]
+    _times: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that are times; the others have no dimension."""
+    _longest_mean: ClassVar[float] = 1e12 * units.DURATION.units["year"]
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        # One validator for all laws: it needs the mean, and the mean needs parameters that fit together.
+        self._check()
+        try:
+            mean = self.mean_value
+        except OverflowError:
+            mean = math.inf
+        if not mean <= self._longest_mean:
+            message = "the mean of this law is not finite, or above 1e12 years"
+            raise ValueError(message)
+        return self
+
+    def _check(self) -> None:
+        """Raise a ValueError if parameters that are right one by one do not fit together."""
 
     @classmethod
     def from_seconds(cls, **parameters: float | tuple[float, ...]) -> Self:
@@ -70,17 +90,31 @@ class LawModel(Model, ABC):
         if not 0 < factor < math.inf:
             message = f"the factor of a law must be positive and finite, not {factor}"
             raise ValueError(message)
-        update: dict[str, float | tuple[float, ...]] = {}
+        return self.model_copy(update=self._scaled_parameters(factor))
+
+    def _scaled_parameters(self, factor: float) -> dict[str, Any]:
+        """Return the parameters of the law of ``factor * X`` that differ from this law's."""
+        update: dict[str, Any] = {}
         for name in self._times:
             value = getattr(self, name)
             if value is not None:
                 update[name] = tuple(item * factor for item in value) if isinstance(value, tuple) else value * factor
-        return self.model_copy(update=update)
+        return update
 
     @property
     def memoryless(self) -> bool:
         """Whether the time that remains does not depend on the age."""
         return False
+
+    @property
+    def proportional(self) -> bool:
+        """Whether a hazard ratio only stretches time: P(X > x)^ratio is P(X > x / factor) for some factor."""
+        return False
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times [s] at which lives bunch, or at which the density jumps; elsewhere the law is smooth."""
+        return ()
 
     @property
     @abstractmethod
@@ -90,6 +124,22 @@ class LawModel(Model, ABC):
     @abstractmethod
     def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(X <= x) [-], shape (n,), of times `x` [s], shape (n,)."""
+
+    @abstractmethod
+    def cumulative_hazard(self, x: NDArray[np.float64], *, length_biased: bool = False) -> NDArray[np.float64]:
+        """Return -ln P(X > x) [-], shape (n,), of times `x` [s], shape (n,).
+
+        Parameters
+        ----------
+        x
+            Times [s].
+        length_biased
+            Whether X has the density x f(x) / E[X] instead of f(x).
+        """
+
+    @abstractmethod
+    def cumulative_hazard_one(self, x: float) -> float:
+        """Return `cumulative_hazard` of one time [-], fast."""
 
     @abstractmethod
     def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,18 +166,53 @@ class GammaPower(LawModel, ABC):
         """Whether it is the exponential law."""
         return self._form()[1:] == (1, 1)
 
+    @property
+    def proportional(self) -> bool:
+        """Whether there is one stage: the hazard is then a power of the age."""
+        return self._form()[1] == 1
+
     def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(stages, (x / scale)^power), with P the regularised lower incomplete gamma function.
 
         With one stage P(1, y) is 1 - exp(-y).
         """
-        scale, stages, power = self._form()
-        reduced = (np.maximum(x, 0.0) / scale) ** power
+        stages, reduced = self._form()[1], self._reduced(x)
         if stages == 1:
             return np.asarray(-np.expm1(-reduced), dtype=np.float64)
         from scipy.special import gammainc
 
         return np.asarray(gammainc(stages, reduced), dtype=np.float64)
+
+    def cumulative_hazard(self, x: NDArray[np.float64], *, length_biased: bool = False) -> NDArray[np.float64]:
+        """Return -ln Q(stages, (x / scale)^power), with Q = 1 - P; with one stage it is (x / scale)^power."""
+        _, stages, power = self._form()
+        reduced = self._reduced(x)
+        if length_biased:
+            stages += 1 / power
+        if stages == 1:
+            return reduced
+        from scipy.special import gammainc, gammaincc
+
+        return hazard_of(np.asarray(gammainc(stages, reduced)), np.asarray(gammaincc(stages, reduced)))
+
+    def cumulative_hazard_one(self, x: float) -> float:
+        """Return `cumulative_hazard` of one time."""
+        scale, stages, power = self._form()
+        try:
+            reduced = float((max(x, 0.0) / scale) ** power)
+        except OverflowError:
+            return math.inf
+        if stages == 1:
+            return reduced
+        from scipy.special import gammainc, gammaincc
+
+        return hazard_of_one(float(gammainc(stages, reduced)), float(gammaincc(stages, reduced)))
+
+    def _reduced(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (x / scale)^power [-], shape (n,); 0 below 0."""
+        scale, _, power = self._form()
+        with np.errstate(over="ignore"):  # a high power of many scales is infinite, and its probability 1
+            return np.asarray((np.maximum(x, 0.0) / scale) ** power, dtype=np.float64)
 
     def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scale (P^-1(stages, u))^(1 / power); with one stage, P^-1 is -ln(1 - u)."""
@@ -170,6 +255,27 @@ class Steps(LawModel, ABC):
         """Return the share of the sample that is at most x."""
         sample = np.array(self._sample(), dtype=np.float64)
         return np.searchsorted(sample, x, side="right") / np.float64(len(sample))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The values of the sample, each once."""
+        return tuple(dict.fromkeys(self._sample()))
+
+    def cumulative_hazard(self, x: NDArray[np.float64], *, length_biased: bool = False) -> NDArray[np.float64]:
+        """Return -ln of the share of the sample, or of its sum, that is above x."""
+        if not length_biased:
+            below = self.cdf(x)
+        else:
+            sample = np.array(self._sample(), dtype=np.float64)
+            sums = np.concatenate([[0.0], np.cumsum(sample)])
+            below = sums[np.searchsorted(sample, x, side="right")] / sums[-1]
+        return hazard_of(below, 1 - below)
+
+    def cumulative_hazard_one(self, x: float) -> float:
+        """Return -ln of the share of the sample that is above x."""
+        sample = self._sample()
+        below = bisect_right(sample, x) / len(sample)
+        return hazard_of_one(below, 1 - below)
 
     def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the order statistic of rank ceil(u n)."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 from sim import catalog, complaints, documents
 from sim.checkpoint import CHECKPOINTS
 from sim.detection import DETECTIONS
-from sim.failures import SOURCES, Component, Replay
+from sim.failures import SOURCES, Replay
 from sim.failures.bundle import Bundle
 from sim.kinds import kinds_at, tag_of
 from sim.prepare import PathError, examine
@@ -265,16 +265,25 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
         path: Keys = ("failures", index)
         if isinstance(source, Bundle):
             if isinstance(source.scale, dict):
-                causes = [cause["name"] for cause in catalog.bundle(source.use)["causes"]]
+                causes = catalog.causes(source.use)
                 words = [name for name in source.scale if name not in causes]
                 found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
         elif isinstance(source, Replay):
             log = Path(source.file)
             if not log.exists():
                 found.append(((*path, "file"), f"there is no file {log}{documents.neighbour(log)}"))
-        elif isinstance(source, Component):
-            if source.part not in counts:
-                found.append(((*path, "part"), catalog.unknown("part", source.part, counts)))
-            elif source.rate is not None and source.rate.of not in ("", *counts):
-                found.append(((*path, "rate"), catalog.unknown("part", source.rate.of, counts)))
+        else:
+            found += _unknown_parts(source, path, counts)
     return found
+
+
+def _unknown_parts(source: Any, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
+    """Return path and rule of each part that a source names and the cluster does not have."""
+    known = {**counts, "cluster": 1} if source.use in ("incident", "maintenance") else counts
+    part = getattr(source, "part", None)
+    rate = getattr(source, "rate", None)
+    if part is not None and part not in known:
+        return [((*path, "part"), catalog.unknown("part", part, known))]
+    if part is not None and rate is not None and rate.of not in ("", *known):
+        return [((*path, "rate"), catalog.unknown("part", rate.of, known))]
+    return []

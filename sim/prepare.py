@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sim import catalog
-from sim.failures import Replay
-from sim.failures.bundle import Bundle
+from sim.cluster import Reserve
+from sim.failures.source import Domains
+from sim.path_error import PathError
 from sim.perf import model_flop_per_token, step_time_from_mfu
-from sim.prepared import Prepared, PreparedJob
+from sim.prepare_failures import build_sources, prior
+from sim.prepared import Delay, Prepared, PreparedJob
 from sim.scenario import Work
 
 if TYPE_CHECKING:
@@ -20,15 +25,6 @@ if TYPE_CHECKING:
     from sim.scenario import JobSpec, Scenario
 
 __all__ = ["PathError", "examine", "prepare"]
-
-
-class PathError(ValueError):
-    """A mistake at a place of the scenario; ``path`` leads to it, ``rule`` says what is wrong."""
-
-    def __init__(self, path: tuple[str | int, ...], rule: str) -> None:
-        super().__init__(f"{'.'.join(map(str, path))}: {rule}")
-        self.path = path
-        self.rule = rule
 
 
 def examine(scenario: Scenario) -> Prepared:
@@ -44,24 +40,23 @@ def examine(scenario: Scenario) -> Prepared:
         counts = cluster.counts()
     except ValueError as error:
         raise PathError(("cluster",), str(error)) from None
-    sources, origins, merged = _build_sources(scenario, counts)
-    recovery: Any = scenario.recovery
-    repair: Any = scenario.repair
-    detection: Any = scenario.detection
-    _check_sources(sources, origins, cluster.stopping_parts, recovery)
+    sources, merged = build_sources(scenario, counts, cluster.stopping_parts)
     _check_pools(scenario)
+    _check_units(scenario, counts)
     gpus_per_node = counts["gpu"] // counts["node"]
-    sources = [
-        replace(source, repair=source.repair or repair.time, detection=source.detection or detection.time)
-        for source in sources
-    ]
     jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
     return Prepared(
         scenario=scenario,
         name=scenario.name,
         nodes=counts["node"],
         gpus_per_node=gpus_per_node,
-        spares=scenario.spares.hot,
+        reserves=_reserves(scenario),
+        delays={
+            name: Delay(standby.delay, standby.one_by_one)
+            for name, standby in (("warm", scenario.spares.warm), ("cold", scenario.spares.cold))
+            if standby is not None and standby.delay > 0
+        },
+        units=(),
         horizon=scenario.horizon,
         warmup=scenario.warmup,
         windows=scenario.windows,
@@ -71,9 +66,8 @@ def examine(scenario: Scenario) -> Prepared:
         slots_per_node={"node": 1, "gpu": gpus_per_node, "nic": counts.get("nic", 0) // counts["node"]},
         blast={},
         jobs=jobs,
-        detection=detection.time,
-        repair=repair.time,
-        recovery=recovery,
+        repair=scenario.repair,  # type: ignore[arg-type]
+        recovery=scenario.recovery,  # type: ignore[arg-type]
         scheduler=scenario.scheduler,  # type: ignore[arg-type]
         merged_intervals=merged,
         counts=counts,
@@ -89,74 +83,85 @@ def prepare(scenario: Scenario) -> Prepared:
         If the scenario does not fit together.
     """
     prepared = examine(scenario)
-    parts = {source.part for source in prepared.sources} - set(prepared.slots_per_node) - {"job"}
-    if not parts:
+    one_node = {*prepared.slots_per_node, "job"}
+    parts = {source.part for source in prepared.sources if source.blast is not None or source.part not in one_node}
+    unit = scenario.spares.unit
+    if not parts and unit is None:
         return prepared
     cluster: Any = scenario.cluster
     topology = cluster.build()
-    blast = {}
-    for part in parts:
+    domains = {"cluster": Domains(np.array([0, prepared.nodes]), np.arange(prepared.nodes))}
+    for part in (parts | ({unit} if unit is not None else set())) - {"cluster"}:
         members = topology.members(part)
-        blast[part] = (members.offsets.tolist(), members.nodes.tolist())
-    return replace(prepared, blast=blast)
+        domains[part] = Domains(members.offsets, members.nodes)
+    return replace(
+        prepared,
+        blast={part: (domains[part].offsets.tolist(), domains[part].nodes.tolist()) for part in parts},
+        units=_units(domains[unit], prepared, unit) if unit is not None else (),
+        sources=tuple(
+            source
+            if source.blast is None
+            else replace(source, blast=replace(source.blast, domains=domains[source.part]))
+            for source in prepared.sources
+        ),
+    )
 
 
-# ---------------------------------------------------------------------------------------------- failures
+def _units(domains: Domains, prepared: Prepared, unit: str) -> tuple[tuple[int, ...], ...]:
+    """Return the nodes of each unit that is used whole."""
+    nodes, offsets = domains.nodes.tolist(), domains.offsets.tolist()
+    units = tuple(tuple(nodes[start:stop]) for start, stop in itertools.pairwise(offsets))
+    if sorted(nodes) != list(range(prepared.nodes)) or any(unit[-1] - unit[0] + 1 != len(unit) for unit in units):
+        raise PathError(("spares", "unit"), f"a {unit} shares its nodes with another: it cannot be used whole")
+    return units
 
 
-def _build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
-    """Return the runtime sources, which entry of the scenario each is from, and how many intervals were joined."""
-    sources: list[Source] = []
-    origins: list[int] = []
-    merged = 0
-    jobs = len(scenario.jobs)
-    for index, choice in enumerate(scenario.failures):
-        path = ("failures", index)
-        try:
-            if isinstance(choice, Replay):
-                recorded, joined = choice.build_all(counts)
-                sources += recorded
-                merged += joined
-            elif isinstance(choice, Bundle):
-                sources += [source.build(counts, jobs) for source in choice.expand(catalog.bundle(choice.use))]
-            else:
-                kind: Any = choice
-                sources.append(kind.build(counts, jobs))
-        except ValueError as error:
-            raise PathError(path, str(error)) from None
-        origins += [index] * (len(sources) - len(origins))
-    first: dict[str, int] = {}
-    for source, index in zip(sources, origins, strict=True):
-        if source.name in first:
-            rule = f"cause '{source.name}' is also one of failures.{first[source.name]}; each needs a name of its own"
-            raise PathError(("failures", index), rule)
-        first[source.name] = index
-    return sources, origins, merged
+# ------------------------------------------------------------------------------------------------- reserves
 
 
-def _check_sources(sources: list[Source], origins: list[int], stopping: tuple[str, ...], recovery: Any) -> None:
-    """Refuse combinations that would be wrong, and parts that stop nobody."""
-    for source, index in zip(sources, origins, strict=True):
-        if source.part != "job" and source.part not in stopping:
-            rule = f"'{source.name}': a failed {source.part} stops no node here (parts that do: {', '.join(stopping)})"
-            raise PathError(("failures", index, "part"), rule)
-        if source.clock != "wall" and source.part not in ("node", "gpu", "nic", "job"):
-            rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
-            raise PathError(("failures", index, "clock"), rule)
-        memoryless = source.law is None or source.law.memoryless
-        if recovery.has_unexposed_phases and source.clock == "wall" and not memoryless:
-            rule = (
-                f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
-                f"hit (exposed: false); give the source clock: busy"
-            )
-            raise PathError(("failures", index), rule)
+def _reserves(scenario: Scenario) -> dict[str, Reserve]:
+    """Return what each pool of spares holds back."""
+    spares = scenario.spares
+    reserves = {"spare": Reserve(spares.hot)}
+    for name, standby in (("warm", spares.warm), ("cold", spares.cold)):
+        if standby is not None:
+            reserves[name] = Reserve(standby.nodes, standby.refills)
+    return reserves
 
 
 def _check_pools(scenario: Scenario) -> None:
+    """Refuse a recovery whose replacements come from nowhere."""
     pools = getattr(scenario.recovery, "pools", ("idle",))
-    if pools == ("spare",) and scenario.spares.hot == 0:
-        rule = "replacements may come from the spares only, and spares.hot is 0"
+    spares = scenario.spares
+    size = {"spare": spares.hot, "warm": spares.warm, "cold": spares.cold, "idle": 1}
+    if not any(size[name] for name in pools):
+        if pools == ("spare",):
+            raise PathError(("recovery", "pools"), "replacements may come from the spares only, and spares.hot is 0")
+        rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
         raise PathError(("recovery", "pools"), rule)
+
+
+def _check_units(scenario: Scenario, counts: Mapping[str, int]) -> None:
+    """Refuse jobs and spares that are not whole units."""
+    unit = scenario.spares.unit
+    if unit is None:
+        return
+    if unit not in counts:
+        raise PathError(("spares", "unit"), catalog.unknown("part", unit, counts))
+    if counts["node"] % counts[unit]:
+        rule = f"{counts['node']} nodes do not fill {counts[unit]} units of {unit}; whole units are needed"
+        raise PathError(("spares", "unit"), rule)
+    size = counts["node"] // counts[unit]
+    per_node = counts["gpu"] // counts["node"]
+    amounts = [(("spares", "hot"), scenario.spares.hot)]
+    amounts += [(("jobs", index, "gpus"), job.gpus // per_node) for index, job in enumerate(scenario.jobs)]  # type: ignore[misc]
+    for name in ("warm", "cold"):
+        standby = getattr(scenario.spares, name)
+        if standby is not None:
+            amounts.append((("spares", name, "nodes"), standby.nodes))  # type: ignore[arg-type]
+    for path, nodes in amounts:
+        if nodes % size:
+            raise PathError(path, f"{nodes} nodes are not a whole number of units: a {unit} has {size} nodes")
 
 
 # -------------------------------------------------------------------------------------------------- jobs
@@ -176,14 +181,15 @@ def _build_job(
     if spec.gpus > counts["gpu"]:
         rule = f"asks for {spec.gpus} GPUs, but the cluster has {counts['gpu']}"
         raise PathError((*path, "gpus"), rule)
-    if nodes + scenario.spares.hot > counts["node"]:
+    if nodes + scenario.spares.total > counts["node"]:
+        hot = "hot " if scenario.spares.total == scenario.spares.hot else ""
         rule = (
-            f"needs {nodes} nodes, but of the cluster's {counts['node']} nodes {scenario.spares.hot} are kept as hot "
-            f"spares: it could never start"
+            f"needs {nodes} nodes, but of the cluster's {counts['node']} nodes {scenario.spares.total} are kept as "
+            f"{hot}spares: it could never start"
         )
         raise PathError((*path, "gpus"), rule)
     step_time, mfu = _step(scenario, index)
-    mtti, detection_mean = _prior(sources, nodes / counts["node"])
+    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon)
     checkpoint: Any = scenario.checkpoint
     try:
         closed = checkpoint.build(mtti, step_time)
@@ -267,24 +273,6 @@ def _peak(scenario: Scenario, index: int) -> float:
         rule = f"the catalog has no {precision} peak of {cluster.accelerator} (it has {', '.join(peaks)})"
         raise PathError(("jobs", index, "precision"), rule)
     return float(peaks[precision])
-
-
-def _prior(sources: list[Source], share: float) -> tuple[float, float]:
-    """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
-
-    Exact for exponential lives. A unit that takes several nodes down is counted by the share of the cluster.
-    """
-    total = 0.0
-    detection = 0.0
-    for source in sources:
-        if source.law is None and source.recorded is None:
-            continue
-        rate = source.rate / source.units if source.part == "job" else source.rate * share
-        rate *= source.interrupts
-        total += rate
-        assert source.detection is not None
-        detection += rate * source.detection.mean_value
-    return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
 
 
 def _target(spec: JobSpec, step_time: float) -> float:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.checkpoint import Periodic
-    from sim.contracts import RecoveryStrategy, SchedulerStrategy
+    from sim.cluster import Reserve
+    from sim.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
     from sim.failures import Source
-    from sim.laws import LawModel
     from sim.scenario import Scenario
 
-__all__ = ["Prepared", "PreparedJob"]
+__all__ = ["Delay", "Prepared", "PreparedJob"]
+
+
+class Delay(NamedTuple):
+    """How long nodes of a reserve take to be ready [s], and whether they do so one after another."""
+
+    seconds: float
+    one_by_one: bool
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,9 @@ class Prepared:
     name: str
     nodes: int
     gpus_per_node: int
-    spares: int
+    reserves: Mapping[str, Reserve]
+    delays: Mapping[str, Delay]
+    units: tuple[tuple[int, ...], ...]
     horizon: float
     warmup: float
     windows: float | None
@@ -76,8 +85,7 @@ class Prepared:
     slots_per_node: Mapping[str, int]
     blast: Mapping[str, tuple[list[int], list[int]]]
     jobs: tuple[PreparedJob, ...]
-    detection: LawModel
-    repair: LawModel
+    repair: RepairStrategy
     recovery: RecoveryStrategy
     scheduler: SchedulerStrategy
     merged_intervals: int
@@ -86,6 +94,11 @@ class Prepared:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""
         return {**self.__dict__, "scenario": None}
+
+    @property
+    def spares(self) -> int:
+        """Hot spares."""
+        return self.reserves["spare"].nodes
 
     def with_sources(self, sources: tuple[Source, ...]) -> Prepared:
         """Return the same with other failure sources."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,9 +14,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["JobResult", "Ratio", "Result"]
+__all__ = ["JobResult", "Outage", "Ratio", "Result"]
 
 _SCHEDULING = [Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]
+
+
+class Outage(NamedTuple):
+    """A stretch of time in which a node was down [s after the warm-up]; `cause` as in the tables, 1 for source 0."""
+
+    node: int
+    start: float
+    end: float
+    cause: int
 
 
 class Ratio(NamedTuple):
@@ -103,6 +112,10 @@ class Result:
         Candidates, faults and failures by what became of them.
     events
         Events that the kernel played.
+    down_times
+        For how long how many nodes were down [s].
+    outages
+        When each node was down, if that was asked for.
     """
 
     replication: int
@@ -115,3 +128,5 @@ class Result:
     down_node_seconds: float
     counts: Mapping[str, int]
     events: int
+    down_times: Mapping[int, float] = field(default_factory=dict)
+    outages: tuple[Outage, ...] = ()

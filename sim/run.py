@@ -21,7 +21,9 @@ def trace(prepared: Prepared, replication: int) -> FailureTrace:
     return draw_trace(prepared.sources, horizon, prepared.seed, replication, stationary=prepared.stationary)
 
 
-def run(prepared: Prepared, replication: int, failures: FailureTrace | None = None) -> Result:
+def run(
+    prepared: Prepared, replication: int, failures: FailureTrace | None = None, *, keeps_log: bool = False
+) -> Result:
     """Simulate one replication.
 
     Parameters
@@ -32,5 +34,8 @@ def run(prepared: Prepared, replication: int, failures: FailureTrace | None = No
         Index of the replication; any one can be run alone.
     failures
         A trace to use instead of the one that belongs to the replication.
+    keeps_log
+        Whether the result says when each node was down.
     """
-    return simulate(prepared, replication, trace(prepared, replication) if failures is None else failures)
+    failures = trace(prepared, replication) if failures is None else failures
+    return simulate(prepared, replication, failures, keeps_log=keeps_log)

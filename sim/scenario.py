@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
 
 from sim.fields import Count, Duration, Fraction, Model, RuleError, Strategy
 
-__all__ = ["Batch", "JobSpec", "Parallelism", "Scenario", "Spares", "Work"]
+__all__ = ["Batch", "JobSpec", "Parallelism", "Scenario", "Spares", "StandbyNodes", "Work"]
 
 
 class Batch(Model):
@@ -118,10 +118,29 @@ class JobSpec(Model):
         return self
 
 
-class Spares(Model):
-    """Nodes kept ready for jobs that lose one."""
+class StandbyNodes(Model):
+    """Nodes outside the allocation that take a while to be of use."""
 
-    hot: Count = Field(0, description="Healthy nodes held back at the start and refilled by repaired nodes.")
+    nodes: Count = Field(gt=0, description="How many.")
+    delay: Duration = Field(description="From being asked for to being ready.")
+    one_by_one: bool = Field(False, description="Whether several are got ready one after another, or all at once.")
+    refills: bool = Field(True, description="Whether nodes that come back from repair fill it up again.")
+
+
+class Spares(Model):
+    """Nodes kept ready for jobs that lose one; all jobs share them. Nodes that come back fill them in this order."""
+
+    hot: Count = Field(0, description="Healthy nodes in the allocation, of use at once.")
+    warm: StandbyNodes | None = Field(None, description="Nodes that are powered, but outside the allocation.")
+    cold: StandbyNodes | None = Field(None, description="Nodes that must be provisioned, or freed of other work.")
+    unit: str | None = Field(
+        None, description="Part that jobs use whole, such as rack: when one of its nodes is out, all are."
+    )
+
+    @property
+    def total(self) -> int:
+        """Nodes that are held back."""
+        return self.hot + sum(standby.nodes for standby in (self.warm, self.cold) if standby is not None)
 
 
 class Scenario(Model):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.cluster import Place
+from sim.cluster import Place, Reserve
 from sim.contracts import NO_FAILURE, Bucket, CheckpointState, Pace, QueuedJob
 from sim.engine import Simulation
 from sim.failures import FailureTrace, draw_trace
@@ -441,7 +441,7 @@ def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes
     case = prepared(**(common | changes))
     hits = 0
     for spares, replication in itertools.product((0, 2), range(replications)):
-        one = replace(case, spares=spares)
+        one = replace(case, reserves={"spare": Reserve(spares)})
         quiet = _Watched(one, replication, trace(())).run()
         noisy = _Watched(one, replication, sim.trace(one, replication)).run()
         assert seconds(quiet).keys() <= {"productive", "checkpoint_stall", "initialize", "queued"}

@@ -18,6 +18,7 @@ __all__ = ["laws", "scenarios", "seconds"]
 Draw = Any
 RECOVERIES = ("full-restart", "hot-spare", "shrink-rejoin")
 WITHIN_A_NODE = ("node", "gpu", "nic")
+PLAIN_LAWS = ("exponential", "weibull", "lognormal", "gamma", "fixed", "empirical")
 PARTS = (*WITHIN_A_NODE, "leaf", "rack", "power", "pod")
 
 
@@ -26,10 +27,15 @@ def seconds(low: float, high: float) -> st.SearchStrategy[str]:
     return st.integers(int(low * 1e3), int(high * 1e3)).map(lambda value: f"{value / 1e3!r} s")
 
 
+def per_day(mean: float) -> str:
+    """Return the rate of events that are `mean` [s] apart as text."""
+    return f"{86_400 / mean!r} per day"
+
+
 @st.composite
 def laws(draw: Draw, mean: float, kinds: Sequence[str] = ()) -> dict[str, Any]:
     """Return laws with about this mean [s]."""
-    kind = draw(st.sampled_from(kinds or ("exponential", "weibull", "lognormal", "gamma", "fixed", "empirical")))
+    kind = draw(st.sampled_from(kinds or (*PLAIN_LAWS, "piecewise", "mixture")))
     text = draw(seconds(0.7 * mean, 1.3 * mean))
     parameters: dict[str, Callable[[], dict[str, Any]]] = {
         "exponential": lambda: {"mean": text},
@@ -39,6 +45,21 @@ def laws(draw: Draw, mean: float, kinds: Sequence[str] = ()) -> dict[str, Any]:
         "fixed": lambda: {"value": text},
         "empirical": lambda: {"values": draw(st.lists(seconds(0.1 * mean, 2 * mean), min_size=1, max_size=4))},
         "uniform": lambda: {"low": "0 s", "high": text},
+        "piecewise": lambda: {
+            "hazards": [
+                {
+                    "until": draw(seconds(0.1 * mean, 0.5 * mean)),
+                    "rate": draw(st.sampled_from((0, per_day(0.3 * mean)))),
+                },
+                {"rate": per_day(mean)},
+            ]
+        },
+        "mixture": lambda: {
+            "parts": [
+                {"weight": 0.25, "law": draw(laws(0.3 * mean, PLAIN_LAWS))},
+                {"weight": "75 %", "law": draw(laws(mean, (*PLAIN_LAWS, "piecewise")))},
+            ]
+        },
     }
     return {"law": kind, **parameters[kind]()}
 

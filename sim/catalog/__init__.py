@@ -12,7 +12,7 @@ from sim.documents import load, suggest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["accelerators", "bundle", "bundles", "models", "unknown"]
+__all__ = ["accelerators", "bundle", "bundles", "causes", "models", "unknown"]
 
 _HERE = Path(__file__).parent
 
@@ -44,6 +44,12 @@ def bundle(name: str) -> dict[str, Any]:
     """Return a failure bundle."""
     content: dict[str, Any] = load(_HERE / "failures" / f"{name}.yaml").data
     return content
+
+
+def causes(name: str) -> list[str]:
+    """Return the causes of a failure bundle."""
+    content = bundle(name)
+    return [entry["name"] for entry in (*content.get("causes", ()), *content.get("sources", ()))]
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:

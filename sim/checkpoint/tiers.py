@@ -214,3 +214,7 @@ class Periodic(NamedTuple):
     def restore_time(self, state: CheckpointState, tier: str) -> float:
         """Return how long it takes to load `state` from `tier` [s]; nothing to load takes no time."""
         return self.restore if tier != "peer" and state.committed > 0 else 0.0
+
+    def save_time(self) -> float:
+        """Return how long it takes to save and wait until that is durable [s]."""
+        return self.stall + self.drain

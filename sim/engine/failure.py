@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import rng
+from sim.failures.trace import Victims
+from sim.failures.variety import fleet_of
 from sim.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.engine.simulation import Simulation
-    from sim.engine.sources import Sources
     from sim.failures.source import Source
     from sim.laws import LawModel
 
@@ -21,17 +22,40 @@ __all__ = ["Counts", "Failure", "Renewal", "SourceInfo"]
 class Counts:
     """Events by what became of them; ``docs/reference/metrics.md`` says how they add up."""
 
-    __slots__ = ("candidates", "failures", "faults", "harmless", "hits", "masked", "outside", "suppressed")
+    __slots__ = (
+        "candidates",
+        "failures",
+        "false_repairs",
+        "faults",
+        "harmless",
+        "healed",
+        "hits",
+        "masked",
+        "outside",
+        "relapses",
+        "repairs",
+        "retired",
+        "suppressed",
+        "unblamed",
+        "wrong_blames",
+    )
 
     def __init__(self) -> None:
         self.candidates = 0
         self.suppressed = 0
         self.faults = 0
         self.harmless = 0
+        self.healed = 0
         self.failures = 0
         self.masked = 0
         self.outside = 0
         self.hits = 0
+        self.relapses = 0
+        self.repairs = 0
+        self.false_repairs = 0
+        self.unblamed = 0
+        self.wrong_blames = 0
+        self.retired = 0
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name."""
@@ -41,17 +65,24 @@ class Counts:
 class Failure:
     """One failure and the random numbers that belong to it."""
 
-    __slots__ = ("index", "round", "slot", "sources")
+    __slots__ = ("index", "info", "round", "slot")
 
-    def __init__(self, sources: Sources, index: int, slot: int, number: int) -> None:
-        self.sources = sources
-        self.index = index
+    def __init__(self, info: SourceInfo, slot: int, number: int) -> None:
+        self.info = info
+        self.index = info.index
         self.slot = slot
         self.round = number
 
     def mark(self, purpose: str) -> float:
         """Return the uniform number of this failure for `purpose`."""
-        return rng.uniform_one(self.sources.mark_key(self.index, purpose), self.slot, self.round)
+        return rng.uniform_one(self.info.key(purpose), self.slot, self.round)
+
+    def mark_at(self, node: int, purpose: str) -> float:
+        """Return the uniform number for one of its nodes; where each is repaired by itself, each has its own."""
+        if not self.info.apart:
+            return self.mark(purpose)
+        key = rng.stream(*self.info.prefix, "mark", self.info.source.name, purpose, self.slot, self.round)
+        return rng.uniform_one(key, node)
 
 
 class Renewal(NamedTuple):
@@ -67,31 +98,68 @@ class SourceInfo:
 
     __slots__ = (
         "always",
+        "apart",
         "blast",
+        "by_course",
+        "cause",
         "detection",
         "divisor",
+        "fleet",
         "in_service",
-        "life",
+        "index",
+        "keys",
         "of_job",
+        "prefix",
         "repair",
         "repair_key",
         "returns",
+        "saves",
         "source",
+        "stops",
+        "tempo",
+        "victims",
     )
 
-    def __init__(self, source: Source, simulation: Simulation) -> None:
-        self.source = source
+    def __init__(self, source: Source, index: int, simulation: Simulation) -> None:
         prepared = simulation.prepared
-        self.detection = _sampler(source.detection or prepared.detection)
-        self.repair = _sampler(source.repair or prepared.repair)
-        self.repair_key = 0
-        self.life = source.law.ppf_one if source.law is not None else None
+        self.source = source
+        self.index = index
+        self.cause = index + 1
+        self.prefix = (prepared.seed, simulation.replication)
+        self.keys: dict[str, int] = {}
+        self.detection = _sampler(source.detection) if source.detection is not None else 0.0
+        """Time from a failure to its detection [s], or a function of a mark."""
+        self.repair = _sampler(source.repair) if source.repair is not None else 0.0
+        self.repair_key = self.key("repair")
         self.returns = source.renews == "at_return" and source.clock == "wall"
         self.in_service = source.clock == "in_service"
         self.of_job = source.part == "job"
-        self.always = source.interrupts >= 1 and source.idle_hazard >= 1
-        self.divisor = prepared.slots_per_node.get(source.part, 0)
+        self.stops = source.effect.stops
+        self.saves = source.saves or source.effect.saves
+        self.always = (
+            source.interrupts >= 1 and source.idle_hazard >= 1 and source.ceiling == 1.0 and not source.thinned
+        )
+        blast = source.blast
+        scattered = blast is not None and blast.spread is not None
+        self.divisor = 1 if scattered else prepared.slots_per_node.get(source.part, 0)
         self.blast = prepared.blast.get(source.part)
+        self.apart = blast is not None and blast.repair == "nodes" and not scattered
+        """Whether the nodes of one failure are repaired each by itself."""
+        self.by_course = (
+            source.repair is None and source.recorded is None and source.rollout is None and not self.of_job
+        )
+        """Whether the tiers of repair decide what becomes of a node."""
+        drawn = blast is not None and blast.size is not None and not scattered
+        self.victims = Victims(blast, source.name, *self.prefix) if drawn and blast is not None else None
+        self.fleet = fleet_of(source, *self.prefix) if source.law is not None else None
+        self.tempo = source.tempo.realise(simulation.end, *self.prefix) if source.tempo is not None else None
+
+    def key(self, purpose: str) -> int:
+        """Return the key of the marks for a purpose."""
+        key = self.keys.get(purpose)
+        if key is None:
+            key = self.keys[purpose] = rng.stream(*self.prefix, "mark", self.source.name, purpose)
+        return key
 
 
 def _sampler(law: LawModel) -> float | Callable[[float], float]:

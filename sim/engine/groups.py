@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim.contracts import Acquire, Background, Bucket, Plan, Requeue, Restore, Run, Stall
+from sim.contracts import Acquire, Background, Bucket, CheckpointState, Plan, Requeue, Restore, Run, Save, Stall
 from sim.engine.kernel import Order
 
 if TYPE_CHECKING:
@@ -27,11 +27,13 @@ class Groups:
         self.cluster = simulation.cluster
         self.gpus_per_node = simulation.cluster.gpus_per_node
         self.lives = simulation.lives
+        self.delays = simulation.prepared.delays
         self.hungry: list[Group] = []
         """Groups that wait for nodes, longest first."""
         self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,
+            Save: self._stall,
             Acquire: self._acquire,
             Requeue: self._requeue,
             Run: self._run,
@@ -57,8 +59,10 @@ class Groups:
         share = group.gpus
         pace = job.pace
         job.state, stepped = job.checkpoint.advance(job.state, pace, seconds)
-        degraded = stepped * (1.0 - job.fraction) * share if job.fraction != 1.0 else 0.0
-        job.account.step(stepped * pace.rate, degraded, (seconds - stepped) * share, group.cause, job.state.at_risk)
+        pace_of_nodes = job.fraction * job.speed
+        degraded = stepped * (1.0 - pace_of_nodes) * share if pace_of_nodes != 1.0 else 0.0
+        cause = job.slow_cause or group.cause
+        job.account.step(stepped * pace.rate, degraded, (seconds - stepped) * share, cause, job.at_risk)
         job.running_seconds += seconds
         if group.missing:
             job.account.absent[Bucket.DEGRADED] += seconds * len(group.missing) * self.gpus_per_node
@@ -97,6 +101,10 @@ class Groups:
             group.exposed_total += now - group.exposed_from
         group.exposed = exposed
         self.lives.arm(group, now)
+        if exposed and group.deferred:
+            for candidate in group.deferred:
+                self.kernel.at(now, Order.FAILURE, self.simulation.sources.on_candidate, candidate)
+            group.deferred = []
 
     def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: bool) -> None:
         """Put a settled group into waiting phases."""
@@ -126,7 +134,9 @@ class Groups:
         group.step = 0
         if group is group.job.main:
             for step in plan:
-                if type(step) is Restore:
+                if type(step) is Save:
+                    group.job.state = CheckpointState(committed=group.job.work)
+                elif type(step) is Restore:
                     self._roll_back(group.job, step.tier)
                     break
         self.proceed(group, now)
@@ -152,13 +162,20 @@ class Groups:
         """Go back to what a tier holds and charge the loss to the incident's first failure."""
         before = job.work
         job.state = job.checkpoint.roll_back(job.state, tier, job.pace)
+        taint = job.taint
+        if taint is not None:
+            if taint.is_known and job.work > taint.sound:
+                # The newest checkpoint from before the fault.
+                job.state = CheckpointState(committed=min(job.state.committed, taint.sound))
+            if job.work <= taint.sound:
+                job.taint = None
         lost = before - job.work
         if lost > 0:
             job.account.lose(lost, job.main.incident or job.main.cause)
         if tier != "peer":
             job.live = False
 
-    def _stall(self, group: Group, step: Stall | Restore, now: float) -> bool:
+    def _stall(self, group: Group, step: Stall | Restore | Save, now: float) -> bool:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
         job = group.job
         exposed = step.exposed
@@ -168,13 +185,15 @@ class Groups:
         while True:
             if isinstance(step, Stall):
                 bucket, seconds = step.bucket, step.seconds
+            elif isinstance(step, Save):
+                bucket, seconds = Bucket.CHECKPOINT_STALL, job.checkpoint.save_time()
             else:
                 bucket, seconds = Bucket.RESTORE, job.checkpoint.restore_time(job.state, step.tier)
             if seconds > 0:
                 end += seconds
                 segments.append((bucket, end))
             following = plan[group.step] if group.step < len(plan) else None
-            if not isinstance(following, (Stall, Restore)) or following.exposed != exposed:
+            if not isinstance(following, (Stall, Restore, Save)) or following.exposed != exposed:
                 break
             step = following
             group.step += 1
@@ -185,42 +204,78 @@ class Groups:
             # Nothing is decided when the waiting ends: no event, settle() turns it into running.
             group.run_at = end
             group.run_step = following
-            if job.target < math.inf:
-                job.set_pace(following.fraction)
+            if job.stops_at < math.inf:
+                self._set_pace(job, following.fraction)
                 self.expect_finish(group, end)
             return True
         self.kernel.at(end, Order.PHASE, self._on_phase_end, (group, group.epoch))
         return True
 
     def _acquire(self, group: Group, step: Acquire, now: float) -> bool:
-        """Take nodes; wait if there are too few."""
+        """Take nodes; wait if there are too few, or until they are ready."""
         if step.unit == "node":
             may_miss = max(len(group.missing) - step.wanted, 0) if step.wanted else 0
-            if self._feed(group, step.pools, may_miss, now):
-                return False
+            if self._feed(group, step, may_miss, now):
+                return self._await_nodes(group, step, now)
+            if step.timeout <= 0 and step.otherwise:
+                self.follow(group, step.otherwise, now)
+                return True
             group.waiting = step._replace(wanted=may_miss)
             self.hungry.append(group)
         else:
             if group.replicas >= step.wanted:
                 return False
             group.waiting = step
-        self.wait(group, [(Bucket.STARVED, math.inf)], now, exposed=True)
+        self.wait(group, [(Bucket.STARVED, math.inf)], now, exposed=step.exposed)
         if step.timeout < math.inf:
             self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
         return True
 
-    def _feed(self, group: Group, pools: tuple[str, ...], may_miss: int, now: float) -> bool:
+    def _feed(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
         """Give a group nodes until it misses no more than `may_miss`; return whether there were enough."""
-        while len(group.missing) > may_miss:
-            for pool in pools:
+        missing = group.missing
+        if len(missing) > 1:
+            # Replacements come in the order of their numbers: a unit keeps neighbouring positions.
+            missing.sort(reverse=True)
+        while len(missing) > may_miss:
+            for pool in step.pools:
                 node = self.cluster.take(pool, now)
                 if node >= 0:
                     break
             else:
                 return False
-            self.cluster.seat(group, group.missing.pop(), node)
+            if pool in self.delays:
+                self._get_ready(group, pool, now)
+            self.cluster.seat(group, missing.pop(), node)
             if self.lives.nodes:
                 self.lives.join(node, group, now)
+        if step.fill:
+            self._fill_spares(group, now)
+        return True
+
+    def _get_ready(self, group: Group, pool: str, now: float) -> None:
+        """Note when a node of a reserve will be there."""
+        seconds, one_by_one = self.delays[pool]
+        if one_by_one:
+            group.ready_at = max(group.ready_at, now) + seconds
+        else:
+            group.ready_at = max(group.ready_at, now + seconds)
+
+    def _fill_spares(self, group: Group, now: float) -> None:
+        """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
+        spare = self.cluster.spare
+        self.cluster.move("idle", "spare", spare.target - spare.count, now)
+        if group.ready_at > now:
+            for _ in range(self.cluster.move("cold", "spare", spare.target - spare.count, now)):
+                self._get_ready(group, "cold", now)
+
+    def _await_nodes(self, group: Group, step: Acquire, now: float) -> bool:
+        """Wait until all nodes that were taken are ready; return whether there is anything to wait for."""
+        ready = group.ready_at
+        if ready <= now:
+            return False
+        self.wait(group, [(Bucket.STARVED, ready)], now, exposed=step.exposed)
+        self.kernel.at(ready, Order.PHASE, self._on_phase_end, (group, group.epoch))
         return True
 
     def feed_hungry(self, now: float) -> None:
@@ -229,11 +284,13 @@ class Groups:
             if group.waiting is None:
                 continue
             self.settle(group, now)
-            if self._feed(group, group.waiting.pools, group.waiting.wanted, now):
+            step = group.waiting
+            if self._feed(group, step, step.wanted, now):
                 self.hungry.remove(group)
                 group.waiting = None
                 group.epoch += 1
-                self.proceed(group, now)
+                if not self._await_nodes(group, step, now):
+                    self.proceed(group, now)
 
     def _on_timeout(self, call: Call) -> None:
         group, epoch = call.argument
@@ -274,20 +331,42 @@ class Groups:
         self._begin_run(group, step)
         if not group.exposed:
             self.expose(group, now, exposed=True)
-        if job.target < math.inf:
+        if job.stops_at < math.inf:
             self.expect_finish(group, now)
         return True
 
     def _begin_run(self, group: Group, step: Run) -> None:
         """Close the incident; from now on the group steps."""
         job = group.job
-        if step.fraction != job.fraction or group.replicas != job.paced_replicas:
-            job.set_pace(step.fraction)
+        if step.fraction != job.fraction or group.replicas != job.paced_replicas or self._may_be_slow(job):
+            self._set_pace(job, step.fraction)
         job.live = True
         group.incident = 0
         group.attempt = 0
         group.run_at = math.inf
         group.running = True
+
+    def _may_be_slow(self, job: Job) -> bool:
+        return job.speed != 1.0 or bool(self.simulation.conditions.of_node)
+
+    def _set_pace(self, job: Job, fraction: float) -> None:
+        """Set the pace of a job: its plan's, its nodes'."""
+        if self._may_be_slow(job):
+            job.speed, job.slow_cause = self.simulation.conditions.slowest(job)
+        job.set_pace(fraction)
+
+    def respeed(self, job: Job, now: float) -> None:
+        """Let a job step at the pace that its nodes have now."""
+        group = job.main
+        self.settle(group, now)
+        if group.running:
+            self._set_pace(job, job.fraction)
+            if job.stops_at < math.inf:
+                self.expect_finish(group, now)
+        elif group.run_at < math.inf and job.stops_at < math.inf:
+            assert group.run_step is not None
+            self._set_pace(job, group.run_step.fraction)
+            self.expect_finish(group, group.run_at)
 
     def expect_finish(self, group: Group, start: float) -> None:
         """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
@@ -296,7 +375,7 @@ class Groups:
         again.
         """
         job = group.job
-        left = job.checkpoint.time_to(job.state, job.pace, max(job.target - job.work, 0.0))
+        left = job.checkpoint.time_to(job.state, job.pace, max(job.stops_at - job.work, 0.0))
         job.finish_at = start + left
         if job.finish_at < job.looks_at:
             job.looks_at = job.finish_at
@@ -309,7 +388,10 @@ class Groups:
         job.looks_at = math.inf
         if job.finish_at <= time:
             self.settle(job.main, time)
-            self.simulation.queue.finish(job, time, finished=True)
+            if job.stops_at < job.target:
+                self.simulation.bugs.meet(job, time)
+            else:
+                self.simulation.queue.finish(job, time, finished=True)
         elif job.finish_at < math.inf:
             job.looks_at = job.finish_at
             self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sim import rng
-from sim.contracts import Bucket, ClusterView, FailureView, JobView
+from sim.contracts import Bucket, ClusterView, FailureView, JobView, Save
 from sim.engine.kernel import Order
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Incidents:
                 self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
             return
         groups = self.simulation.groups
+        group.saves = failure.info.saves and group.is_running(now)
         groups.stop(group, now)
         cause = failure.index + 1
         if not group.incident:
@@ -97,20 +98,33 @@ class Incidents:
             ClusterView(cluster.spare.count, cluster.idle.count),
             job.memory,
         )
+        if self.simulation.rollouts.all:
+            plan = self.simulation.rollouts.visit(job, plan)
+        if group.saves:
+            group.saves = False
+            plan = (Save(), *plan)
         self.simulation.groups.follow(group, plan, now)
 
     def remove_victims(self, group: Group, now: float) -> int:
         """Send the suspects that are still down to repair; return how many they are."""
+        if not group.suspects:
+            return 0
         lost = 0
         cluster = self.cluster
         lives = self.simulation.lives
-        for node, cause in group.suspects:
-            if cluster.outages[node] and cluster.group[node] is group:
+        for node, failure in group.suspects:
+            if failure.info.by_course:
+                lost += self.simulation.lifecycle.diagnose(node, failure, group, now)
+            elif cluster.outages[node] and cluster.group[node] is group:
                 if lives.nodes:
                     lives.leave(node, group, now)
-                cluster.send_to_repair(node, cause, now)
+                cluster.send_to_repair(node, failure.info.cause, now, failure.info.source.down_bucket)
                 lost += 1
         group.suspects.clear()
+        for other in cluster.torn:
+            if cluster.group[other] is group and not cluster.outages[other]:
+                cluster.strand(other, now)
+        cluster.torn.clear()
         return lost
 
     def start_view(self, job: Job, now: float) -> JobView:

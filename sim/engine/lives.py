@@ -50,9 +50,13 @@ class Lives:
     An event is armed only while the group is exposed, so the cost follows the failures, not the phases.
     """
 
-    def __init__(self, kernel: Kernel, occur: Callable[[Life], Life | None]) -> None:
+    def __init__(
+        self, kernel: Kernel, occur: Callable[[Life], Life | None], group_of: Callable[[int], Group | None]
+    ) -> None:
         self.kernel = kernel
         self.occur = occur
+        self.group_of = group_of
+        """Which group a node is in, of one that holds its nodes or not."""
         self.nodes: dict[int, _NodeClock] = {}
 
     def add_node_life(self, life: Life) -> None:
@@ -62,6 +66,30 @@ class Lives:
     def add_group_life(self, group: Group, life: Life) -> None:
         """Give a group a life of its own."""
         heappush(group.lives, (life.due, life.source, life.slot, life.round, life.token, life))
+
+    def begin(self, life: Life, seconds: float, now: float) -> None:
+        """Let a life of a node, which may be in a group, end after `seconds` of its busy time."""
+        clock = self.nodes.get(life.node)
+        group = self.group_of(life.node)
+        if clock is None:
+            clock = self.nodes[life.node] = _NodeClock()
+            if group is not None:
+                clock.group = group
+                clock.joined = group.clock(now)
+        life.due = clock.before + seconds
+        if clock.group is not None:
+            life.due += clock.group.clock(now) - clock.joined
+        clock.lives.append(life)
+        if clock.group is not None:
+            self._push(clock, life)
+            self.arm(clock.group, now)
+
+    def void(self, life: Life) -> None:
+        """Forget a life."""
+        life.token += 1
+        clock = self.nodes.get(life.node)
+        if clock is not None and life in clock.lives:
+            clock.lives.remove(life)
 
     def join(self, node: int, group: Group, now: float) -> None:
         """Let the lives of a node run with a group."""

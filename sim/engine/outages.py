@@ -9,10 +9,9 @@ from sim.cluster import Place
 from sim.engine.kernel import Order
 
 if TYPE_CHECKING:
-    from sim.engine.failure import Renewal
+    from sim.engine.failure import Failure, Renewal
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
-    from sim.engine.sources import Sources
 
 __all__ = ["Outages"]
 
@@ -20,13 +19,15 @@ __all__ = ["Outages"]
 class Outages:
     """Keeps what is open against each node; a node returns when nothing is."""
 
-    def __init__(self, simulation: Simulation, sources: Sources, counts_service: bool) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
         self.kernel = simulation.kernel
         self.cluster = simulation.cluster
-        self.sources = sources
-        self.counts_service = counts_service
+        self.counts_service = any(source.clock == "in_service" for source in simulation.prepared.sources)
         """Whether any life runs on the clock in_service."""
+        self.log: list[tuple[int, float, float, int]] | None = [] if simulation.keeps_log else None
+        """Node, start, end and cause of each stretch in which a node was down."""
+        self.since: dict[int, tuple[float, int]] = {}
         self.was_down: dict[int, float] = {}
         """How long a node has been down, the open outage left out [s]."""
         self.down_since: dict[int, float] = {}
@@ -35,35 +36,63 @@ class Outages:
         self.parked: dict[int, list[tuple[int, int, int, float]]] = {}
         """Lives on the clock in_service that wait for their node: source, slot, round, due."""
 
-    def take_down(self, node: int, now: float) -> None:
+    def take_down(self, node: int, now: float, cause: int) -> None:
         """Open an outage of a node."""
         cluster = self.cluster
         cluster.outages[node] += 1
         if cluster.outages[node] == 1:
-            cluster.down.change(1, now)
+            cluster.count_down(1, now)
+            if self.log is not None:
+                self.since[node] = (now, cause)
             if self.counts_service:
                 self.down_since[node] = now
 
     def on_end(self, call: Call) -> None:
-        """End an outage; its argument holds the nodes, and the lives that begin when it ends."""
-        nodes, renewals = call.argument
+        """End an outage; its argument holds the nodes, the lives that begin when it ends, and the failure."""
+        nodes, renewals, failure = call.argument
         now = self.kernel.now
-        cluster = self.cluster
+        if failure is not None:
+            self._mend(failure, nodes, now)
         returned = False
         for node in nodes:
-            cluster.outages[node] -= 1
-            if cluster.outages[node] == 0:
-                self._bring_back(node, now)
-                returned = True
+            returned |= self.close(node, now)
         for renewal in renewals:
-            self.sources.begin_life(renewal)
+            self.simulation.sources.begin_life(renewal)
         if returned:
             self.simulation.serve(now)
+
+    def _mend(self, failure: Failure, nodes: tuple[int, ...], now: float) -> None:
+        """Let a repair of nodes remove what is wrong with them, or leave it."""
+        source = failure.info.source
+        if source.recorded is not None or source.rollout is not None:
+            return  # maintenance mends nothing, and of a log nobody knows
+        if source.blast is not None and source.blast.repair == "part":
+            return
+        simulation = self.simulation
+        residue = source.residue
+        for node in nodes:
+            if residue is not None and residue.probability and failure.mark_at(node, "relapse") < residue.probability:
+                simulation.defects.remain(node, failure, now)
+            else:
+                simulation.defects.clear(node)
+                simulation.conditions.clear(node)
+
+    def close(self, node: int, now: float) -> bool:
+        """Close an outage of a node; return whether that brings it back."""
+        cluster = self.cluster
+        cluster.outages[node] -= 1
+        if cluster.outages[node]:
+            return False
+        self._bring_back(node, now)
+        return True
 
     def _bring_back(self, node: int, now: float) -> None:
         """Let a node that nothing is open against work again."""
         cluster = self.cluster
-        cluster.down.change(-1, now)
+        cluster.count_down(-1, now)
+        if self.log is not None:
+            start, cause = self.since.pop(node)
+            self.log.append((node, start, now, cause))
         if self.counts_service:
             self.was_down[node] = self.was_down.get(node, 0.0) + now - self.down_since.pop(node)
             for index, slot, number, due in self.parked.pop(node, ()):
@@ -72,7 +101,9 @@ class Outages:
         if cluster.place[node] == Place.REPAIR:
             cluster.bring_back(node, now)
         for renewal in self.renewals.pop(node, ()):
-            self.sources.begin_life(renewal)
+            self.simulation.sources.begin_life(renewal)
+        if self.simulation.defects.parked:
+            self.simulation.defects.resume(node, now)
 
     def is_early(self, node: int, due: float, now: float) -> bool:
         """Return whether a node has not served `due` seconds yet, because it was down in between."""
@@ -85,4 +116,6 @@ class Outages:
             return
         time = max(due + self.was_down.get(node, 0.0), self.kernel.now)
         if time < self.simulation.end:
-            self.kernel.at(time, Order.FAILURE, self.sources.on_candidate, (index, slot, number, math.nan, due))
+            self.kernel.at(
+                time, Order.FAILURE, self.simulation.sources.on_candidate, (index, slot, number, math.nan, due)
+            )

@@ -68,10 +68,8 @@ class Replicas:
             main.waiting = None
             main.epoch += 1
             self.simulation.groups.proceed(main, now)
-        elif main.run_at < math.inf and job.target < math.inf:
-            assert main.run_step is not None
-            job.set_pace(main.run_step.fraction)
-            self.simulation.groups.expect_finish(main, main.run_at)
+        elif main.run_at < math.inf:
+            self.simulation.groups.respeed(job, now)
 
     def absorb(self, job: Job, now: float) -> None:
         """Merge every group that is away, whole or not."""

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim import rng
 from sim.cluster import Cluster
+from sim.engine.bugs import Bugs
+from sim.engine.conditions import Conditions
+from sim.engine.defects import Defects
 from sim.engine.failure import Counts
+from sim.engine.faults import Faults
 from sim.engine.groups import Groups
 from sim.engine.incidents import Incidents
 from sim.engine.kernel import Kernel, Order
+from sim.engine.lifecycle import Lifecycle
 from sim.engine.lives import Lives
+from sim.engine.outages import Outages
 from sim.engine.queue import Queue
 from sim.engine.replicas import Replicas
+from sim.engine.rollouts import Rollouts
 from sim.engine.sources import Sources
 from sim.job import Job
 from sim.ledger import Account
-from sim.result import JobResult, Result
+from sim.result import JobResult, Outage, Result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.engine.kernel import Call
     from sim.engine.lives import Life
     from sim.failures.trace import FailureTrace
@@ -31,9 +42,11 @@ __all__ = ["Simulation", "simulate"]
 class Simulation:
     """State and handlers of one replication; time zero is the start of the warm-up."""
 
-    def __init__(self, prepared: Prepared, replication: int, trace: FailureTrace) -> None:
+    def __init__(self, prepared: Prepared, replication: int, trace: FailureTrace, *, keeps_log: bool = False) -> None:
         self.prepared = prepared
         self.replication = replication
+        self.keeps_log = keeps_log
+        """Whether to write down when each node was down."""
         self.end = prepared.warmup + prepared.horizon
         self.kernel = Kernel()
         causes = len(prepared.sources) + 1
@@ -55,18 +68,32 @@ class Simulation:
         ]
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
         self.outside = Account(causes, 0.0)
-        self.cluster = Cluster(prepared.nodes, prepared.gpus_per_node, prepared.spares, self.outside)
+        self.cluster = Cluster(prepared.nodes, prepared.gpus_per_node, prepared.reserves, self.outside)
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
         self.is_open = True
         self.events = 0
-        self.lives = Lives(self.kernel, self._occur)
-        self.cluster.on_dissolve = self._leave
+        self.lives = Lives(self.kernel, self._occur, self.cluster.group.__getitem__)
+        self.cluster.on_leave = self._leave
+        if prepared.units:
+            self.cluster.use_units(prepared.units)
         self.incidents = Incidents(self)
         self.replicas = Replicas(self)
         self.groups = Groups(self)
         self.queue = Queue(self)
+        self.outages = Outages(self)
+        self.faults = Faults(self)
+        self.lifecycle = Lifecycle(self)
+        self.defects = Defects(self)
+        self.conditions = Conditions(self)
+        self.bugs = Bugs(self)
+        self.rollouts = Rollouts(self)
         self.sources = Sources(self, trace)
+        self._rank_nodes()
+        self.sources.start(trace)
+        self.defects.start_onsets()
+        self.bugs.start()
+        self.rollouts.start()
         self.kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
             self.kernel.at(prepared.warmup, Order.BOUNDARY, self._on_warm)
@@ -100,6 +127,21 @@ class Simulation:
         self.edges.append(now)
         self.is_open = False
 
+    def _rank_nodes(self) -> None:
+        """Let pools give out nodes as the scheduler picks them, where that is not by number."""
+        pick = self.prepared.scheduler.pick
+        entries = itertools.count()
+        lifecycle = self.lifecycle
+        key = rng.stream(self.prepared.seed, self.replication, "pick")
+        ranks: dict[str, Callable[[int], object]] = {
+            "longest-idle": lambda _: next(entries),
+            "random": lambda node: rng.uniform_one(key, node, next(entries)),
+            "fewest-failures": lambda node: lifecycle.blames.get(node, 0),
+            "best-score": lambda node: -lifecycle.repair.score(lifecycle.memory.get(node)),
+        }
+        if pick in ranks:
+            self.cluster.rank_by(ranks[pick])
+
     def _occur(self, life: Life) -> Life | None:
         return self.sources.occur_busy(life)
 
@@ -116,7 +158,8 @@ class Simulation:
         """Forget what the nodes did during the warm-up; no job has arrived yet."""
         del call
         self.cluster.settle(self.kernel.now)
-        self.sources.counts = Counts()
+        self.faults.counts = Counts()
+        self.cluster.down_times.clear()
         self.outside.tables.clear()
         self.outside.open_window()
 
@@ -137,6 +180,25 @@ class Simulation:
         self.edges.append(edge)
         assert self.prepared.windows is not None
         self._next_window(edge + self.prepared.windows)
+
+    def _counts(self) -> dict[str, int]:
+        """Return the events by what became of them, and what is open at the end."""
+        tainted = sum(job.taint is not None for job in self.jobs)
+        hidden = sum(len(lives) for lives in self.defects.open.values())
+        return {**self.faults.counts.as_dict(), "hidden_at_end": hidden, "tainted_at_end": tainted}
+
+    def _outages(self, end: float) -> tuple[Outage, ...]:
+        """Return when nodes were down, times after the warm-up."""
+        log = self.outages.log
+        if log is None:
+            return ()
+        still = [(node, start, end, cause) for node, (start, cause) in self.outages.since.items()]
+        shift = self.prepared.warmup
+        return tuple(
+            Outage(node, start - shift, stop - shift, cause)
+            for node, start, stop, cause in sorted([*log, *still], key=lambda row: (row[1], row[0]))
+            if stop >= shift
+        )
 
     def _result(self) -> Result:
         """Close the ledger and collect what happened."""
@@ -182,11 +244,13 @@ class Simulation:
             outside=outside,
             node_seconds=prepared.nodes * (end - prepared.warmup),
             down_node_seconds=self.down_node_seconds,
-            counts=self.sources.counts.as_dict(),
+            counts=self._counts(),
+            down_times=dict(self.cluster.down_times),
+            outages=self._outages(end),
             events=self.events,
         )
 
 
-def simulate(prepared: Prepared, replication: int, trace: FailureTrace) -> Result:
-    """Run one replication on a trace."""
-    return Simulation(prepared, replication, trace).run()
+def simulate(prepared: Prepared, replication: int, trace: FailureTrace, *, keeps_log: bool = False) -> Result:
+    """Run one replication on a trace; with `keeps_log`, the result says when each node was down."""
+    return Simulation(prepared, replication, trace, keeps_log=keeps_log).run()

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from sim.failures.bug import Bug
 from sim.failures.component import Component
+from sim.failures.defect import Defect
+from sim.failures.incident import Incident
 from sim.failures.job_level import JobLevel
+from sim.failures.maintenance import Maintenance
 from sim.failures.replay import Replay, TraceError, read_log
-from sim.failures.source import Clock, Renews, Source
+from sim.failures.rollout import Rollout
+from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source
 from sim.failures.trace import FailureTrace, draw_trace
 
 __all__ = [
     "SOURCES",
+    "Blast",
+    "Bug",
     "Clock",
     "Component",
+    "Defect",
     "FailureTrace",
+    "Hidden",
+    "Incident",
     "JobLevel",
+    "Maintenance",
     "Renews",
     "Replay",
+    "Residue",
+    "Rollout",
     "Source",
     "TraceError",
     "draw_trace",
     "read_log",
 ]
 
-SOURCES = {"component": Component, "job": JobLevel, "replay": Replay}
+SOURCES = {
+    "component": Component,
+    "incident": Incident,
+    "defect": Defect,
+    "job": JobLevel,
+    "bug": Bug,
+    "maintenance": Maintenance,
+    "rollout": Rollout,
+    "replay": Replay,
+}

@@ -7,35 +7,50 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from sim.failures.component import Component
+from sim.failures.defect import Defect
+from sim.failures.incident import Incident
 from sim.failures.job_level import JobLevel
-from sim.failures.source import Renews
+from sim.failures.source import Clock, Renews
 from sim.fields import Fraction, Strategy
 from sim.laws import Law
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.failures.cause import Cause
+
 __all__ = ["Bundle"]
+
+_KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, "defect": Defect, "job": JobLevel}
 
 
 class Bundle(Strategy):
-    """Every cause of a published table: its count over its exposure is its rate."""
+    """Every cause of a published table; what is stated here holds for all of them that know it."""
 
     scale: float | dict[str, float] = Field(1.0, description="Multiplies all rates, or those of the causes named.")
-    renews: Renews = Field("at_failure", description="When the next life of a part begins.")
-    idle_hazard: Fraction = Field(1.0, description="Hazard of a node without a job, relative to one with a job.")
-    repair: Law | None = Field(None, description="Repair time of these causes, in place of the scenario's.")
-    detection: Law | None = Field(None, description="Detection time of these causes, in place of the scenario's.")
+    renews: Renews | None = Field(None, description="When the next life of a part begins.")
+    clock: Clock | None = Field(None, description="Which time wears the parts out.")
+    idle_hazard: Fraction | None = Field(
+        None, description="Hazard of a node without a job, relative to one with a job."
+    )
+    defer: bool | None = Field(
+        None, description="Whether failures wait for the end of a phase that failures cannot hit, or never happen."
+    )
+    repair: Law | None = Field(None, description="Repair time of these causes, in place of their own.")
+    detection: Law | None = Field(None, description="Detection time of these causes, in place of their own.")
 
-    def expand(self, content: Mapping[str, Any]) -> list[Component | JobLevel]:
+    def expand(self, content: Mapping[str, Any]) -> list[Cause]:
         """Return the sources that the catalog file `content` describes.
+
+        ``causes`` are counts over an exposure; ``sources`` are written as in a scenario.
 
         Raises
         ------
         ValueError
             If ``scale`` names a cause that the bundle lacks, or is not above zero.
         """
-        names = [cause["name"] for cause in content["causes"]]
+        entries = [*(_counted(cause, content) for cause in content.get("causes", ())), *content.get("sources", ())]
+        names = [entry["name"] for entry in entries]
         scales = self.scale if isinstance(self.scale, dict) else dict.fromkeys(names, self.scale)
         for name, factor in scales.items():
             if name not in names:
@@ -44,22 +59,28 @@ class Bundle(Strategy):
             if not factor > 0:
                 message = f"scale must be above zero, not {factor:g} (leave a cause out by writing the others yourself)"
                 raise ValueError(message)
-        sources: list[Component | JobLevel] = []
-        for cause in content["causes"]:
-            per = cause["per"]
-            common: dict[str, Any] = {
-                "name": cause["name"],
-                "rate": f"{cause['count']} per {content['exposure'][f'{per}-day']} {per}-day",
-                "scale": scales.get(cause["name"], 1.0),
-                "events": cause["count"],
-                "source": content["source"],
-                "detection": self.detection,
-            }
-            if per == "job":
-                sources.append(JobLevel.model_validate(common))
-            else:
-                own = {"part": per, "renews": self.renews, "repair": self.repair}
-                sources.append(
-                    Component.model_validate({**common, **own}).model_copy(update={"idle_hazard": self.idle_hazard})
-                )
-        return sources
+        return [self._build(entry, scales.get(entry["name"], 1.0)) for entry in entries]
+
+    def _build(self, entry: Mapping[str, Any], scale: float) -> Cause:
+        """Return one source with what the user states in place of the catalog."""
+        kind = _KINDS[entry["use"]]
+        changes: dict[str, Any] = {"scale": scale * entry.get("scale", 1.0)}
+        for name in ("renews", "clock", "defer", "repair", "detection", "idle_hazard"):
+            value = getattr(self, name)
+            if value is not None and name in kind.model_fields:
+                # Text, where a fraction or a law is meant, because a model takes nothing else.
+                changes[name] = self.model_dump(mode="json")[name]
+        return kind.model_validate({**entry, **changes})
+
+
+def _counted(cause: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a count over an exposure as a source."""
+    per = cause["per"]
+    entry: dict[str, Any] = {
+        "use": "job" if per == "job" else "component",
+        "name": cause["name"],
+        "rate": f"{cause['count']} per {content['exposure'][f'{per}-day']} {per}-day",
+        "events": cause["count"],
+        "source": content["source"],
+    }
+    return entry if per == "job" else {**entry, "part": per}

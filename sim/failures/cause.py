@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Self
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
 from sim.fields import Rate, Strategy
 from sim.laws import Exponential, Law, LawModel
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.failures.source import Source
+
 __all__ = ["Cause"]
 
 
-class Cause(Strategy):
+class Cause(Strategy, ABC):
     """A cause with a constant rate or a law of lives."""
 
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
@@ -34,6 +40,16 @@ class Cause(Strategy):
             message = "give exactly one of rate and law"
             raise ValueError(message)
         return self
+
+    @abstractmethod
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for a topology with `counts` of parts and for `jobs` jobs.
+
+        Raises
+        ------
+        ValueError
+            If the topology has no such part, or the rate is stated for another kind of part.
+        """
 
     def lives(self, units_per_slot: float = 1.0) -> LawModel | None:
         """Return the law of a slot's life; ``None`` if nothing ever fails (a rate of zero).

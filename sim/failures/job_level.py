@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from sim.failures.cause import Cause
+from sim.failures.effects import Crash, Hang
 from sim.failures.source import Source
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ class JobLevel(Cause):
     """One life per job, whatever its size; it runs while failures can hit the job. No node goes down."""
 
     use: Literal["job"] = "job"
+    effect: Literal["crash", "hang"] = Field("crash", description="Whether it reports an error or stops silently.")
 
     @model_validator(mode="after")
     def _rate_is_per_job(self) -> Self:
@@ -36,6 +38,7 @@ class JobLevel(Cause):
             units=jobs,
             law=self.lives(),
             clock="busy",
+            effect=Hang() if self.effect == "hang" else Crash(),
             detection=self.detection,
             planned=self.planned,
             events=self.events,

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from sim.contracts import Bucket
+from sim.failures.effects import CRASH
+from sim.failures.variety import Variety
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from sim.failures.effects import EffectModel
+    from sim.failures.rollout import Rollout
+    from sim.failures.size import Size
+    from sim.failures.tempo import Tempo
     from sim.laws import LawModel
 
-__all__ = ["Clock", "Recorded", "Renews", "Source"]
+__all__ = ["Blast", "Clock", "Domains", "Hidden", "Recorded", "Renews", "Residue", "Source"]
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
 Clock: TypeAlias = Literal["wall", "in_service", "busy"]
@@ -28,6 +36,73 @@ class Recorded:
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     span: float
+
+
+class Domains(NamedTuple):
+    """Nodes behind each unit of a part: those of unit i are ``nodes[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Blast:
+    """What one failure of a shared part takes.
+
+    Parameters
+    ----------
+    members
+        Nodes of one domain.
+    domains
+        Which they are; ``None`` until the topology is built.
+    size
+        Law of the number of nodes; ``None`` takes all.
+    spread
+        Law of each node's delay, each then being a failure of its own; ``None`` takes them at once, as one failure.
+    repair
+        Whether the shared part is repaired, or each node by itself.
+    """
+
+    members: int
+    size: Size | None = None
+    spread: LawModel | None = None
+    repair: Literal["part", "nodes"] = "part"
+    domains: Domains | None = None
+
+    @property
+    def mean_size(self) -> float:
+        """Mean number of nodes that are taken [-]."""
+        return float(self.members) if self.size is None else self.size.mean_of(self.members)
+
+
+@dataclass(frozen=True)
+class Residue:
+    """What is left of a fault that a repair did not remove: it strikes again `after` a while.
+
+    ``probability`` [-] is that of a repair which leaves it; ``None`` when the tiers of repair decide.
+    """
+
+    after: LawModel
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A fault that only some nodes have, and that a repair can remove.
+
+    Parameters
+    ----------
+    share
+        Share of the nodes that have it at the start [-].
+    exact
+        Whether it is exactly that share, rounded down, rather than each node with that probability.
+    onset
+        Law of the time in which a node without it catches it; ``None`` for never.
+    """
+
+    share: float
+    exact: bool = False
+    onset: LawModel | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +131,30 @@ class Source:
         Laws that replace the scenario's for this source.
     planned
         Whether its interruptions count as planned.
+    variety, tempo
+        How its units differ, and how the hazard of all changes in time.
+    slots_per_node
+        Units of one node; 0 for parts that belong to none.
+    effect
+        What a fault does to its nodes.
+    blast
+        What a failure of a shared part takes, if it is not simply all its nodes.
+    residue
+        What is left of a fault after a repair that did not remove it.
+    hidden
+        For a fault that only some nodes have.
+    defer
+        Whether a failure that falls into a phase which failures cannot hit waits for its end, or never happens.
+    saves
+        Whether a job that it hits knows beforehand and saves its state.
+    fix
+        Law of the time to mend a bug of a job's software that strikes again at the same step; ``None`` for no bug.
+    rollout
+        The change that is brought to the nodes one after another.
+    tier
+        Tier of repair that begins, by name; the first without one.
+    ceiling, thinned
+        Hazard at which candidates are drawn, relative to the stated one [-], and whether some of them are dropped.
     recorded
         Rows of a log.
     events
@@ -73,19 +172,46 @@ class Source:
     repair: LawModel | None = None
     detection: LawModel | None = None
     planned: bool = False
+    variety: Variety = field(default_factory=Variety)
+    tempo: Tempo | None = None
+    slots_per_node: int = 0
+    effect: EffectModel = CRASH
+    blast: Blast | None = None
+    residue: Residue | None = None
+    hidden: Hidden | None = None
+    defer: bool = False
+    saves: bool = False
+    fix: LawModel | None = None
+    rollout: Rollout | None = None
+    tier: str = ""
+    ceiling: float = 1.0
+    thinned: bool = False
     recorded: Recorded | None = None
     events: int | None = None
 
     @property
     def rate(self) -> float:
-        """Rate of all units together [1/s]; for a log, rows over the log's span."""
+        """Rate of all units together [1/s], of failures that a repair left behind too; of a log, rows over its span."""
         if self.recorded is not None:
             span = self.recorded.span
             return len(self.recorded.start) / span if span > 0 else 0.0
-        assert self.law is not None
-        return self.units / self.law.mean_value
+        if self.law is None:
+            return 0.0
+        rate = self.units * self.variety.mean_rate(self.law)
+        if self.hidden is not None:
+            rate *= self.hidden.share
+        if self.residue is not None and self.residue.probability:
+            rate /= 1 - self.residue.probability
+        return rate / self.ceiling
+
+    @property
+    def down_bucket(self) -> Bucket:
+        """Where the time of a node outside jobs goes that this cause has taken down."""
+        return Bucket.MAINTENANCE if self.planned else Bucket.REPAIR
 
     @property
     def all_known_ahead(self) -> bool:
         """Whether every candidate time follows from the lives alone, whatever the policies do."""
-        return self.recorded is not None or (self.clock == "wall" and self.renews != "at_return")
+        if self.recorded is not None:
+            return True
+        return self.clock == "wall" and self.renews != "at_return" and self.hidden is None and self.fix is None

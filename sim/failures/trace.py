@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sim import rng
+from sim.failures.variety import Fleet, fleet_of
 from sim.laws import age_and_residual
 
 if TYPE_CHECKING:
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.failures.source import Source
+    from sim.failures.source import Blast, Source
 
-__all__ = ["FailureTrace", "InitialOutage", "draw_trace", "life_key"]
+__all__ = ["ROUNDS", "FailureTrace", "InitialOutage", "Victims", "draw_trace", "hidden_at_start", "life_key"]
 
 ROUNDS = 1 << 20
 """Lives of one slot and generation; far beyond any horizon."""
@@ -48,6 +49,15 @@ class FailureTrace:
     initial: tuple[InitialOutage, ...] = ()
 
 
+class _Rows(NamedTuple):
+    """Candidates of one source, shape (n,) each."""
+
+    time: NDArray[np.float64]
+    slot: NDArray[np.int64]
+    round: NDArray[np.int64]
+    until: NDArray[np.float64]
+
+
 def life_key(source: Source, seed: int, replication: int) -> int:
     """Return the key of a source's lives; slot and round address one of them."""
     return rng.stream(seed, replication, "life", source.name)
@@ -73,42 +83,70 @@ def draw_trace(
     -------
     FailureTrace
         Candidates before `horizon`. Of a source whose next life waits for a return, or whose clock can stop, only the
-        first life is here: the engine adds the later ones.
+        first life is here: the engine adds the later ones. Of a hidden fault only the nodes that have it at the start.
+        Bugs and rollouts depend on what jobs do, and are not here.
     """
-    parts: list[tuple[NDArray[np.float64], NDArray[np.int64], int, NDArray[np.int64], NDArray[np.float64]]] = []
+    parts: list[tuple[int, _Rows]] = []
     initial: list[InitialOutage] = []
     for index, source in enumerate(sources):
         if source.recorded is not None:
-            inside = source.recorded.start < horizon
-            rows = source.recorded
-            zeros = np.zeros(int(inside.sum()), dtype=np.int64)
-            parts.append((rows.start[inside], rows.unit[inside], index, zeros, rows.end[inside]))
-        elif source.law is not None and source.units:
-            times, slots, rounds = _draw_lives(source, horizon, seed, replication, stationary=stationary)
+            parts.append((index, _recorded(source, horizon)))
+        elif source.law is not None and source.units and source.fix is None:
+            rows = _draw_source(source, horizon, seed, replication, stationary=stationary)
             if stationary:
                 outages = _initial_outages(source, index, seed, replication)
                 initial += outages
                 if source.renews == "at_return":
                     # The first life of a unit in repair begins at its return.
-                    alive = ~np.isin(slots, [outage.slot for outage in outages])
-                    times, slots, rounds = times[alive], slots[alive], rounds[alive]
-            parts.append((times, slots, index, rounds, np.full(len(times), np.nan)))
+                    rows = _only(rows, ~np.isin(rows.slot, [outage.slot for outage in outages]))
+            parts.append((index, rows))
     if not parts:
         empty = np.empty(0)
         none = np.empty(0, dtype=np.int64)
         return FailureTrace(empty, none, none, none, empty)
-    time = np.concatenate([part[0] for part in parts])
-    slot = np.concatenate([part[1] for part in parts])
-    source_index = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
+    time, slot, number, until = (np.concatenate(column) for column in zip(*(rows for _, rows in parts), strict=True))
+    source_index = np.concatenate([np.full(len(rows.time), index, dtype=np.int64) for index, rows in parts])
     order = np.lexsort((slot, source_index, time))
     return FailureTrace(
         time=time[order],
         source=source_index[order],
         slot=slot[order],
-        round=np.concatenate([part[3] for part in parts])[order],
-        until=np.concatenate([part[4] for part in parts])[order],
+        round=number[order],
+        until=until[order],
         initial=tuple(initial),
     )
+
+
+def _only(rows: _Rows, keep: NDArray[np.bool_]) -> _Rows:
+    return _Rows(rows.time[keep], rows.slot[keep], rows.round[keep], rows.until[keep])
+
+
+def _recorded(source: Source, horizon: float) -> _Rows:
+    """Return the rows of a log that start before the horizon."""
+    rows = source.recorded
+    assert rows is not None
+    inside = rows.start < horizon
+    count = int(inside.sum())
+    return _Rows(rows.start[inside], rows.unit[inside], np.zeros(count, dtype=np.int64), rows.end[inside])
+
+
+def _draw_source(source: Source, horizon: float, seed: int, replication: int, *, stationary: bool) -> _Rows:
+    """Return the candidates of a source with a law."""
+    tempo = source.tempo.realise(horizon, seed, replication) if source.tempo is not None else None
+    times, slots, rounds = _draw_lives(
+        source, horizon if tempo is None else tempo.total, seed, replication, stationary=stationary
+    )
+    if tempo is not None:
+        times = tempo.moments(times)
+    rows = _Rows(times, slots, rounds, np.full(len(times), np.nan))
+    if tempo is not None:
+        # Rounding may put the last life of all on the horizon itself.
+        rows = _only(rows, rows.time < horizon)
+    if source.hidden is not None:
+        rows = _only(rows, hidden_at_start(source, seed, replication)[rows.slot])
+    if source.blast is not None and source.blast.spread is not None:
+        rows = _scatter(source, rows, horizon, seed, replication)
+    return rows
 
 
 def _draw_lives(
@@ -118,27 +156,15 @@ def _draw_lives(
 
     Life r of slot i is a look-up of its own, so a longer horizon or more slots keep all that is here.
     """
-    law = source.law
-    assert law is not None
+    fleet = fleet_of(source, seed, replication)
     key = life_key(source, seed, replication)
-    if stationary:
-        slots = np.arange(source.units, dtype=np.int64)
-        first = _first_residual(source, seed, replication)[1]
-        inside = first < horizon
-        slots, times = slots[inside], first[inside]
-    else:
-        reach = float(law.cdf(np.asarray([horizon]))[0])
-        # The limits of rounding must not lose a life that ends just inside the horizon.
-        slots, numbers = rng.below(key, source.units, 0, min(reach * (1 + 1e-12), 1.0))
-        times = law.ppf(numbers)
-        inside = times < horizon
-        slots, times = slots[inside], times[inside]
+    times, slots = _first_lives(source, fleet, key, horizon, seed, replication, stationary=stationary)
     all_times, all_slots = [times], [slots]
     all_rounds = [np.zeros(len(times), dtype=np.int64)]
     number = 0
     while len(slots) and source.all_known_ahead and source.renews == "at_failure":
         number += 1
-        times = times + law.ppf(rng.uniform(key, slots, number))
+        times = times + fleet.lives(slots, rng.uniform(key, slots, number))
         inside = times < horizon
         slots, times = slots[inside], times[inside]
         all_times.append(times)
@@ -147,13 +173,111 @@ def _draw_lives(
     return np.concatenate(all_times), np.concatenate(all_slots), np.concatenate(all_rounds)
 
 
-def _first_residual(source: Source, seed: int, replication: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _first_lives(
+    source: Source, fleet: Fleet, key: int, horizon: float, seed: int, replication: int, *, stationary: bool
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return ends and slots of the first lives that end before the horizon."""
+    law = source.law
+    assert law is not None
+    if stationary or not fleet.is_plain:
+        slots = np.arange(source.units, dtype=np.int64)
+        times = (
+            _first_residual(source, fleet, seed, replication)[1]
+            if stationary
+            else fleet.lives(slots, rng.uniform(key, range(source.units), 0))
+        )
+    else:
+        reach = float(law.cdf(np.asarray([horizon]))[0])
+        # The limits of rounding must not lose a life that ends just inside the horizon.
+        slots, numbers = rng.below(key, source.units, 0, min(reach * (1 + 1e-12), 1.0))
+        times = law.ppf(numbers)
+    inside = times < horizon
+    return times[inside], slots[inside]
+
+
+def _scatter(source: Source, rows: _Rows, horizon: float, seed: int, replication: int) -> _Rows:
+    """Replace each incident by the failures of the nodes that it takes, each with a delay of its own.
+
+    The slot of such a failure is its node. In a domain of the whole cluster the nodes are drawn among all, so a larger
+    cluster does not keep them; the incidents themselves it keeps.
+    """
+    blast = source.blast
+    assert blast is not None
+    assert blast.spread is not None
+    choice = Victims(blast, source.name, seed, replication)
+    delay_key = rng.stream(seed, replication, "mark", source.name, "delay")
+    times: list[float] = []
+    nodes: list[int] = []
+    numbers: list[int] = []
+    for time, part, number in zip(rows.time.tolist(), rows.slot.tolist(), rows.round.tolist(), strict=True):
+        # Unique among the failures of a node, whatever incident they came from.
+        incident = (number * source.units + part) * ROUNDS
+        for node in choice.nodes(part, number):
+            end = time + blast.spread.ppf_one(rng.uniform_one(delay_key, node, incident))
+            if end < horizon:
+                times.append(end)
+                nodes.append(node)
+                numbers.append(incident)
+    return _Rows(
+        np.asarray(times, dtype=np.float64),
+        np.asarray(nodes, dtype=np.int64),
+        np.asarray(numbers, dtype=np.int64),
+        np.full(len(times), np.nan),
+    )
+
+
+class Victims:
+    """Which nodes an incident takes: a look-up by unit and number of the incident."""
+
+    __slots__ = ("_nodes", "_offsets", "_size", "_size_key", "_victim_key")
+
+    def __init__(self, blast: Blast, name: str, seed: int, replication: int) -> None:
+        assert blast.domains is not None
+        self._size = blast.size
+        self._offsets: list[int] = blast.domains.offsets.tolist()
+        self._nodes: list[int] = blast.domains.nodes.tolist()
+        self._size_key = rng.stream(seed, replication, "mark", name, "size")
+        self._victim_key = rng.stream(seed, replication, "mark", name, "victim")
+
+    def nodes(self, part: int, number: int) -> tuple[int, ...]:
+        """Return the nodes; each subset of the drawn size is equally likely, at a cost that follows its size."""
+        first, stop = self._offsets[part], self._offsets[part + 1]
+        members = stop - first
+        size = members
+        if self._size is not None and members:
+            size = self._size.draw(rng.uniform_one(self._size_key, part, number), members)
+        if size == members:
+            return tuple(self._nodes[first:stop])
+        # Floyd's sampling without replacement: one number for each victim.
+        taken: set[int] = set()
+        for position in range(members - size, members):
+            chosen = int(rng.uniform_one(self._victim_key, part, (number << 24) + position) * (position + 1))
+            taken.add(position if chosen in taken else chosen)
+        return tuple(self._nodes[first + index] for index in sorted(taken))
+
+
+def hidden_at_start(source: Source, seed: int, replication: int) -> NDArray[np.bool_]:
+    """Return which nodes have a hidden fault at the start, shape (units,).
+
+    An exact share belongs to the whole cluster: a larger one does not keep it.
+    """
+    assert source.hidden is not None
+    number = rng.uniform(rng.stream(seed, replication, "hidden", source.name), range(source.units))
+    if not source.hidden.exact:
+        return number < source.hidden.share
+    found = np.zeros(source.units, dtype=np.bool_)
+    found[np.argsort(number, kind="stable")[: int(source.units * source.hidden.share + 1e-9)]] = True
+    return found
+
+
+def _first_residual(
+    source: Source, fleet: Fleet, seed: int, replication: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return age and residual life [s] of every unit of a population that has run for a long time."""
-    assert source.law is not None
     slots = range(source.units)
     length = rng.uniform(rng.stream(seed, replication, "initial length", source.name), slots)
     split = rng.uniform(rng.stream(seed, replication, "initial split", source.name), slots)
-    return age_and_residual(source.law, length, split)
+    return fleet.age_and_residual(length, split)
 
 
 def _initial_outages(source: Source, index: int, seed: int, replication: int) -> list[InitialOutage]:
@@ -165,7 +289,7 @@ def _initial_outages(source: Source, index: int, seed: int, replication: int) ->
     as independent.
     """
     repair = source.repair
-    if repair is None or source.law is None or source.part == "job":
+    if repair is None or source.law is None or source.part == "job" or not source.effect.stops:
         return []
     slots = range(source.units)
     number = rng.uniform(rng.stream(seed, replication, "initial repair", source.name), slots)
@@ -176,7 +300,7 @@ def _initial_outages(source: Source, index: int, seed: int, replication: int) ->
         split = rng.uniform(rng.stream(seed, replication, "initial repair split", source.name), down)
         remaining = age_and_residual(repair, length, split)[1]
     else:
-        age = _first_residual(source, seed, replication)[0]
+        age = _first_residual(source, fleet_of(source, seed, replication), seed, replication)[0]
         left = repair.ppf(number) - age
         down = np.flatnonzero(left > 0)
         remaining = left[down]

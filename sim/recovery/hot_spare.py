@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.contracts import Acquire, Bucket, Requeue, Restore, Run, Stall
+from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run, Stall
 from sim.fields import Duration
 from sim.laws import Fixed, Law, draw
 from sim.recovery.base import FromStore
@@ -24,8 +24,8 @@ class HotSpare(FromStore):
     use: Literal["hot-spare"] = "hot-spare"
     reschedule: Law = Field("0 s", description="Teardown and swap, once the spares are there.")  # type: ignore[assignment]
     initialize: Law = Field(description="From nodes to processes that are ready to restore.")
-    pools: tuple[Literal["spare", "idle"], ...] = Field(
-        ("spare", "idle"), min_length=1, description="Where replacements may come from, in this order."
+    pools: tuple[PoolName, ...] = Field(
+        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
     )
     patience: Duration | None = Field(
         None, description="How long to wait for a replacement before going back to the queue; without it, for ever."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.contracts import Acquire, Background, Bucket, Restore, Run, Stall
+from sim.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
 from sim.laws import Law, draw
 from sim.recovery.base import FromStore
 
@@ -29,8 +29,8 @@ class ShrinkRejoin(FromStore):
     catch_up: Law = Field("0 s", description="Transfer of the state from a peer to the replica that comes back.")  # type: ignore[assignment]
     rejoin: Law = Field("0 s", description="Stall of everybody when a replica joins.")  # type: ignore[assignment]
     min_replicas: int = Field(1, ge=1, description="Fewest replicas that may step on.")
-    pools: tuple[Literal["spare", "idle"], ...] = Field(
-        ("spare", "idle"), min_length=1, description="Where replacements may come from, in this order."
+    pools: tuple[PoolName, ...] = Field(
+        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
     )
 
     @property

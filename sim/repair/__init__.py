@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from sim.repair.lemons import LEMONS, Score, Threshold
 from sim.repair.simple import Simple
+from sim.repair.tiers import Tiers
 
-__all__ = ["REPAIRS", "Simple"]
+__all__ = ["LEMONS", "REPAIRS", "Score", "Simple", "Threshold", "Tiers"]
 
-REPAIRS = {"simple": Simple}
+REPAIRS = {"simple": Simple, "tiers": Tiers}

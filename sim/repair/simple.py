@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from sim.contracts import Course, Visit
 from sim.fields import Strategy
-from sim.laws import Law
+from sim.laws import Law, draw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.contracts import Memory, NodeView
+    from sim.laws import LawModel
 
 __all__ = ["Simple"]
 
@@ -20,3 +27,32 @@ class Simple(Strategy):
 
     use: Literal["simple"] = "simple"
     time: Law = Field(description="From the moment when the failure is known to the node's return.")
+
+    @property
+    def single_time(self) -> LawModel | None:
+        """The law: there is nothing else to it."""
+        return self.time
+
+    @property
+    def crews(self) -> tuple[int | None, ...]:
+        """As many as it takes."""
+        return (None,)
+
+    @property
+    def replacement(self) -> LawModel | None:
+        """Nothing is retired."""
+        return None
+
+    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+        """Blame the node that failed."""
+        del mark
+        return "right"
+
+    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+        """Repair once."""
+        return Course((Visit(0, draw(self.time, node.mark, "repair")),), fixed=True), memory
+
+    def score(self, memory: Memory) -> float:
+        """Nothing is remembered."""
+        del memory
+        return 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
 from sim.fields import Strategy
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ class Fifo(Strategy):
     """Start jobs in the order in which they became eligible; stop at the first that does not fit."""
 
     use: Literal["fifo"] = "fifo"
+    pick: Literal["lowest", "longest-idle", "random", "fewest-failures", "best-score"] = Field(
+        "lowest", description="Which of the nodes that wait are taken first; a score comes from the lemon policy."
+    )
 
     def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
         """Return the positions in `queue` of the jobs to start, given `free` nodes."""

@@ -148,7 +148,7 @@ def test_the_queue_does_not_fill_with_dead_events(recovery: dict[str, str], work
     while simulation.is_open:
         simulation.kernel.step()
         longest = max(longest, simulation.kernel.waiting)
-    failures = simulation.sources.counts.failures
+    failures = simulation.faults.counts.failures
     assert failures > 1000
     assert longest < 60, f"{longest} events waited at once after {failures} failures in {40 * day:g} s"
 

@@ -23,6 +23,8 @@ from sim.laws import (
     Law,
     LawModel,
     Lognormal,
+    Mixture,
+    Piecewise,
     Uniform,
     Weibull,
     age_and_residual,
@@ -52,7 +54,29 @@ STEPS: list[LawModel] = [
     Fixed(value="30 min"),
     Fixed(value=0),
 ]
-LAWS = [law for law, _ in CONTINUOUS] + STEPS
+# Composed laws: their own theory is in test_laws_piecewise.py and test_laws_mixture.py.
+SMOOTH: list[LawModel] = [
+    Piecewise(hazards=({"rate": "1 per h"},)),
+    Piecewise(hazards=({"until": "1 h", "rate": "2 per d"}, {"until": "2 d", "rate": 0}, {"rate": "1 per d"})),
+    Mixture(
+        parts=(
+            {"weight": 0.05, "law": {"law": "weibull", "shape": 0.6, "mean": "1 h"}},
+            {"weight": "95 %", "law": {"law": "gamma", "shape": 3, "mean": "30 h"}},
+        )
+    ),
+]
+JUMPING: list[LawModel] = [
+    Mixture(
+        parts=(
+            {"weight": 0.3, "law": "30 min"},
+            {"weight": 0.1, "law": 0},
+            {"weight": 0.2, "law": {"law": "uniform", "low": "1 h", "high": "2 h"}},
+            {"weight": 0.3, "law": {"law": "lognormal", "median": "1 h", "sigma": 1}},
+            {"weight": 0.1, "law": {"law": "empirical", "values": ["1 h", "50 min", "30 min"]}},
+        )
+    ),
+]
+LAWS = [law for law, _ in CONTINUOUS] + STEPS + SMOOTH + JUMPING
 NAMES = [law.model_dump_json(exclude_none=True) for law in LAWS]
 
 
@@ -189,12 +213,48 @@ def test_scale_must_be_positive(factor: float) -> None:
         Exponential(mean="1 h").scaled(factor)
 
 
+@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+def test_cumulative_hazard_is_minus_ln_of_survival(law: LawModel) -> None:
+    """H(x) = -ln(1 - P(X <= x)), one number as many, from before the first life to after the last."""
+    x = HOUR * np.array([-1, 0, 1e-6, 0.1, 0.5, 0.7, 1, 1.5, 2, 5, 30])
+    hazards = law.cumulative_hazard(x)
+    assert_allclose(-np.expm1(-hazards), law.cdf(x), rtol=1e-12, atol=1e-15)
+    scalars = [law.cumulative_hazard_one(time) for time in x.tolist()]
+    assert_allclose(scalars, hazards, rtol=1e-12)
+    assert {type(hazard) for hazard in scalars} == {float}
+
+
+@pytest.mark.parametrize("law", [law for law, _ in CONTINUOUS] + SMOOTH, ids=NAMES[: len(CONTINUOUS)] + NAMES[-4:-1])
+def test_cumulative_hazard_keeps_both_tails(law: LawModel) -> None:
+    """The cumulative hazards of the times of u are -ln(1 - u) to many digits, length-biased lives included."""
+    # Close to the limits of a uniform law a time has too few digits to tell the rarest apart.
+    u = U[3:-2] if isinstance(law, Uniform) else U
+    assert_allclose(law.cumulative_hazard(law.ppf(u)), -np.log1p(-u), rtol=1e-9)
+    lives = law.length_biased_ppf(u)
+    assert_allclose(law.cumulative_hazard(lives, length_biased=True), -np.log1p(-u), rtol=1e-9)
+
+
+def test_cumulative_hazard_of_length_biased_steps() -> None:
+    """Of lives of 1, 1, 3 and 4 s, 5 / 9 of all time is spent in those up to 3 s."""
+    hazards = STEPS[0].cumulative_hazard(np.array([0, 1, 2.9, 3, 4]), length_biased=True)
+    assert_allclose(-np.expm1(-hazards), [0, 2 / 9, 2 / 9, 5 / 9, 1])
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if not isinstance(law, Fixed)], ids=repr)
+def test_proportional_laws(law: LawModel) -> None:
+    """Only in a proportional law does a quarter of the hazard stretch short and long lives by the same factor."""
+    u = np.array([0.1, 0.5, 0.9])
+    factors = law.ppf(u) / law.ppf(1 - (1 - u) ** 4)
+    assert np.allclose(factors, factors[0], rtol=1e-9) == law.proportional
+
+
 def test_memoryless_laws() -> None:
     """Only the exponential law, under each of its names, forgets: P(X > old + more | X > old) = P(X > more)."""
     assert [name for name, law in zip(NAMES, LAWS, strict=True) if law.memoryless] == [
         '{"law":"exponential","mean":"1 h"}',
         '{"law":"weibull","shape":1.0,"mean":"1 h"}',
         '{"law":"gamma","shape":1.0,"mean":"1 h"}',
+        '{"law":"piecewise","hazards":[{"rate":"1 per h"}]}',
     ]
     old, more = 2 * HOUR, np.array([0.5, 1, 3]) * HOUR
     for law, _ in CONTINUOUS:
@@ -250,6 +310,12 @@ def test_from_seconds() -> None:
         ({"law": "lognormal", "sigma": 0, "median": "1 h"}, "greater than 0"),
         ({"law": "lognormal", "sigma": 30, "median": "1 h"}, "less than or equal to 10"),
         ({"law": "lognormal", "sigma": math.nan, "median": "1 h"}, "finite"),
+        ({"law": "lognormal", "sigma": 10, "median": "1 h"}, "not finite, or above 1e12 years"),
+        ({"law": "lognormal", "sigma": 9, "median": "1e303 d"}, "not finite, or above 1e12 years"),
+        ({"law": "weibull", "shape": 0.05, "scale": "1 year"}, "not finite, or above 1e12 years"),
+        ({"law": "empirical", "values": ["2e303 d", "2e303 d"]}, "not finite, or above 1e12 years"),
+        ({"law": "piecewise", "hazards": [{"rate": "1e-13 per year"}]}, "not finite, or above 1e12 years"),
+        ("1.1e12 years", "not finite, or above 1e12 years"),
         ({"law": "exponential", "mean": "0 s"}, "greater than 0"),
         ({"law": "exponential", "mean": "-1 h"}, "must not be negative"),
         ({"law": "empirical", "values": []}, "at least one value above zero"),

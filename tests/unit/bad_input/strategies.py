@@ -88,6 +88,62 @@ CASES = [
         "repair.time: low must be less than high",
     ),
     bad(
+        "mean without a limit",
+        {13: "repair: {time: §{law: lognormal, median: 12 h, sigma: 10}}"},
+        "repair.time: the mean of this law is not finite, or above 1e12 years",
+    ),
+    bad(
+        "hazard of a node",
+        {7: COMPONENT + "law: {law: piecewise, hazards: [{rate: §0.2 per node-year}]}}"},
+        "failures.0.law.hazards.0.rate: a hazard is that of one unit: write '0.2 per year', without 'node'",
+    ),
+    bad(
+        "hazard as a number",
+        {7: COMPONENT + "law: {law: piecewise, hazards: [{rate: §0.2}]}}"},
+        'failures.0.law.hazards.0.rate: must be a rate (for example "0.2 per year"), not the number 0.2',
+    ),
+    bad(
+        "hazard of zero for ever",
+        {7: COMPONENT + "law: {law: piecewise, hazards: [{until: 3 d, rate: 1 per d}, {rate: §0}]}}"},
+        "failures.0.law.hazards.1.rate: the last hazard must be above zero",
+    ),
+    bad(
+        "hazards out of order",
+        {
+            7: COMPONENT + "law: {law: piecewise, hazards: "
+            "[{until: 3 d, rate: 1 per d}, {until: §2 d, rate: 0}, {rate: 1 per d}]}}"
+        },
+        "failures.0.law.hazards.1.until: must be later than the one before it",
+    ),
+    bad(
+        "end of the last hazard",
+        {7: COMPONENT + "law: {law: piecewise, hazards: [{until: §3 d, rate: 1 per d}]}}"},
+        "failures.0.law.hazards.0.until: the last hazard has no end: leave out 'until'",
+    ),
+    bad(
+        "hazard without an end",
+        {7: COMPONENT + "law: {law: piecewise, hazards: [§{rate: 1 per d}, {rate: 2 per d}]}}"},
+        "failures.0.law.hazards.0: needs 'until': only the last hazard has no end",
+    ),
+    bad(
+        "weights of a mixture",
+        {13: "repair: {time: {law: mixture, parts: §[{weight: 0.8, law: 1 h}, {weight: 30 %, law: 1 d}]}}"},
+        "repair.time.parts: the weights must sum to 1, not to 1.1",
+    ),
+    bad(
+        "mixture of one",
+        {13: "repair: {time: {law: mixture, parts: §[{weight: 1, law: 1 h}]}}"},
+        "repair.time.parts: must have at least 2 items, and has 1",
+    ),
+    bad(
+        "mixture in a mixture",
+        {
+            13: "repair: {time: {law: mixture, parts: "
+            "[{weight: 0.8, law: 1 h}, {weight: 0.2, law: {law: §mixture, parts: []}}]}}"
+        },
+        "repair.time.parts.1.law.law: 'mixture' is not a choice (choose from exponential, ",
+    ),
+    bad(
         "hazard with memory",
         {7: "  - §{use: component, name: node, idle_hazard: 0.5, law: {law: weibull, shape: 2, mean: 1 year}}"},
         "failures.0: idle_hazard below 1",

@@ -47,11 +47,11 @@ CASES = [
         {11: "recovery: {use: full-restart, initialize: 4 min, §patience: 1 h}"},
         "recovery.patience: unknown key 'patience' (choose from use, delay, initialize)",
     ),
-    bad("merge key", {12: "spares: {hot: 2, §<<: {hot: 3}}"}, "spares.<<: unknown key '<<' (choose from hot)"),
+    bad("merge key", {12: "spares: {hot: 2, §<<: {hot: 3}}"}, "spares.<<: unknown key '<<' (choose from hot, warm, cold, unit)"),
     bad(
         "use is missing",
         {7: "  - §{name: node, rate: 6.5 per 1000 node-day}"},
-        "failures.0: needs 'use' (choose from component, job, replay, llama3-table5",
+        "failures.0: needs 'use' (choose from component, incident, defect, job, bug, maintenance, rollout, replay, ",
     ),
     bad(
         "use of a source",
@@ -82,7 +82,7 @@ CASES = [
         "use of the recovery",
         {11: "recovery: {use: §hot_spares, initialize: 4 min}"},
         "recovery.use: 'hot_spares' is not a choice; did you mean 'hot-spare'?",
-        "full-restart, hot-spare, shrink-rejoin",
+        "full-restart, hot-spare, shrink-rejoin, standby",
     ),
     bad(
         "use of the repair",
@@ -98,13 +98,13 @@ CASES = [
         "a list for use",
         {11: "recovery: {use: §[hot-spare], initialize: 4 min}"},
         "recovery.use: ",
-        "(choose from full-restart, hot-spare, shrink-rejoin)",
+        "(choose from full-restart, hot-spare, shrink-rejoin, standby)",
     ),
     bad(
         "law",
         {13: "repair: {time: {law: §log-normal, median: 1 d, sigma: 1}}"},
         "repair.time.law: 'log-normal' is not a choice; did you mean 'lognormal'?",
-        "(choose from exponential, weibull, gamma, lognormal, uniform, empirical, fixed)",
+        "(choose from exponential, weibull, gamma, lognormal, uniform, empirical, fixed, piecewise, mixture)",
     ),
     bad(
         "law is missing",

@@ -1,0 +1,226 @@
+"""From candidates to failures: does it count, where does it strike, what goes down."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from sim import rng
+from sim.cluster import Place
+from sim.engine.failure import Counts, Failure, Renewal
+from sim.engine.kernel import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.engine.failure import SourceInfo
+    from sim.engine.simulation import Simulation
+    from sim.job import Group
+
+__all__ = ["Faults"]
+
+Inside = list[tuple["Group", int]]
+
+
+class Faults:
+    """Lets faults happen."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.kernel = simulation.kernel
+        self.cluster = simulation.cluster
+        self.outages = simulation.outages
+        self.counts = Counts()
+
+    def start_outage(self, info: SourceInfo, slot: int, remaining: float, renewals: Sequence[Renewal]) -> None:
+        """Begin the simulation with a unit in repair."""
+        nodes = self.nodes_of(info, slot, 0)
+        for node in nodes:
+            self.outages.take_down(node, 0.0, info.cause)
+            if self.cluster.place[node] != Place.REPAIR:
+                self.cluster.send_to_repair(node, info.cause, 0.0)
+        self.kernel.at(remaining, Order.RETURN, self.outages.on_end, (nodes, renewals, None))
+
+    def nodes_of(self, info: SourceInfo, slot: int, number: int) -> tuple[int, ...]:
+        """Return the nodes that a failure of a unit takes down."""
+        if info.divisor:
+            return (slot // info.divisor,)
+        if info.victims is not None:
+            return info.victims.nodes(slot, number)
+        assert info.blast is not None
+        offsets, nodes = info.blast
+        return tuple(nodes[offsets[slot] : offsets[slot + 1]])
+
+    # ---------------------------------------------------------------------------------------------- candidates
+
+    def occur(self, info: SourceInfo, slot: int, number: int, until: float = math.nan) -> None:
+        """Let a candidate come true: drop it, or let its fault take effect."""
+        counts = self.counts
+        counts.candidates += 1
+        failure = Failure(info, slot, number)
+        if info.of_job:
+            self.strike_job(failure)
+            return
+        nodes = self.nodes_of(info, slot, number)
+        inside, outside = self.find(nodes)
+        # The common case first: a fault of one node, which can be hit where it is.
+        is_hit = inside[0][0].exposed if inside else info.always or not outside
+        if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
+            not info.always and self._is_thinned(info, nodes, failure)
+        ):
+            self._drop(info, inside, slot, number)
+            return
+        counts.faults += 1
+        if info.source.thinned:
+            self.simulation.rollouts.note(info, nodes[0])
+        if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
+            counts.harmless += 1
+            self.simulation.sources.renew(info, slot, number)
+            return
+        if not info.stops and (inside or outside):
+            # The nodes go on, in their way, until somebody notices.
+            self.simulation.conditions.begin(failure, nodes)
+            self.simulation.sources.renew(info, slot, number)
+            return
+        self.strike(failure, nodes, inside, outside, until)
+
+    def _drop(self, info: SourceInfo, inside: Inside, slot: int, number: int) -> None:
+        """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
+        if info.source.defer and inside:
+            inside[0][0].deferred.append((info.index, slot, number, math.nan))
+            self.counts.candidates -= 1
+            return
+        self.counts.suppressed += 1
+        self.simulation.sources.renew(info, slot, number)
+
+    def find(self, nodes: Sequence[int]) -> tuple[Inside, list[int]]:
+        """Return the nodes that are up: those of groups, with their group, and those outside jobs."""
+        cluster = self.cluster
+        inside: Inside = []
+        outside: list[int] = []
+        for node in nodes:
+            if cluster.outages[node]:
+                continue
+            group = cluster.group[node]
+            if group is not None and group.job.holding:
+                inside.append((group, node))
+            else:
+                outside.append(node)
+        return inside, outside
+
+    def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: Failure) -> bool:
+        """Return whether a fault can happen to any of these now."""
+        for group, _ in inside:
+            if group.exposed:
+                return True
+        return bool(outside) and failure.mark("idle") < info.source.idle_hazard
+
+    def _is_thinned(self, info: SourceInfo, nodes: Sequence[int], failure: Failure) -> bool:
+        """Return whether a candidate that was drawn at the highest hazard is one too many."""
+        if not info.source.thinned:
+            return False
+        hazard = self.simulation.rollouts.hazard(info, nodes[0])
+        return failure.mark("hazard") >= hazard / info.source.ceiling
+
+    # ---------------------------------------------------------------------------------------------- failures
+
+    def strike_job(self, failure: Failure) -> None:
+        """Let a failure of a job as a whole happen."""
+        counts = self.counts
+        counts.faults += 1
+        counts.failures += 1
+        counts.hits += 1
+        group = self.simulation.jobs[failure.slot].main
+        self.simulation.incidents.hit([group], failure, self.kernel.now, self._detect(failure))
+
+    def _detect(self, failure: Failure) -> float:
+        detection = failure.info.detection
+        return detection if isinstance(detection, float) else detection(failure.mark("detection"))
+
+    def strike(
+        self, failure: Failure, nodes: Sequence[int], inside: Inside, outside: list[int], until: float = math.nan
+    ) -> None:
+        """Let a failure take nodes down and tell the groups that hold them."""
+        counts = self.counts
+        counts.failures += 1
+        if inside:
+            counts.hits += 1
+        elif outside:
+            counts.outside += 1
+        else:
+            counts.masked += 1
+            if len(nodes) == 1:
+                self.simulation.sources.renew(failure.info, failure.slot, failure.round, nodes[0])
+                return
+        # What is noticed late, because the node goes on meanwhile, is known when it stops.
+        latency = self._detect(failure) if inside and failure.info.stops else 0.0
+        recorded = not math.isnan(until)
+        if failure.info.by_course and not recorded:
+            self._enter_course(failure, nodes, outside)
+        else:
+            self._begin_outage(failure, nodes, outside, latency, until)
+        if inside:
+            self._tell(failure, inside, latency)
+
+    def _tell(self, failure: Failure, inside: Inside, latency: float) -> None:
+        groups: list[Group] = []
+        for group, node in inside:
+            group.suspects.append((node, failure))
+            if group not in groups:
+                groups.append(group)
+        self.simulation.incidents.hit(groups, failure, self.kernel.now, latency)
+
+    def _enter_course(self, failure: Failure, nodes: Sequence[int], outside: list[int]) -> None:
+        """Take nodes down; those of jobs wait for the diagnosis, the others go to repair."""
+        now = self.kernel.now
+        for node in nodes:
+            if not self.cluster.outages[node]:
+                self.outages.take_down(node, now, failure.info.cause)
+        for node in outside:
+            self._leave_block(node, now)
+            self.cluster.send_to_repair(node, failure.info.cause, now)
+            self.simulation.lifecycle.admit(node, failure, now)
+
+    def _begin_outage(
+        self, failure: Failure, nodes: Sequence[int], outside: list[int], latency: float, until: float
+    ) -> None:
+        """Take nodes down for a time that is known."""
+        now = self.kernel.now
+        info = failure.info
+        recorded = not math.isnan(until)
+        groups: list[tuple[tuple[int, ...], float]]
+        if info.apart and not recorded:
+            groups = [((node,), self._repair_of(failure, node)) for node in nodes]
+        else:
+            groups = [(tuple(nodes), until - now - latency if recorded else self._repair(failure))]
+        renewals = (Renewal(info.index, failure.slot, failure.round + 1),) if info.returns else ()
+        bucket = info.source.down_bucket
+        for members, repair in groups:
+            if repair + (latency if recorded else 0.0) <= 0:
+                continue
+            for node in members:
+                self.outages.take_down(node, now, failure.info.cause)
+                if node in outside:
+                    self._leave_block(node, now)
+                    self.cluster.send_to_repair(node, info.cause, now, bucket)
+            end = until if recorded else now + latency + repair
+            self.kernel.at(end, Order.RETURN, self.outages.on_end, (members, renewals, failure))
+            renewals = ()
+        for renewal in renewals:  # no repair took any time
+            self.simulation.sources.begin_life(renewal)
+
+    def _leave_block(self, node: int, now: float) -> None:
+        """Let the lives of a node that a job in the queue once held go their own way."""
+        former = self.cluster.group[node]
+        if former is not None:
+            self.simulation.lives.leave(node, former, now)
+
+    def _repair(self, failure: Failure) -> float:
+        repair = failure.info.repair
+        if isinstance(repair, float):
+            return repair
+        return repair(rng.uniform_one(failure.info.repair_key, failure.slot, failure.round))
+
+    def _repair_of(self, failure: Failure, node: int) -> float:
+        repair = failure.info.repair
+        return repair if isinstance(repair, float) else repair(failure.mark_at(node, "repair"))

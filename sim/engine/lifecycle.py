@@ -1,0 +1,223 @@
+"""The way of a node through repair: diagnosis, tiers, crews, and back."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from sim.contracts import Bucket, Course, NodeView
+from sim.engine.failure import Renewal
+from sim.engine.kernel import Order
+from sim.laws import draw
+
+if TYPE_CHECKING:
+    from sim.engine.failure import Failure
+    from sim.engine.kernel import Call
+    from sim.engine.simulation import Simulation
+    from sim.job import Group
+
+__all__ = ["Lifecycle"]
+
+
+class Patient:
+    """A node in repair, and how far it has come."""
+
+    __slots__ = ("course", "failure", "is_wrong", "node", "visit")
+
+    def __init__(self, node: int, failure: Failure, course: Course, *, is_wrong: bool) -> None:
+        self.node = node
+        self.failure = failure
+        self.course = course
+        self.is_wrong = is_wrong
+        """Whether it was blamed for a failure of another node."""
+        self.visit = 0
+
+
+class _Crews:
+    """The crews of one tier, and who waits for them."""
+
+    __slots__ = ("free", "waiting")
+
+    def __init__(self, crews: int) -> None:
+        self.free = crews
+        self.waiting: deque[Patient] = deque()
+
+
+class Lifecycle:
+    """Sends blamed nodes through the courses that the repair strategy gives them."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.kernel = simulation.kernel
+        self.cluster = simulation.cluster
+        self.repair = simulation.prepared.repair
+        self.crews = {tier: _Crews(count) for tier, count in enumerate(self.repair.crews) if count is not None}
+        self.memory: dict[int, Any] = {}
+        """What the repair strategy remembers of each node."""
+        self.blames: dict[int, int] = {}
+        self.returned: dict[int, float] = {}
+        """When a node last came back [s]."""
+        self.generation: dict[int, int] = {}
+        """How often a node has been replaced."""
+
+    # ---------------------------------------------------------------------------------------------- diagnosis
+
+    def diagnose(self, node: int, failure: Failure, group: Group, now: float) -> int:
+        """Decide who is blamed for a failure of a node; return how many nodes the group loses."""
+        counts = self.simulation.faults.counts
+        holds = self.cluster.group[node] is group
+        verdict = self.repair.diagnose(failure.mark) if holds else "right"
+        if verdict == "right":
+            if holds:
+                self._remove(node, group, failure, now)
+            self.admit(node, failure, now)
+            return int(holds)
+        # Nobody repairs the node: what was wrong with it still is.
+        self.simulation.outages.close(node, now)
+        self._finish_failure(failure)
+        self.simulation.defects.remain(node, failure, now)
+        if verdict == "none":
+            counts.unblamed += 1
+            self.simulation.lives.leave(node, group, now)
+            self.cluster.set_aside(node, now)
+            return 1
+        counts.wrong_blames += 1
+        other = self._other(node, failure, group)
+        if other < 0:
+            return 0
+        self.simulation.outages.take_down(other, now, failure.info.cause)
+        self._remove(other, group, failure, now)
+        self.admit(other, failure, now, is_wrong=True)
+        return 1
+
+    def _remove(self, node: int, group: Group, failure: Failure, now: float) -> None:
+        self.simulation.lives.leave(node, group, now)
+        self.cluster.send_to_repair(node, failure.info.cause, now)
+
+    def _other(self, node: int, failure: Failure, group: Group) -> int:
+        """Return another node of the group that is up, each with the same probability, or -1."""
+        positions = group.job.nodes
+        for attempt in range(64):
+            other = positions[int(failure.mark(f"other {attempt}") * len(positions))]
+            if other >= 0 and other != node and self.cluster.group[other] is group and not self.cluster.outages[other]:
+                return other
+        return -1
+
+    # ------------------------------------------------------------------------------------------------- course
+
+    def admit(self, node: int, failure: Failure, now: float, *, is_wrong: bool = False) -> None:
+        """Let a node that is out of its place begin its course."""
+        self.blames[node] = self.blames.get(node, 0) + 1
+        source = failure.info.source
+        view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), self._mark(node, failure))
+        course, self.memory[node] = self.repair.course(view, self.memory.get(node))
+        patient = Patient(node, failure, course, is_wrong=is_wrong)
+        if course.retires:
+            self._retire(patient, now)
+        elif self.crews:
+            self._next(patient, now)
+        else:
+            self._all_at_once(patient, now)
+
+    def _mark(self, node: int, failure: Failure) -> Any:
+        """Return the numbers of a failure; where it took several nodes, those of this one."""
+        if not failure.info.apart:
+            return failure.mark
+        return lambda purpose: failure.mark_at(node, purpose)
+
+    def _all_at_once(self, patient: Patient, now: float) -> None:
+        """With crews for everybody the whole course is known now."""
+        stay = self.cluster.repairing[patient.node]
+        stay.segments = []
+        end = now
+        for visit in patient.course.visits:
+            end += visit.seconds
+            stay.segments.append((Bucket.QUALIFICATION if visit.tier < 0 else Bucket.REPAIR, end))
+        # Other outages of the node may last longer.
+        stay.segments.append((Bucket.REPAIR, float("inf")))
+        self.kernel.at(end, Order.RETURN, self._on_done, patient)
+
+    def _next(self, patient: Patient, now: float) -> None:
+        """Begin the next stay, or wait for a crew."""
+        visits = patient.course.visits
+        if patient.visit == len(visits):
+            self._done(patient, now)
+            return
+        visit = visits[patient.visit]
+        crews = self.crews.get(visit.tier)
+        if crews is not None:
+            if crews.free == 0:
+                crews.waiting.append(patient)
+                return
+            crews.free -= 1
+        self._begin(patient, now)
+
+    def _begin(self, patient: Patient, now: float) -> None:
+        visit = patient.course.visits[patient.visit]
+        if visit.tier < 0:
+            stay = self.cluster.repairing[patient.node]
+            stay.segments = [(Bucket.REPAIR, now), (Bucket.QUALIFICATION, now + visit.seconds), *stay.segments[-1:]]
+        self.kernel.at(now + visit.seconds, Order.RETURN, self._on_visit_end, patient)
+
+    def _on_visit_end(self, call: Call) -> None:
+        patient: Patient = call.argument
+        now = self.kernel.now
+        crews = self.crews.get(patient.course.visits[patient.visit].tier)
+        if crews is not None:
+            if crews.waiting:
+                self._begin(crews.waiting.popleft(), now)
+            else:
+                crews.free += 1
+        patient.visit += 1
+        self._next(patient, now)
+
+    def _on_done(self, call: Call) -> None:
+        self._done(call.argument, self.kernel.now)
+
+    def _done(self, patient: Patient, now: float) -> None:
+        """Let a node work again, healthy or seemingly so."""
+        node = patient.node
+        counts = self.simulation.faults.counts
+        counts.repairs += 1
+        if patient.course.fixed:
+            self.simulation.defects.clear(node)
+            self.simulation.conditions.clear(node)
+        else:
+            counts.false_repairs += 1
+            if not patient.is_wrong:
+                self.simulation.defects.remain(node, patient.failure, now)
+        self._give_back(patient, now)
+
+    def _give_back(self, patient: Patient, now: float) -> None:
+        node = patient.node
+        self.returned[node] = now
+        if not patient.is_wrong:
+            self._finish_failure(patient.failure)
+        if self.simulation.outages.close(node, now):
+            self.simulation.serve(now)
+
+    def _finish_failure(self, failure: Failure) -> None:
+        """Begin the next life of a slot that renews at return."""
+        if failure.info.returns:
+            self.simulation.sources.begin_life(Renewal(failure.index, failure.slot, failure.round + 1))
+
+    # --------------------------------------------------------------------------------------------- retirement
+
+    def _retire(self, patient: Patient, now: float) -> None:
+        """Give a node up; a new one may come."""
+        self.simulation.faults.counts.retired += 1
+        law = self.repair.replacement
+        if law is not None:
+            self.kernel.at(now + draw(law, patient.failure.mark, "replacement"), Order.RETURN, self._on_new, patient)
+
+    def _on_new(self, call: Call) -> None:
+        patient: Patient = call.argument
+        node = patient.node
+        now = self.kernel.now
+        self.simulation.defects.clear(node)
+        self.simulation.conditions.clear(node)
+        self.memory.pop(node, None)
+        self.blames.pop(node, None)
+        self.generation[node] = self.generation.get(node, 0) + 1
+        self.simulation.sources.replace(node)
+        self._give_back(patient, now)

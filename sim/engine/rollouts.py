@@ -1,0 +1,168 @@
+"""Rollouts: a change that is brought to the nodes, and the hazard that they have afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.contracts import Bucket, Stall
+from sim.engine.failure import Failure
+from sim.engine.kernel import Order
+
+if TYPE_CHECKING:
+    from sim.contracts import Plan
+    from sim.engine.failure import SourceInfo
+    from sim.engine.kernel import Call
+    from sim.engine.simulation import Simulation
+    from sim.failures.rollout import Rollout
+    from sim.job import Job
+
+__all__ = ["Rollouts"]
+
+_DAY = 86400.0
+
+
+class _Progress:
+    """How far one rollout has come."""
+
+    __slots__ = ("changed", "failures", "info", "is_stopped", "next", "pending", "plan")
+
+    def __init__(self, info: SourceInfo, plan: Rollout) -> None:
+        self.info = info
+        self.plan = plan
+        self.next = 0
+        self.changed: set[int] = set()
+        self.pending: set[int] = set()
+        """Nodes that are due and wait for their job to be interrupted."""
+        self.failures = 0
+        """Failures of changed canaries, for the causes whose hazard changes."""
+        self.is_stopped = False
+
+
+class Rollouts:
+    """Takes nodes out of service a few at a time, and knows which have been changed."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.kernel = simulation.kernel
+        self.cluster = simulation.cluster
+        self.all: list[_Progress] = []
+
+    def start(self) -> None:
+        """Arrange the first step of each rollout."""
+        for info in self.simulation.sources.infos:
+            plan = info.source.rollout
+            if plan is not None:
+                progress = _Progress(info, plan)
+                self.all.append(progress)
+                self._at(plan.start, self._on_step, progress)
+
+    def _at(self, time: float, function: object, argument: object) -> None:
+        if time < self.simulation.end:
+            self.kernel.at(time, Order.FAILURE, function, argument)  # type: ignore[arg-type]
+
+    def hazard(self, info: SourceInfo, node: int) -> float:
+        """Return the hazard of a node for a cause relative to the stated one [-]."""
+        hazard = 1.0
+        for progress in self.all:
+            ratio = progress.plan.hazard.get(info.source.name)
+            if ratio is not None and node in progress.changed:
+                hazard *= ratio
+        return hazard
+
+    def note(self, info: SourceInfo, node: int) -> None:
+        """Count a failure of a changed node, for those who watch the canaries."""
+        for progress in self.all:
+            if info.source.name in progress.plan.hazard and node in progress.changed:
+                progress.failures += 1
+
+    # -------------------------------------------------------------------------------------------------- steps
+
+    def _on_step(self, call: Call) -> None:
+        """Change the next nodes, and arrange what follows."""
+        progress: _Progress = call.argument
+        if progress.is_stopped:
+            return
+        plan = progress.plan
+        now = self.kernel.now
+        first = progress.next
+        canaries = plan.canary.nodes if plan.canary is not None else 0
+        last = first + plan.batch
+        if first < canaries:
+            last = min(last, canaries)
+        nodes = tuple(range(first, min(last, self.cluster.nodes)))
+        progress.next = nodes[-1] + 1
+        self._change(progress, nodes)
+        if progress.next >= self.cluster.nodes:
+            return
+        if plan.canary is not None and progress.next == canaries:
+            self._at(now + plan.duration + plan.canary.soak, self._on_soaked, progress)
+        else:
+            self._at(now + len(nodes) * _DAY / plan.nodes_per_day, self._on_step, progress)
+
+    def _on_soaked(self, call: Call) -> None:
+        """Go on if the canaries are well, or take the change back."""
+        progress: _Progress = call.argument
+        canary = progress.plan.canary
+        assert canary is not None
+        if progress.failures <= canary.tolerates:
+            self._on_step(call)
+            return
+        progress.is_stopped = True
+        back = tuple(sorted(progress.changed))
+        progress.changed.clear()
+        progress.pending.clear()
+        self._take_out(progress, back, ROLLBACK)
+
+    def _change(self, progress: _Progress, nodes: tuple[int, ...]) -> None:
+        """Change nodes now, or at the next interruption of their job."""
+        now_nodes = []
+        for node in nodes:
+            group = self.cluster.group[node]
+            if progress.plan.mode == "at_interruption" and group is not None and group.job.holding:
+                progress.pending.add(node)
+            else:
+                now_nodes.append(node)
+        progress.changed.update(now_nodes)
+        self._take_out(progress, tuple(now_nodes), 0)
+
+    def _take_out(self, progress: _Progress, nodes: tuple[int, ...], number: int) -> None:
+        """Take nodes out of service; what is down anyway is changed there."""
+        up = tuple(node for node in nodes if not self.cluster.outages[node])
+        if not up:
+            return
+        faults = self.simulation.faults
+        counts = faults.counts
+        counts.candidates += 1
+        counts.faults += 1
+        failure = Failure(progress.info, up[0], number)
+        inside, outside = faults.find(up)
+        faults.strike(failure, up, inside, outside, self.kernel.now + progress.plan.duration)
+
+    def visit(self, job: Job, plan: Plan) -> Plan:
+        """Return the plan of an interrupted job, with the change of its nodes that are due before it."""
+        for progress in self.all:
+            due = [node for node in progress.pending if self._belongs(node, job)]
+            if due:
+                progress.pending.difference_update(due)
+                progress.changed.update(due)
+                plan = (Stall(Bucket.MAINTENANCE, progress.plan.duration), *plan)
+        for progress in self.all:
+            # Nodes that left the job meanwhile wait in vain: they are changed where they are.
+            gone = [node for node in progress.pending if not self._is_held(node)]
+            if gone:
+                progress.pending.difference_update(gone)
+                progress.changed.update(gone)
+                self._take_out(progress, tuple(sorted(gone)), 0)
+        return plan
+
+    def _belongs(self, node: int, job: Job) -> bool:
+        group = self.cluster.group[node]
+        return group is not None and group.job is job and job.holding
+
+    def _is_held(self, node: int) -> bool:
+        group = self.cluster.group[node]
+        return group is not None and group.job.holding
+
+
+ROLLBACK = 1
+"""Number of the outages in which a change is taken back."""

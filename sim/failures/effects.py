@@ -1,0 +1,145 @@
+"""What a fault does to its nodes until it is found: stop them, hang them, slow them, or make them compute wrongly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Discriminator, Field, model_validator
+from pydantic_core import core_schema
+
+from sim.fields import Fraction, Model
+from sim.laws import Law
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+__all__ = ["CRASH", "Corrupt", "Crash", "Degrade", "Effect", "EffectModel", "Hang", "Slow"]
+
+
+class EffectModel(Model):
+    """What every effect has."""
+
+    kind: str
+
+    @property
+    def stops(self) -> bool:
+        """Whether the nodes stop at once; if not, the job steps on until the fault is noticed."""
+        return False
+
+    @property
+    def saves(self) -> bool:
+        """Whether a job that notices it can save before its nodes are taken away."""
+        return False
+
+    @property
+    def speed(self) -> float:
+        """Pace of a node that has this fault, relative to a healthy one [-]."""
+        return 1.0
+
+    @property
+    def heal(self) -> Any:
+        """Law of the time after which the fault goes away by itself, if it does."""
+        return None
+
+
+class Crash(EffectModel):
+    """The nodes stop, and something reports an error."""
+
+    kind: Literal["crash"] = "crash"
+
+    @property
+    def stops(self) -> bool:
+        """Whether the nodes stop at once."""
+        return True
+
+
+class Hang(EffectModel):
+    """The nodes stop, and nothing reports it: a time-out has to find out."""
+
+    kind: Literal["hang"] = "hang"
+
+    @property
+    def stops(self) -> bool:
+        """Whether the nodes stop at once."""
+        return True
+
+
+class Slow(EffectModel):
+    """The nodes step on more slowly, and a synchronous job with them."""
+
+    kind: Literal["slow"] = "slow"
+    factor: Fraction = Field(gt=0, description="Pace relative to a healthy node [-].")
+    heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
+
+    @property
+    def saves(self) -> bool:
+        """The job still steps, and its state is sound."""
+        return True
+
+    @property
+    def speed(self) -> float:
+        """Pace of the node."""
+        return self.factor
+
+    @property
+    def heal(self) -> Any:
+        """Law of the time after which it heals."""
+        return self.heals
+
+
+class Degrade(EffectModel):
+    """A link of the nodes lost bandwidth; the part of a step that waits for communication grows."""
+
+    kind: Literal["degrade"] = "degrade"
+    bandwidth: Fraction = Field(gt=0, description="Bandwidth that is left [-].")
+    communication: Fraction = Field(description="Share of a healthy step that waits for this communication [-].")
+    heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
+
+    @model_validator(mode="after")
+    def _communicates(self) -> Self:
+        if self.communication == 0:
+            message = "communication must be above zero: without it the fault changes nothing"
+            raise ValueError(message)
+        return self
+
+    @property
+    def saves(self) -> bool:
+        """The job still steps, and its state is sound."""
+        return True
+
+    @property
+    def speed(self) -> float:
+        """Pace of the node: 1 / (1 - c + c / b)."""
+        return 1 / (1 - self.communication + self.communication / self.bandwidth)
+
+    @property
+    def heal(self) -> Any:
+        """Law of the time after which it heals."""
+        return self.heals
+
+
+class Corrupt(EffectModel):
+    """The nodes compute wrongly and say nothing: every step since then is worthless once it is found."""
+
+    kind: Literal["corrupt"] = "corrupt"
+
+
+class _TextIsKind:
+    """Annotation of `Effect`: plain text is an effect without parameters."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        def expand(value: Any) -> Any:
+            return {"kind": value} if isinstance(value, str) else value
+
+        return core_schema.no_info_before_validator_function(expand, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [{"enum": ["crash", "hang", "corrupt"]}, handler(schema)]}
+
+
+AnyEffect: TypeAlias = Crash | Hang | Slow | Degrade | Corrupt
+Effect = Annotated[AnyEffect, Discriminator("kind"), _TextIsKind()]
+CRASH = Crash()

@@ -1,0 +1,210 @@
+"""How the units of one source differ: frailty of nodes, batches, and covariates such as the place in the air stream.
+
+All three act on the hazard. With a hazard ratio h a unit survives as S(x)^h: for a constant rate that is h times the
+rate, for an ageing law it is the proportional-hazards model.
+
+References
+----------
+J. W. Vaupel, K. G. Manton, E. Stallard, "The impact of heterogeneity in individual frailty on the dynamics of
+mortality", Demography 16 (1979): the Gamma law of frailty. D. R. Cox, "Regression models and life-tables", Journal of
+the Royal Statistical Society B 34 (1972): hazard ratios of covariates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from sim import rng
+from sim.fields import Fraction, Model
+from sim.laws import Law, LawModel, age_and_residual, hazard_number, hazard_number_one
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sim.failures.source import Source
+
+__all__ = ["Batch", "Covariate", "Fleet", "Frailty", "Variety", "fleet_of"]
+
+
+class Frailty(Model):
+    """Units differ for no known reason: hazard ratios from a Gamma law with mean 1."""
+
+    shape: float = Field(gt=0, description="Shape of the Gamma law [-]; the coefficient of variation is 1/sqrt(shape).")
+    of: Literal["node", "part"] = Field("node", description="What differs: nodes with all their parts, or each part.")
+    shared: str = Field(
+        "nodes", min_length=1, description="Sources whose frailty bears the same name meet the same bad nodes."
+    )
+
+
+class Batch(Model):
+    """Part of the fleet has another law, or another hazard."""
+
+    share: Fraction = Field(description="Share of the nodes (of the parts, where they belong to no single node).")
+    law: Law | None = Field(None, description="Law of their lives, in place of the source's.")
+    ratio: float | None = Field(None, gt=0, description="Hazard relative to the rest of the fleet [-].")
+
+    @model_validator(mode="after")
+    def _law_or_ratio(self) -> Self:
+        if (self.law is None) == (self.ratio is None):
+            message = "give exactly one of law and ratio"
+            raise ValueError(message)
+        return self
+
+
+class Covariate(Model):
+    """A known property that goes round the nodes in turn, such as the place in the air stream of a cabinet."""
+
+    name: str = Field(min_length=1, description="What it is; for the reader.")
+    ratios: tuple[float, ...] = Field(
+        min_length=1, description="Hazard ratio of each level; node i has level (i // stride) modulo their number."
+    )
+    stride: int = Field(1, ge=1, description="How many nodes in a row have the same level.")
+
+    @model_validator(mode="after")
+    def _positive(self) -> Self:
+        if min(self.ratios) <= 0:
+            message = f"hazard ratios must be above zero, not {min(self.ratios):g}"
+            raise ValueError(message)
+        return self
+
+
+@dataclass(frozen=True)
+class Variety:
+    """What a source says of the differences between its units; empty for equal units."""
+
+    frailty: Frailty | None = None
+    batches: tuple[Batch, ...] = ()
+    covariates: tuple[Covariate, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether units differ."""
+        return self.frailty is not None or bool(self.batches) or bool(self.covariates)
+
+    @property
+    def within_node(self) -> bool:
+        """Whether parts of one node may differ."""
+        return self.frailty is not None and self.frailty.of == "part"
+
+    def mean_rate(self, law: LawModel) -> float:
+        """Return the mean of 1 / E[life] over the units [1/s]; exact for constant rates."""
+        rate = 1 / law.mean_value
+        rest = 1.0
+        total = 0.0
+        for batch in self.batches:
+            rest -= batch.share
+            total += batch.share * (rate * batch.ratio if batch.ratio is not None else 1 / _given(batch.law).mean_value)
+        total += rest * rate
+        for covariate in self.covariates:
+            total *= sum(covariate.ratios) / len(covariate.ratios)
+        return total
+
+    def laws(self, law: LawModel) -> tuple[LawModel, ...]:
+        """Return every law that a unit may have, the source's own first."""
+        return (law, *(batch.law for batch in self.batches if batch.law is not None))
+
+
+def _given(law: LawModel | None) -> LawModel:
+    assert law is not None
+    return law
+
+
+class Fleet:
+    """The units of a source in one replication: the law and the hazard ratio of each."""
+
+    __slots__ = ("_plain", "laws", "ratio", "which")
+
+    def __init__(
+        self, laws: tuple[LawModel, ...], which: NDArray[np.int64] | None, ratio: NDArray[np.float64] | None
+    ) -> None:
+        self.laws = laws
+        self.which = which
+        """Index of each unit's law, shape (units,); None when all have the first."""
+        self.ratio = ratio
+        """Hazard ratio of each unit [-], shape (units,); None when all are 1."""
+        self._plain = laws[0].ppf_one if which is None and ratio is None else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all units are equal."""
+        return self._plain is not None
+
+    def life(self, slot: int, number: float) -> float:
+        """Return the life [s] that a uniform number gives to a unit."""
+        if self._plain is not None:
+            return self._plain(number)
+        if self.ratio is not None:
+            number = hazard_number_one(number, float(self.ratio[slot]))
+        return self.laws[0 if self.which is None else int(self.which[slot])].ppf_one(number)
+
+    def lives(self, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the lives [s] that uniform numbers give to units, shape (n,)."""
+        if self.ratio is not None:
+            numbers = hazard_number(numbers, self.ratio[slots])
+        if self.which is None:
+            return self.laws[0].ppf(numbers)
+        lives = np.empty(len(slots))
+        which = self.which[slots]
+        for index, law in enumerate(self.laws):
+            mine = which == index
+            lives[mine] = law.ppf(numbers[mine])
+        return lives
+
+    def age_and_residual(
+        self, length: NDArray[np.float64], split: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return ages and residual lives [s] of all units of a fleet that has run for a long time.
+
+        `length` and `split` are uniform numbers, shape (units,). Hazard ratios must only rescale time
+        (``LawModel.proportional``).
+        """
+        factor = np.ones(len(length))
+        age, left = np.empty(len(length)), np.empty(len(length))
+        half = np.full(len(length), 0.5)
+        for index, law in enumerate(self.laws):
+            mine = slice(None) if self.which is None else self.which == index
+            age[mine], left[mine] = age_and_residual(law, length[mine], split[mine])
+            if self.ratio is not None:
+                factor[mine] = law.ppf(hazard_number(half, self.ratio))[mine] / law.ppf(half[:1])[0]
+        return age * factor, left * factor
+
+
+def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
+    """Return the units of a source in one replication."""
+    law, variety = source.law, source.variety
+    assert law is not None
+    if not variety:
+        return Fleet((law,), None, None)
+    slots = np.arange(source.units, dtype=np.int64)
+    nodes = slots // source.slots_per_node if source.slots_per_node else slots
+    ratio = np.ones(source.units)
+    which = np.zeros(source.units, dtype=np.int64)
+    if variety.frailty is not None:
+        ratio *= _frailties(variety.frailty, nodes if variety.frailty.of == "node" else slots, seed, replication)
+    for covariate in variety.covariates:
+        ratio *= np.asarray(covariate.ratios)[(nodes // covariate.stride) % len(covariate.ratios)]
+    if variety.batches:
+        number = rng.uniform(rng.stream(seed, replication, "batch"), nodes)
+        edge = 0.0
+        law_number = 0
+        for batch in variety.batches:
+            mine = (number >= edge) & (number < edge + batch.share)
+            edge += batch.share
+            if batch.ratio is not None:
+                ratio[mine] *= batch.ratio
+            else:
+                law_number += 1
+                which[mine] = law_number
+    return Fleet(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
+
+
+def _frailties(frailty: Frailty, units: NDArray[np.int64], seed: int, replication: int) -> NDArray[np.float64]:
+    """Return the hazard ratios of units [-], shape (n,); never zero, which would be a unit that lives for ever."""
+    from scipy.special import gammaincinv
+
+    number = rng.uniform(rng.stream(seed, replication, "frailty", frailty.of, frailty.shared), units)
+    ratio: Any = gammaincinv(frailty.shape, number) / frailty.shape
+    return np.maximum(np.asarray(ratio, dtype=np.float64), 1e-12)

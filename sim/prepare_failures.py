@@ -1,0 +1,223 @@
+"""From what a scenario says of failures to runtime sources, and what must not be combined."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sim import catalog
+from sim.failures import Replay
+from sim.failures.bundle import Bundle
+from sim.path_error import PathError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.failures import Source
+    from sim.scenario import Scenario
+
+__all__ = ["build_sources", "prior"]
+
+_OF_ONE_NODE = ("node", "gpu", "nic")
+
+
+def build_sources(scenario: Scenario, counts: Mapping[str, int], stopping: tuple[str, ...]) -> tuple[list[Source], int]:
+    """Return the runtime sources with all their laws, and how many overlapping intervals of logs were joined.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    counts
+        Units of each part of the cluster.
+    stopping
+        Parts of which one failed unit stops at least one node.
+
+    Raises
+    ------
+    PathError
+        At the first mistake.
+    """
+    sources, origins, merged = _build(scenario, counts)
+    sources = _thin(sources, origins)
+    repair: Any = scenario.repair
+    detection: Any = scenario.detection
+    for source, index in zip(sources, origins, strict=True):
+        _check_part(source, index, (*stopping, "cluster"))
+        _check_clock(source, index, scenario.recovery)
+        _check_repair(source, index, scenario)
+        if scenario.initial == "stationary":
+            _check_stationary(source, index, repair)
+    return [
+        replace(
+            source,
+            repair=source.repair or repair.single_time,
+            detection=source.detection or detection.law_of(source.effect.kind),
+        )
+        for source in sources
+    ], merged
+
+
+def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
+    """Return the runtime sources, which entry of the scenario each is from, and how many intervals were joined."""
+    sources: list[Source] = []
+    origins: list[int] = []
+    merged = 0
+    jobs = len(scenario.jobs)
+    for index, choice in enumerate(scenario.failures):
+        path = ("failures", index)
+        try:
+            if isinstance(choice, Replay):
+                recorded, joined = choice.build_all(counts)
+                sources += recorded
+                merged += joined
+            elif isinstance(choice, Bundle):
+                sources += [source.build(counts, jobs) for source in choice.expand(catalog.bundle(choice.use))]
+            else:
+                kind: Any = choice
+                sources.append(kind.build(counts, jobs))
+        except ValueError as error:
+            raise PathError(path, str(error)) from None
+        origins += [index] * (len(sources) - len(origins))
+    first: dict[str, int] = {}
+    for source, index in zip(sources, origins, strict=True):
+        if source.name in first:
+            rule = f"cause '{source.name}' is also one of failures.{first[source.name]}; each needs a name of its own"
+            raise PathError(("failures", index), rule)
+        first[source.name] = index
+    return sources, origins, merged
+
+
+def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
+    """Draw causes whose hazard a rollout changes at the highest hazard that a node can have."""
+    found = list(sources)
+    names = [source.name for source in sources]
+    for source, index in zip(sources, origins, strict=True):
+        for cause, ratio in source.rollout.hazard.items() if source.rollout is not None else ():
+            path = ("failures", index, "hazard", cause)
+            if cause not in names:
+                raise PathError(path, catalog.unknown("cause", cause, names))
+            target = found[names.index(cause)]
+            if target.part not in _OF_ONE_NODE or target.law is None or target.fix is not None:
+                raise PathError(path, f"'{cause}' is not a cause of single nodes with a rate")
+            if not all(law.memoryless for law in target.variety.laws(target.law)):
+                raise PathError(path, f"a changed hazard thins '{cause}', which is right only for a constant rate")
+            ceiling = max(ratio, 1.0)
+            variety = replace(
+                target.variety,
+                batches=tuple(
+                    batch if batch.law is None else batch.model_copy(update={"law": batch.law.scaled(1 / ceiling)})
+                    for batch in target.variety.batches
+                ),
+            )
+            found[names.index(cause)] = replace(
+                target,
+                law=target.law.scaled(1 / ceiling),
+                variety=variety,
+                ceiling=target.ceiling * ceiling,
+                thinned=True,
+            )
+    return found
+
+
+def _check_part(source: Source, index: int, stopping: tuple[str, ...]) -> None:
+    """Refuse parts that stop nobody."""
+    if source.part == "job" or source.part in stopping:
+        return
+    parts = ", ".join(part for part in stopping if part != "cluster")
+    rule = f"'{source.name}': a failed {source.part} stops no node here (parts that do: {parts})"
+    raise PathError(("failures", index, "part"), rule)
+
+
+def _check_clock(source: Source, index: int, recovery: Any) -> None:
+    """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
+    if source.clock != "wall" and source.part not in (*_OF_ONE_NODE, "job"):
+        rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
+        raise PathError(("failures", index, "clock"), rule)
+    memoryless = source.law is None or all(law.memoryless for law in source.variety.laws(source.law))
+    if recovery.has_unexposed_phases and source.clock == "wall" and not memoryless and not source.defer:
+        rule = (
+            f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
+            f"hit (exposed: false); give the source clock: busy, or defer: true"
+        )
+        raise PathError(("failures", index), rule)
+
+
+def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
+    """Refuse repairs that nobody has described."""
+    repair: Any = scenario.repair
+    path = ("failures", index)
+    by_tiers = repair.single_time is None and source.repair is None
+    shared = source.part not in (*_OF_ONE_NODE, "job")
+    of_part = source.blast is None or source.blast.repair == "part"
+    if by_tiers and shared and of_part and source.recorded is None:
+        rule = f"'{source.name}': a {source.part} does not go through tiers of repair; give the source a repair time"
+        raise PathError((*path, "repair"), rule)
+    if source.residue is not None:
+        if by_tiers and source.residue.probability is not None:
+            rule = f"'{source.name}': the tiers of repair decide whether a fault is left; leave the probability out"
+            raise PathError((*path, "relapse", "probability"), rule)
+        if not by_tiers and source.residue.probability is None:
+            rule = f"'{source.name}': needs a probability; only tiers of repair can do without"
+            raise PathError((*path, "relapse"), rule)
+    names = [tier.name for tier in getattr(repair, "tiers", ())]
+    if source.tier and source.tier not in names:
+        rule = catalog.unknown("tier", source.tier, names) if names else "needs repair with tiers"
+        raise PathError((*path, "tier"), rule)
+
+
+def _check_stationary(source: Source, index: int, repair: Any) -> None:
+    """Refuse what has no known state after a long time."""
+    if source.law is None or source.part == "job":
+        return
+    reason = None
+    if repair.single_time is None and source.repair is None:
+        reason = "tiers of repair"
+    elif source.tempo is not None:
+        reason = "a hazard that changes in time"
+    elif source.hidden is not None or source.residue is not None:
+        reason = "faults that repairs leave"
+    elif source.blast is not None:
+        reason = "incidents"
+    elif source.variety and source.renews == "at_return":
+        reason = "nodes that differ and renew at return"
+    elif source.variety and not all(law.proportional for law in source.variety.laws(source.law)):
+        reason = "nodes that differ and a law which a hazard ratio does not just rescale"
+    if reason is not None:
+        rule = f"'{source.name}' has {reason}, of which the stationary state is not known; use a warmup instead"
+        raise PathError(("failures", index), rule)
+
+
+def prior(sources: list[Source], share: float, horizon: float) -> tuple[float, float]:
+    """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
+
+    Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
+    incident in which nodes fail one after another by each of them. What nobody notices interrupts nobody.
+    """
+    total = 0.0
+    detection = 0.0
+    for source in sources:
+        if source.detection is None:
+            continue
+        rate = source.rate / source.units if source.part == "job" else source.rate * share
+        if source.blast is not None:
+            rate = _of_incidents(source, share)
+        rate *= source.interrupts
+        if source.tempo is not None:
+            rate *= source.tempo.mean(horizon)
+        total += rate
+        detection += rate * (source.detection.mean_value if source.effect.stops else 0.0)
+    return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def _of_incidents(source: Source, share: float) -> float:
+    """Return the rate at which incidents hit a job on a share of the nodes [1/s]."""
+    blast = source.blast
+    assert blast is not None
+    if blast.spread is not None:
+        return source.rate * blast.mean_size * share
+    if source.part == "cluster":
+        missed: float = (1 - share) ** blast.mean_size
+        return source.rate * (1 - missed)
+    return source.rate * share

@@ -1,0 +1,71 @@
+"""Standby: restart in place, then swap with a standby; when none is left, select hosts anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sim.contracts import Acquire, Bucket, PoolName, Restore, Run, Stall
+from sim.fields import Strategy
+from sim.laws import Law, draw
+
+if TYPE_CHECKING:
+    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
+
+__all__ = ["Standby"]
+
+
+class Standby(Strategy):
+    """After a recovery time the hot spares step in at no cost; without one, hosts are selected anew.
+
+    A selection takes idle nodes, and the cold ones if those do not suffice; it fills the hot spares up too. This is the
+    process of AIReSim (arXiv 2603.07041), where nothing fails meanwhile.
+    """
+
+    use: Literal["standby"] = "standby"
+    recovery: Law = Field(description="From the failure being known to a job that only needs its nodes.")
+    selection: Law = Field("0 s", description="Selection of hosts: at the start, and when no hot spare is left.")  # type: ignore[assignment]
+    pools: tuple[PoolName, ...] = Field(
+        ("idle", "warm", "cold", "spare"), min_length=1, description="Where a selection takes nodes, in this order."
+    )
+    exposed: bool = Field(True, description="Whether failures can hit the job before it steps again.")
+
+    @property
+    def elastic(self) -> bool:
+        """Whether replicas may go on without one another."""
+        return False
+
+    @property
+    def has_unexposed_phases(self) -> bool:
+        """Whether failures are kept out of some phase."""
+        return not self.exposed
+
+    def expected_times(self) -> tuple[float, float] | None:
+        """Return the mean times in which failures cannot and can hit the job before it restores [s]."""
+        mean = self.recovery.mean_value
+        return (0.0, mean) if self.exposed else (mean, 0.0)
+
+    def start(self, job: JobView) -> Plan:
+        """Select hosts and restore."""
+        return (*self._stall(Bucket.RESCHEDULE, draw(self.selection, job.mark, "selection")), *self._end())
+
+    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Recover, then take a hot spare for each missing node, or select hosts."""
+        del cluster
+        recover = self._stall(Bucket.INITIALIZE, draw(self.recovery, failure.mark, "recovery"))
+        if not job.nodes_missing:
+            return (*recover, *self._end()), memory
+        anew = (
+            Acquire(pools=self.pools, exposed=self.exposed, fill=True),
+            *self._stall(Bucket.RESCHEDULE, draw(self.selection, failure.mark, "selection")),
+            *self._end(),
+        )
+        swap = Acquire(pools=("spare",), timeout=0.0, otherwise=anew, exposed=self.exposed)
+        return (*recover, swap, *self._end()), memory
+
+    def _stall(self, bucket: Bucket, seconds: float) -> tuple[Step, ...]:
+        return (Stall(bucket, seconds, self.exposed),) if seconds > 0 else ()
+
+    def _end(self) -> tuple[Step, ...]:
+        return Restore("stored", self.exposed), Run()

@@ -1,0 +1,150 @@
+"""Tiers of repair: from a reset to a replacement, with repairs that do not repair and crews that are busy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sim.contracts import Course, Visit
+from sim.fields import Fraction, Model, RuleError, Strategy
+from sim.laws import Law, draw
+from sim.repair.lemons import Score, Threshold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.contracts import Memory, NodeView
+    from sim.laws import LawModel
+
+__all__ = ["Diagnosis", "Qualification", "Tier", "Tiers"]
+
+_MOST_ROUNDS = 1000
+
+
+class Tier(Model):
+    """One kind of repair."""
+
+    name: str = Field(min_length=1, description="Name: process, reset, reboot, automated, manual, ...")
+    time: Law = Field(description="How long it takes.")
+    escalates: Fraction = Field(0.0, description="Probability that the node goes on to the next tier in any case.")
+    fixes: Fraction = Field(1.0, description="Probability that the fault is gone if the node does not go on.")
+    crews: int | None = Field(None, ge=1, description="Nodes it can work on at once; others wait their turn.")
+
+
+class Qualification(Model):
+    """Tests before a node may work again."""
+
+    time: Law = Field(description="How long they take.")
+    finds: Fraction = Field(1.0, description="Probability that they find a fault that is still there.")
+
+
+class Diagnosis(Model):
+    """Which node is blamed when a job fails."""
+
+    finds: Fraction = Field(
+        1.0, description="Probability that some node is blamed; otherwise the one that failed is swapped, unrepaired."
+    )
+    blames_other: Fraction = Field(0.0, description="Probability that the blamed node is another one of the job.")
+
+
+class Tiers(Strategy):
+    """A blamed node goes through tiers of repair, one after another, and comes back healthy, or seemingly so."""
+
+    use: Literal["tiers"] = "tiers"
+    tiers: tuple[Tier, ...] = Field(min_length=1, description="The tiers, lightest first.")
+    qualification: Qualification | None = Field(None, description="Tests after each repair.")
+    diagnosis: Diagnosis = Field(
+        default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
+    )
+    lemons: tuple[Annotated[Threshold | Score, Field(discriminator="use")], ...] = Field(
+        (), description="Policies by which a node is a lemon; one is enough."
+    )
+    lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")
+    replacement: Law | None = Field(
+        None, description="Time until a retired node is replaced by a new one; without it, never."
+    )
+
+    @model_validator(mode="after")
+    def _chain_ends(self) -> Self:
+        names = [tier.name for tier in self.tiers]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise RuleError(("tiers", index, "name"), f"'{name}' is also the name of an earlier tier")
+        last = len(names) - 1
+        if self.tiers[last].escalates > 0:
+            raise RuleError(("tiers", last, "escalates"), "must be 0 in the last tier: there is nowhere to go on to")
+        finds = self.qualification.finds if self.qualification is not None else 0.0
+        again = (1 - self.tiers[last].fixes) * finds
+        if again > 1 - 1 / _MOST_ROUNDS:
+            rule = (
+                f"makes a chain without end: the last tier fixes {self.tiers[last].fixes:g}, and qualification sends "
+                f"the others back"
+            )
+            raise RuleError(("tiers", last, "fixes"), rule)
+        if self.lemons_go_to not in ("retirement", *names):
+            raise RuleError(("lemons_go_to",), f"must be retirement or a tier ({', '.join(names)})")
+        return self
+
+    @property
+    def single_time(self) -> LawModel | None:
+        """There is more to it than a time."""
+        return None
+
+    @property
+    def crews(self) -> tuple[int | None, ...]:
+        """Nodes that each tier can work on at once."""
+        return tuple(tier.crews for tier in self.tiers)
+
+    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+        """Return which node is blamed."""
+        diagnosis = self.diagnosis
+        if diagnosis.finds < 1 and mark("diagnosis") >= diagnosis.finds:
+            return "none"
+        if diagnosis.blames_other > 0 and mark("blame") < diagnosis.blames_other:
+            return "other"
+        return "right"
+
+    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+        """Return the stays of a node, and what to remember of it: one memory for each lemon policy."""
+        memories: tuple[Any, ...] = memory or (None,) * len(self.lemons)
+        judged = [
+            policy.blame(each, node.time, node.uptime) for policy, each in zip(self.lemons, memories, strict=True)
+        ]
+        memory = tuple(each for each, _ in judged)
+        start = node.tier
+        if any(lemon for _, lemon in judged):
+            if self.lemons_go_to == "retirement":
+                return Course((), fixed=True, retires=True), memory
+            start = self.lemons_go_to
+        return self._visits(self._index(start), node.mark), memory
+
+    def _index(self, name: str) -> int:
+        return next((index for index, tier in enumerate(self.tiers) if tier.name == name), 0)
+
+    def _visits(self, index: int, mark: Callable[[str], float]) -> Course:
+        """Return the stays from a tier on."""
+        visits: list[Visit] = []
+        last = len(self.tiers) - 1
+        tests = self.qualification
+        number = 0
+        while True:
+            tier = self.tiers[index]
+            visits.append(Visit(index, draw(tier.time, mark, f"repair {number}")))
+            number += 1
+            if tier.escalates > 0 and mark(f"escalates {number}") < tier.escalates:
+                index += 1
+                continue
+            fixed = tier.fixes >= 1 or mark(f"fixes {number}") < tier.fixes
+            if tests is not None:
+                visits.append(Visit(-1, draw(tests.time, mark, f"qualification {number}")))
+                if not fixed and mark(f"finds {number}") < tests.finds:
+                    index = min(index + 1, last)
+                    continue
+            return Course(tuple(visits), fixed)
+
+    def score(self, memory: Memory) -> float:
+        """Return how good a node looks to the first lemon policy."""
+        if not self.lemons:
+            return 0.0
+        return self.lemons[0].score(memory[0] if memory else None)
