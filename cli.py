@@ -60,12 +60,17 @@ def run(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the resolved scenario and the JSON to this folder.")] = None,
+    node_log: Annotated[
+        bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace another run in the --out folder.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Simulate a scenario and say where every GPU-hour went."""
     if 0 < band < 20:
         _refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
+    if node_log and out is None:
+        _refuse("--node-log: needs --out, the folder to write nodes.csv to")
     described = _load(scenario, set_, seed)
     if out is not None:
         _check_folder(out, described, overwrite=overwrite)
@@ -73,6 +78,7 @@ def run(
     from analysis import ensemble
     from analysis.console import format_run
     from analysis.document import document, render
+    from analysis.missing import log_lines
     from analysis.progress import Progress
     from sim import prepare
 
@@ -81,7 +87,13 @@ def run(
         wanted = ensemble.Precision.parse(precision) if precision is not None else None
         with Progress("replications", quiet=quiet or as_json) as progress:
             found = ensemble.replicate(
-                prepared, replications, precision=wanted, metric=metric, processes=jobs, progress=progress
+                prepared,
+                replications,
+                precision=wanted,
+                metric=metric,
+                processes=jobs,
+                progress=progress,
+                keeps_log=node_log,
             )
     except ensemble.RequestError as error:
         _refuse(str(error))
@@ -91,7 +103,8 @@ def run(
             bands = ensemble.band(found, band, processes=jobs, progress=progress)
     text = render(document(found, command=_command(), bands=bands))
     content = json.loads(text)
-    complaint = _write_folder(out, described, text) if out is not None else None
+    extra = {"nodes.csv": "".join(log_lines(found.results, [s.name for s in prepared.sources]))} if node_log else {}
+    complaint = _write_folder(out, described, text, extra) if out is not None else None
     _say(text if as_json else format_run(content, prepared))
     if complaint is not None:
         _refuse(complaint)
@@ -203,11 +216,11 @@ def _check_folder(folder: Path, scenario: Scenario, *, overwrite: bool) -> None:
         _refuse(f"--out {folder}: holds something else; name another folder or add --overwrite")
 
 
-def _write_folder(folder: Path, scenario: Scenario, text: str) -> str | None:
-    """Write both files, each complete or not at all; return what went wrong."""
+def _write_folder(folder: Path, scenario: Scenario, text: str, extra: dict[str, str]) -> str | None:
+    """Write all files, each complete or not at all; return what went wrong."""
     import sim
 
-    contents = {"scenario.resolved.yaml": sim.dump(scenario.dump()), "run.json": text + "\n"}
+    contents = {"scenario.resolved.yaml": sim.dump(scenario.dump()), "run.json": text + "\n", **extra}
     unfinished = {name: folder / f".{name}.unfinished" for name in contents}
     is_new = not folder.exists()
     try:

@@ -6,17 +6,28 @@ import io
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
+from analysis.cells import (
+    amount_text,
+    bar_text,
+    count_text,
+    empty_table,
+    label_grid,
+    number_of,
+    percent_text,
+    range_text,
+    text_or_dash,
+    time_text,
+)
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from rich.console import Console
-    from rich.table import Table
 
     from sim import Prepared
 
 __all__ = ["console", "format_run"]
 
-_BAR = 16
 _MOST_WINDOWS = 12
 _NAMES = {
     "productive": "productive",
@@ -78,6 +89,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
     _print_shares(out, content)
     _print_windows(out, content)
     _print_causes(out, content)
+    _print_nodes_down(out, content)
     _print_closed_form(out, content)
     for title, lines in (("Assumptions of the scenario", content["assumptions"]), ("Notes", content["notes"])):
         if lines:
@@ -112,65 +124,67 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
             text += f", MFU {100 * plan.mfu:.1f} %"
         rows.append(("job", text))
     first = prepared.jobs[0]
-    expected = f", one interruption in {_time(first.mtti)} expected" if first.mtti < float("inf") else ""
-    rows.append(("failures", _number(len(prepared.sources), "cause") + expected))
+    expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < float("inf") else ""
+    rows.append(("failures", number_of(len(prepared.sources), "cause") + expected))
     tier = first.checkpoint
     rows.append(
         (
             "policies",
-            f"checkpoint every {_time(tier.interval)} ({_saving(tier)}), recovery {scenario.recovery.use}, "
-            f"{_number(prepared.spares, 'hot spare')}",
+            f"checkpoint every {time_text(tier.interval)} ({_saving(tier)}), recovery {scenario.recovery.use}, "
+            f"{number_of(prepared.spares, 'hot spare')}",
         )
     )
     rows.append(
         (
             "run",
-            f"{_number(content['replications'], 'replication')} of {_time(prepared.horizon)}, seed {prepared.seed}, "
-            f"initial state {scenario.initial}",
+            f"{number_of(content['replications'], 'replication')} of {time_text(prepared.horizon)}, "
+            f"seed {prepared.seed}, initial state {scenario.initial}",
         )
     )
-    out.print(_grid(rows))
+    out.print(label_grid(rows))
 
 
 def _saving(tier: Any) -> str:
-    return f"stall {_time(tier.stall)}, " + (f"durable {_time(tier.drain)} later" if tier.drain else "then durable")
+    return f"stall {time_text(tier.stall)}, " + (
+        f"durable {time_text(tier.drain)} later" if tier.drain else "then durable"
+    )
 
 
 def _print_headline(out: Console, content: dict[str, Any]) -> None:
     metrics = content["metrics"]
     rows: list[tuple[str, str, Callable[[float], str]]] = [
-        ("ettr", "ETTR (productive / requested)", _percent),
-        ("scheduling_goodput", "  scheduling goodput", _percent),
-        ("runtime_goodput", "  x runtime goodput", _percent),
-        ("program_goodput", "  x program goodput (MFU)", _percent),
-        ("goodput", "  = goodput (effective MFU)", _percent),
-        ("cluster_goodput", "cluster goodput (all owned)", _percent),
-        ("tokens_per_day", "tokens per day", _amount),
-        ("time_to_work", "time to finish", _time),
-        ("p_finish_by", "P(finish by the deadline)", _percent),
-        ("mtti", "MTTI", _time),
-        ("interruptions", "interruptions", _count),
+        ("ettr", "ETTR (productive / requested)", percent_text),
+        ("scheduling_goodput", "  scheduling goodput", percent_text),
+        ("runtime_goodput", "  x runtime goodput", percent_text),
+        ("program_goodput", "  x program goodput (MFU)", percent_text),
+        ("goodput", "  = goodput (effective MFU)", percent_text),
+        ("cluster_goodput", "cluster goodput (all owned)", percent_text),
+        ("tokens_per_day", "tokens per day", amount_text),
+        ("time_to_work", "time to finish", time_text),
+        ("p_finish_by", "P(finish by the deadline)", percent_text),
+        ("mtti", "MTTI", time_text),
+        ("interruptions", "interruptions", count_text),
     ]
     rows = [row for row in rows if row[0] in metrics]
     # Quantiles need many replications; a column of dashes says nothing.
     quantiles = any(metrics[name]["p05"] is not None and metrics[name]["p95"] is not None for name, _, _ in rows)
     out.print("\nGoodput", style="bold")
-    table = _table("", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if quantiles else []))
+    table = empty_table("", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if quantiles else []))
     for name, label, form in rows:
         metric = metrics[name]
         bound = metric.get("lower_bound95")
         cells = [
-            f"> {form(bound)}" if bound is not None else _cell(metric["mean"], form),
-            _range(metric["mean_ci95"], form),
-            _cell(metric["std"], form),
+            f"> {form(bound)}" if bound is not None else text_or_dash(metric["mean"], form),
+            range_text(metric["mean_ci95"], form),
+            text_or_dash(metric["std"], form),
         ]
         if quantiles:
-            cells.append(_range((metric["p05"], metric["p95"]), form))
+            cells.append(range_text((metric["p05"], metric["p95"]), form))
         table.add_row(label, *cells)
     out.print(table)
     band = metrics["ettr"]["band90"]
     if band is not None:
-        out.print(f"  failure rates known only from their counts: ETTR {_range(band, _percent)} (90 %)")
+        out.print(f"  failure rates known only from their counts: ETTR {range_text(band, percent_text)} (90 %)")
 
 
 def _print_jobs(out: Console, content: dict[str, Any]) -> None:
@@ -180,13 +194,13 @@ def _print_jobs(out: Console, content: dict[str, Any]) -> None:
     if len(jobs) == 1 and not ends:
         return
     out.print("\nJobs", style="bold")
-    table = _table("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else []))
+    table = empty_table("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else []))
     for name, job in jobs.items():
         cells = [
             f"{job['gpus']:,}",
-            _cell(job["metrics"]["ettr"]["mean"], _percent),
-            _cell(job["time_shares"]["queued"], _percent),
-            _cell(job["metrics"]["interruptions"]["mean"], _count),
+            text_or_dash(job["metrics"]["ettr"]["mean"], percent_text),
+            text_or_dash(job["time_shares"]["queued"], percent_text),
+            text_or_dash(job["metrics"]["interruptions"]["mean"], count_text),
         ]
         if ends:
             cells.append(f"{job['finished']} of {content['replications']} runs")
@@ -200,13 +214,15 @@ def _print_shares(out: Console, content: dict[str, Any]) -> None:
         return
     hours = sum(job["requested_gpu_s"] for job in content["per_job"].values()) / 3600
     out.print("\nWhere every GPU-hour went", style="bold")
-    table = _table("", "share", "GPU-hours", "", "mostly because of")
+    table = empty_table("", "share", "GPU-hours", "", "mostly because of")
     losses = content["loss_gpu_s"]
     for name, share in shares.items():
         if share == 0 and name not in ("productive", "lost_work"):
             continue
-        table.add_row(_NAMES[name], _percent(share), f"{share * hours:,.0f}", _bar(share), _main_cause(losses, name))
-    table.add_row("total", _percent(sum(shares.values())), f"{hours:,.0f}", "", "")
+        table.add_row(
+            _NAMES[name], percent_text(share), f"{share * hours:,.0f}", bar_text(share), _main_cause(losses, name)
+        )
+    table.add_row("total", percent_text(sum(shares.values())), f"{hours:,.0f}", "", "")
     out.print(table)
 
 
@@ -219,10 +235,14 @@ def _print_windows(out: Console, content: dict[str, Any]) -> None:
     chosen = windows[::step]
     left_out = f" ({len(chosen)} of {len(windows)} windows)" if step > 1 else ""
     out.print(f"\nETTR over time{left_out}", style="bold")
-    table = _table("window", "ETTR", "")
+    table = empty_table("window", "ETTR", "")
     for window in chosen:
         ettr = window["ettr"]
-        table.add_row(f"{_time(window['start_s'])} to {_time(window['end_s'])}", _cell(ettr, _percent), _bar(ettr or 0))
+        table.add_row(
+            f"{time_text(window['start_s'])} to {time_text(window['end_s'])}",
+            text_or_dash(ettr, percent_text),
+            bar_text(ettr or 0),
+        )
     out.print(table)
 
 
@@ -231,12 +251,25 @@ def _print_causes(out: Console, content: dict[str, Any]) -> None:
     if not causes:
         return
     out.print("\nInterruptions by cause", style="bold")
-    table = _table("", "mean", "95 % interval", "GPU-hours lost", "")
+    table = empty_table("", "mean", "95 % interval", "GPU-hours lost", "")
     total = sum(row["mean"] for row in causes.values())
     for name, row in causes.items():
         lost = sum(content["loss_gpu_s"][name].values()) / 3600
-        interval = _range(row["mean_ci95"], _count)
-        table.add_row(name, _count(row["mean"]), interval, f"{lost:,.0f}", _bar(row["mean"] / total))
+        interval = range_text(row["mean_ci95"], count_text)
+        table.add_row(name, count_text(row["mean"]), interval, f"{lost:,.0f}", bar_text(row["mean"] / total))
+    out.print(table)
+
+
+def _print_nodes_down(out: Console, content: dict[str, Any]) -> None:
+    """Print how many nodes are missing at once, beside what independent nodes would need."""
+    down = content["nodes_down"]
+    if not down or not down["max"]:
+        return
+    out.print("\nNodes down at once", style="bold")
+    levels = down["independent"]
+    table = empty_table("", "mean", *(f"{name[1:]} % of the time" for name in levels), "most")
+    table.add_row("simulation", count_text(down["mean"]), *(f"{down[name]:,}" for name in levels), f"{down['max']:,}")
+    table.add_row("independent nodes", count_text(down["mean"]), *(f"{value:,}" for value in levels.values()), "")
     out.print(table)
 
 
@@ -244,90 +277,17 @@ def _print_closed_form(out: Console, content: dict[str, Any]) -> None:
     formula = content["closed_form"]
     out.print("\nClosed form beside the simulation", style="bold")
     if formula["ettr"] is not None:
-        table = _table("", "closed form", "simulation")
+        table = empty_table("", "closed form", "simulation")
         simulated = content["time_shares"]
         for name, value in formula["time_shares"].items():
             parts = ("reschedule", "initialize", "restore") if name == "restart" else (name,)
             other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
-            table.add_row(" + ".join(_NAMES[part] for part in parts), _percent(value), _cell(other, _percent))
+            table.add_row(
+                " + ".join(_NAMES[part] for part in parts), percent_text(value), text_or_dash(other, percent_text)
+            )
         out.print(table)
     for line in formula["assumptions"]:
         out.print(f"  assumes: {line}")
-
-
-# ------------------------------------------------------------------------------------------------- cells
-
-
-def _table(*columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for position, column in enumerate(columns):
-        right = position > 0 and column != "" and column != "mostly because of"
-        table.add_column(column, justify="right" if right else "left", no_wrap=position == 0)
-    return table
-
-
-def _grid(rows: list[tuple[str, str]]) -> Table:
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    for label, text in rows:
-        grid.add_row(f"  {label}", text)
-    return grid
-
-
-def _cell(value: float | None, form: Callable[[float], str]) -> str:
-    """Return a number as text; a dash where the data do not support one."""
-    return "-" if value is None else form(value)
-
-
-def _range(ends: Sequence[float | None] | None, form: Callable[[float], str]) -> str:
-    """Return two numbers as text; a dash where the data do not support both."""
-    if ends is None or ends[0] is None or ends[1] is None:
-        return "-"
-    low, high = form(ends[0]), form(ends[1])
-    number, _, unit = low.partition(" ")
-    # A unit that both have is said once.
-    return f"{number if unit == high.partition(' ')[2] else low}..{high}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.2f} %"
-
-
-def _count(value: float) -> str:
-    return f"{value:,.1f}"
-
-
-def _amount(value: float) -> str:
-    """Return a large number with its prefix, to four digits."""
-    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
-        if value >= size:
-            return f"{value / size:,.4g} {prefix}"
-    return f"{value:,.0f}"
-
-
-def _bar(share: float) -> str:
-    eighths = round(share * _BAR * 8)
-    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _time(seconds: float) -> str:
-    """Return a time as people say it, to three digits."""
-    if seconds == float("inf"):
-        return "never"
-    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= (2 if unit == "d" else 1) * length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"
 
 
 def _main_cause(losses: dict[str, dict[str, float]], bucket: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
+from analysis.missing import nodes_down
 from analysis.statistics import summarise
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario, closed_form
 
@@ -46,6 +47,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "interruptions_by_cause": _by_cause(ensemble, names),
         "loss_gpu_s": _losses(ensemble, names),
         "counts": _counts(ensemble),
+        "nodes_down": nodes_down(results, prepared.nodes),
         "windows": _windows(ensemble),
         "closed_form": {
             "ettr": formula.ettr,

@@ -99,6 +99,7 @@ def replicate(
     metric: str = "ettr",
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
+    keeps_log: bool = False,
 ) -> Ensemble:
     """Simulate replications 0, 1, 2, ... of a scenario.
 
@@ -114,6 +115,8 @@ def replicate(
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number done and the total (``None`` if unknown).
+    keeps_log
+        Whether the results say when each node was down.
 
     Raises
     ------
@@ -124,7 +127,8 @@ def replicate(
     rows: list[dict[str, Ratio]] = []
     total = replications if precision is None else None
     precise = None if precision is None else False
-    with contextlib.closing(in_order(run, prepared, range(MOST if total is None else total), processes)) as source:
+    play = functools.partial(run, keeps_log=keeps_log) if keeps_log else run
+    with contextlib.closing(in_order(play, prepared, range(MOST if total is None else total), processes)) as source:
         for result in source:
             results.append(result)
             rows.append(ratios(prepared, result))

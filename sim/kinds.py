@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -20,7 +20,8 @@ Kinds: TypeAlias = tuple[type[BaseModel], ...]
 def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
     """Return the key (``use``, ``law`` or ``kind``) that names a strategy, law or effect, and the names it goes by."""
     for key in ("use", "law", "kind"):
-        if key in kind.model_fields:
+        # A key of this name may also hold a law instead of naming one.
+        if key in kind.model_fields and get_origin(kind.model_fields[key].annotation) is Literal:
             return key, get_args(kind.model_fields[key].annotation)
     return "", ()
 

@@ -111,6 +111,10 @@ class LawModel(Model, ABC):
         """Whether a hazard ratio only stretches time: P(X > x)^ratio is P(X > x / factor) for some factor."""
         return False
 
+    def stretch(self, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return that factor [-] for hazard ratios [-], shape (n,), of a law that is `proportional`."""
+        raise NotImplementedError
+
     @property
     def breaks(self) -> tuple[float, ...]:
         """Times [s] at which lives bunch, or at which the density jumps; elsewhere the law is smooth."""
@@ -170,6 +174,10 @@ class GammaPower(LawModel, ABC):
     def proportional(self) -> bool:
         """Whether there is one stage: the hazard is then a power of the age."""
         return self._form()[1] == 1
+
+    def stretch(self, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ratio^(-1 / power)."""
+        return np.asarray(ratio ** (-1 / self._form()[2]), dtype=np.float64)
 
     def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(stages, (x / scale)^power), with P the regularised lower incomplete gamma function.

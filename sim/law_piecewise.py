@@ -152,6 +152,10 @@ class Piecewise(LawModel):
         """Whether all hazards are the same."""
         return self.memoryless
 
+    def stretch(self, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return 1 / ratio."""
+        return 1 / ratio
+
     @functools.cached_property
     def mean_value(self) -> float:
         """Mean time lived in each piece by those who reach it, summed [s]."""

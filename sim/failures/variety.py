@@ -113,9 +113,12 @@ def _given(law: LawModel | None) -> LawModel:
 
 
 class Fleet:
-    """The units of a source in one replication: the law and the hazard ratio of each."""
+    """The units of a source in one replication: the law and the hazard ratio of each.
 
-    __slots__ = ("_plain", "laws", "ratio", "which")
+    A hazard ratio stretches the time of a law where that is all it does; otherwise it changes the uniform number.
+    """
+
+    __slots__ = ("_plain", "factor", "laws", "ratio", "which")
 
     def __init__(
         self, laws: tuple[LawModel, ...], which: NDArray[np.int64] | None, ratio: NDArray[np.float64] | None
@@ -125,7 +128,18 @@ class Fleet:
         """Index of each unit's law, shape (units,); None when all have the first."""
         self.ratio = ratio
         """Hazard ratio of each unit [-], shape (units,); None when all are 1."""
+        self.factor = self._factors() if ratio is not None else None
+        """By what the life of each unit is longer [-], shape (units,); 1 where the uniform number is changed."""
         self._plain = laws[0].ppf_one if which is None and ratio is None else None
+
+    def _factors(self) -> NDArray[np.float64]:
+        assert self.ratio is not None
+        factor = np.ones(len(self.ratio))
+        for index, law in enumerate(self.laws):
+            if law.proportional:
+                mine = slice(None) if self.which is None else self.which == index
+                factor[mine] = law.stretch(self.ratio[mine])
+        return factor
 
     @property
     def is_plain(self) -> bool:
@@ -136,39 +150,44 @@ class Fleet:
         """Return the life [s] that a uniform number gives to a unit."""
         if self._plain is not None:
             return self._plain(number)
-        if self.ratio is not None:
-            number = hazard_number_one(number, float(self.ratio[slot]))
-        return self.laws[0 if self.which is None else int(self.which[slot])].ppf_one(number)
+        law = self.laws[0 if self.which is None else int(self.which[slot])]
+        if self.ratio is None or self.factor is None:
+            return law.ppf_one(number)
+        if law.proportional:
+            return law.ppf_one(number) * float(self.factor[slot])
+        return law.ppf_one(hazard_number_one(number, float(self.ratio[slot])))
 
     def lives(self, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the lives [s] that uniform numbers give to units, shape (n,)."""
-        if self.ratio is not None:
-            numbers = hazard_number(numbers, self.ratio[slots])
         if self.which is None:
-            return self.laws[0].ppf(numbers)
+            return self._lives_of(self.laws[0], slots, numbers)
         lives = np.empty(len(slots))
         which = self.which[slots]
         for index, law in enumerate(self.laws):
             mine = which == index
-            lives[mine] = law.ppf(numbers[mine])
+            lives[mine] = self._lives_of(law, slots[mine], numbers[mine])
         return lives
+
+    def _lives_of(self, law: LawModel, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.ratio is None or self.factor is None:
+            return law.ppf(numbers)
+        if law.proportional:
+            return law.ppf(numbers) * self.factor[slots]
+        return law.ppf(hazard_number(numbers, self.ratio[slots]))
 
     def age_and_residual(
         self, length: NDArray[np.float64], split: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return ages and residual lives [s] of all units of a fleet that has run for a long time.
 
-        `length` and `split` are uniform numbers, shape (units,). Hazard ratios must only rescale time
+        `length` and `split` are uniform numbers, shape (units,). Hazard ratios must only stretch time
         (``LawModel.proportional``).
         """
-        factor = np.ones(len(length))
         age, left = np.empty(len(length)), np.empty(len(length))
-        half = np.full(len(length), 0.5)
         for index, law in enumerate(self.laws):
             mine = slice(None) if self.which is None else self.which == index
             age[mine], left[mine] = age_and_residual(law, length[mine], split[mine])
-            if self.ratio is not None:
-                factor[mine] = law.ppf(hazard_number(half, self.ratio))[mine] / law.ppf(half[:1])[0]
+        factor = 1.0 if self.factor is None else self.factor
         return age * factor, left * factor
 
 

@@ -1,0 +1,73 @@
+"""How many nodes are missing at once, and how far that is from what independent nodes would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sim.theory import missing_nodes_quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sim import Result
+
+__all__ = ["log_lines", "nodes_down"]
+
+LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+def nodes_down(results: Sequence[Result], nodes: int) -> dict[str, Any]:
+    """Return the distribution over time of the number of nodes that are down, pooled over replications.
+
+    Parameters
+    ----------
+    results
+        Replications of one scenario.
+    nodes
+        Nodes of the cluster.
+
+    Returns
+    -------
+    dict
+        ``mean`` [-], the smallest numbers that are enough for 50, 90 and 99 % of the time, ``max``, the variance over
+        that of independent nodes (``dispersion``; null if no node was ever down), and under ``independent`` what
+        independent nodes with the same mean would need.
+    """
+    times: dict[int, float] = {}
+    for result in results:
+        for count, seconds in result.down_times.items():
+            times[count] = times.get(count, 0.0) + seconds
+    counts = np.array(sorted(times), dtype=np.int64)
+    share = np.array([times[count] for count in counts])
+    if not share.sum():
+        return {}
+    share /= share.sum()
+    mean = float(counts @ share)
+    unavailability = mean / nodes
+    variance = float((counts - mean) ** 2 @ share)
+    reached = np.cumsum(share)
+    # A rounding error must not ask for one node more.
+    found = {name: int(counts[np.searchsorted(reached, level * (1 - 1e-12))]) for name, level in LEVELS.items()}
+    independent = {name: missing_nodes_quantile(nodes, unavailability, level) for name, level in LEVELS.items()}
+    chance = nodes * unavailability * (1 - unavailability)
+    return {
+        "mean": mean,
+        **found,
+        "max": int(counts[share > 0][-1]),
+        "dispersion": variance / chance if chance > 0 else None,
+        "independent": independent,
+    }
+
+
+def log_lines(results: Iterable[Result], causes: Sequence[str]) -> Iterable[str]:
+    """Yield the lines of a CSV file of all stretches in which a node was down; times [s] after the warm-up.
+
+    A cause with a comma or a quotation mark is quoted.
+    """
+    quoted = [f'"{cause.replace(chr(34), chr(34) * 2)}"' if set(cause) & set(',"') else cause for cause in causes]
+    yield "replication,node,start,end,cause\n"
+    for result in results:
+        for outage in result.outages:
+            yield f"{result.replication},{outage.node},{outage.start!r},{outage.end!r},{quoted[outage.cause - 1]}\n"
