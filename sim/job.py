@@ -34,6 +34,7 @@ class Group:
 
     __slots__ = (
         "attempt",
+        "called",
         "cause",
         "deferred",
         "detect_at",
@@ -106,6 +107,8 @@ class Group:
         """Whether the job was told beforehand and saves before it stops."""
         self.ready_at = -math.inf
         """When nodes that had to be got ready are there [s]."""
+        self.called = False
+        """Whether the plan has called upon nodes that had to be got ready."""
         self.deferred: list[tuple[int, int, int, float]] = []
         """Candidates that wait until failures can hit the group again: source, slot, round, end."""
         self.attempt = 0

@@ -72,8 +72,15 @@ class Defects:
         if residue is None:
             return
         number = failure.round + RELAPSE
-        after = residue.after.ppf_one(rng.uniform_one(failure.info.key("relapse"), failure.slot, number))
+        after = self._after(failure.info, failure.slot, number)
         self._begin(Life(node, failure.index, failure.slot, number, after), after, now)
+
+    def _after(self, info: SourceInfo, slot: int, number: int) -> float:
+        """Return how long a fault that a repair left takes to strike again [s]."""
+        residue = info.source.residue
+        assert residue is not None
+        numbers = info.numbers.get("relapse") or info.numbers_for("relapse")
+        return residue.after.ppf_one(numbers.get(slot, number))
 
     def _begin(self, life: Life, seconds: float, now: float) -> None:
         """Let a hidden fault strike after `seconds` of its clock."""
@@ -115,10 +122,8 @@ class Defects:
                 self.open[node].remove(life)
                 info = self.simulation.sources.infos[life.source]
                 if life.round >= RELAPSE:
-                    residue = info.source.residue
-                    assert residue is not None
                     number = life.round + RELAPSE
-                    seconds = residue.after.ppf_one(rng.uniform_one(info.key("relapse"), life.slot, number))
+                    seconds = self._after(info, life.slot, number)
                 else:
                     number = life.round + 1
                     seconds = self.simulation.sources.life(life.source, life.slot, number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import rng
+from sim.engine.numbers import Numbers
 from sim.failures.trace import Victims
 from sim.failures.variety import fleet_of
 from sim.laws import Fixed
@@ -75,7 +76,10 @@ class Failure:
 
     def mark(self, purpose: str) -> float:
         """Return the uniform number of this failure for `purpose`."""
-        return rng.uniform_one(self.info.key(purpose), self.slot, self.round)
+        numbers = self.info.numbers.get(purpose)
+        if numbers is None:
+            numbers = self.info.numbers_for(purpose)
+        return numbers.get(self.slot, self.round)
 
     def mark_at(self, node: int, purpose: str) -> float:
         """Return the uniform number for one of its nodes; where each is repaired by itself, each has its own."""
@@ -100,6 +104,7 @@ class SourceInfo:
         "always",
         "apart",
         "blast",
+        "bucket",
         "by_course",
         "cause",
         "detection",
@@ -107,11 +112,10 @@ class SourceInfo:
         "fleet",
         "in_service",
         "index",
-        "keys",
+        "numbers",
         "of_job",
         "prefix",
         "repair",
-        "repair_key",
         "returns",
         "saves",
         "source",
@@ -126,14 +130,14 @@ class SourceInfo:
         self.index = index
         self.cause = index + 1
         self.prefix = (prepared.seed, simulation.replication)
-        self.keys: dict[str, int] = {}
+        self.numbers: dict[str, Numbers] = {}
         self.detection = _sampler(source.detection) if source.detection is not None else 0.0
         """Time from a failure to its detection [s], or a function of a mark."""
         self.repair = _sampler(source.repair) if source.repair is not None else 0.0
-        self.repair_key = self.key("repair")
         self.returns = source.renews == "at_return" and source.clock == "wall"
         self.in_service = source.clock == "in_service"
         self.of_job = source.part == "job"
+        self.bucket = source.down_bucket
         self.stops = source.effect.stops
         self.saves = source.saves or source.effect.saves
         self.always = (
@@ -154,12 +158,11 @@ class SourceInfo:
         self.fleet = fleet_of(source, *self.prefix) if source.law is not None else None
         self.tempo = source.tempo.realise(simulation.end, *self.prefix) if source.tempo is not None else None
 
-    def key(self, purpose: str) -> int:
-        """Return the key of the marks for a purpose."""
-        key = self.keys.get(purpose)
-        if key is None:
-            key = self.keys[purpose] = rng.stream(*self.prefix, "mark", self.source.name, purpose)
-        return key
+    def numbers_for(self, purpose: str) -> Numbers:
+        """Return the marks for a purpose."""
+        key = rng.stream(*self.prefix, "mark", self.source.name, purpose)
+        found = self.numbers[purpose] = Numbers(key, self.source.units)
+        return found
 
 
 def _sampler(law: LawModel) -> float | Callable[[float], float]:

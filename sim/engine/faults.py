@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim import rng
 from sim.cluster import Place
-from sim.engine.failure import Counts, Failure, Renewal
+from sim.engine.failure import Counts, Failure
 from sim.engine.kernel import Order
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ class Faults:
         self.outages = simulation.outages
         self.counts = Counts()
 
-    def start_outage(self, info: SourceInfo, slot: int, remaining: float, renewals: Sequence[Renewal]) -> None:
-        """Begin the simulation with a unit in repair."""
+    def start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
+        """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
         nodes = self.nodes_of(info, slot, 0)
         for node in nodes:
             self.outages.take_down(node, 0.0, info.cause)
             if self.cluster.place[node] != Place.REPAIR:
                 self.cluster.send_to_repair(node, info.cause, 0.0)
-        self.kernel.at(remaining, Order.RETURN, self.outages.on_end, (nodes, renewals, None))
+        self.kernel.at(remaining, Order.RETURN, self.outages.on_end, (nodes, Failure(info, slot, -1)))
 
     def nodes_of(self, info: SourceInfo, slot: int, number: int) -> tuple[int, ...]:
         """Return the nodes that a failure of a unit takes down."""
@@ -185,41 +184,39 @@ class Faults:
         self, failure: Failure, nodes: Sequence[int], outside: list[int], latency: float, until: float
     ) -> None:
         """Take nodes down for a time that is known."""
+        known = self.kernel.now + latency
+        info = failure.info
+        if not math.isnan(until):
+            if until > self.kernel.now:
+                self._take_out(failure, nodes, outside, until)
+        elif info.apart:
+            for node in nodes:
+                repair = self._repair_of(failure, node)
+                if repair > 0:
+                    self._take_out(failure, (node,), outside, known + repair)
+        else:
+            repair = info.repair if isinstance(info.repair, float) else info.repair(failure.mark("repair"))
+            if repair > 0:
+                self._take_out(failure, nodes, outside, known + repair)
+            elif info.returns:
+                self.simulation.sources.renew(info, failure.slot, failure.round)
+
+    def _take_out(self, failure: Failure, nodes: Sequence[int], outside: list[int], end: float) -> None:
+        """Take nodes down until `end` [s]; those of jobs stay at their places until the job knows."""
         now = self.kernel.now
         info = failure.info
-        recorded = not math.isnan(until)
-        groups: list[tuple[tuple[int, ...], float]]
-        if info.apart and not recorded:
-            groups = [((node,), self._repair_of(failure, node)) for node in nodes]
-        else:
-            groups = [(tuple(nodes), until - now - latency if recorded else self._repair(failure))]
-        renewals = (Renewal(info.index, failure.slot, failure.round + 1),) if info.returns else ()
-        bucket = info.source.down_bucket
-        for members, repair in groups:
-            if repair + (latency if recorded else 0.0) <= 0:
-                continue
-            for node in members:
-                self.outages.take_down(node, now, failure.info.cause)
-                if node in outside:
-                    self._leave_block(node, now)
-                    self.cluster.send_to_repair(node, info.cause, now, bucket)
-            end = until if recorded else now + latency + repair
-            self.kernel.at(end, Order.RETURN, self.outages.on_end, (members, renewals, failure))
-            renewals = ()
-        for renewal in renewals:  # no repair took any time
-            self.simulation.sources.begin_life(renewal)
+        for node in nodes:
+            self.outages.take_down(node, now, info.cause)
+            if node in outside:
+                self._leave_block(node, now)
+                self.cluster.send_to_repair(node, info.cause, now, info.bucket)
+        self.kernel.at(end, Order.RETURN, self.outages.on_end, (nodes, failure))
 
     def _leave_block(self, node: int, now: float) -> None:
         """Let the lives of a node that a job in the queue once held go their own way."""
         former = self.cluster.group[node]
         if former is not None:
             self.simulation.lives.leave(node, former, now)
-
-    def _repair(self, failure: Failure) -> float:
-        repair = failure.info.repair
-        if isinstance(repair, float):
-            return repair
-        return repair(rng.uniform_one(failure.info.repair_key, failure.slot, failure.round))
 
     def _repair_of(self, failure: Failure, node: int) -> float:
         repair = failure.info.repair

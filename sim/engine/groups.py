@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Groups"]
 
+_TIMED = (Stall, Restore, Save)
+NOT_YET = -math.inf
+"""End of a job that is not worked out, because an event that looks again comes before."""
+
 
 class Groups:
     """Moves groups from phase to phase. Every phase is charged when it is left."""
@@ -100,7 +104,8 @@ class Groups:
         else:
             group.exposed_total += now - group.exposed_from
         group.exposed = exposed
-        self.lives.arm(group, now)
+        if exposed:
+            self.lives.arm(group, now)
         if exposed and group.deferred:
             for candidate in group.deferred:
                 self.kernel.at(now, Order.FAILURE, self.simulation.sources.on_candidate, candidate)
@@ -132,6 +137,7 @@ class Groups:
         """Start a plan. What it gives up is lost now, not when the restore comes."""
         group.plan = plan
         group.step = 0
+        group.called = False
         if group is group.job.main:
             for step in plan:
                 if type(step) is Save:
@@ -183,19 +189,20 @@ class Groups:
         end = now
         plan = group.plan
         while True:
-            if isinstance(step, Stall):
-                bucket, seconds = step.bucket, step.seconds
-            elif isinstance(step, Save):
+            kind = type(step)
+            if kind is Stall:
+                bucket, seconds = step.bucket, step.seconds  # type: ignore[union-attr]
+            elif kind is Save:
                 bucket, seconds = Bucket.CHECKPOINT_STALL, job.checkpoint.save_time()
             else:
-                bucket, seconds = Bucket.RESTORE, job.checkpoint.restore_time(job.state, step.tier)
+                bucket, seconds = Bucket.RESTORE, job.checkpoint.restore_time(job.state, step.tier)  # type: ignore[union-attr]
             if seconds > 0:
                 end += seconds
                 segments.append((bucket, end))
             following = plan[group.step] if group.step < len(plan) else None
-            if not isinstance(following, (Stall, Restore, Save)) or following.exposed != exposed:
+            if type(following) not in _TIMED or following.exposed != exposed:  # type: ignore[union-attr]
                 break
-            step = following
+            step = following  # type: ignore[assignment]
             group.step += 1
         if not segments:
             return False
@@ -244,30 +251,38 @@ class Groups:
                     break
             else:
                 return False
-            if pool in self.delays:
-                self._get_ready(group, pool, now)
+            alone = pool in self.delays and self._get_ready(group, pool, now)
             self.cluster.seat(group, missing.pop(), node)
             if self.lives.nodes:
                 self.lives.join(node, group, now)
+            if alone and (step.fill or len(missing) > may_miss):
+                group.step -= 1
+                return True
         if step.fill:
             self._fill_spares(group, now)
         return True
 
-    def _get_ready(self, group: Group, pool: str, now: float) -> None:
-        """Note when a node of a reserve will be there."""
+    def _get_ready(self, group: Group, pool: str, now: float) -> bool:
+        """Note when a node of a reserve will be there; return whether the next one is asked for only then.
+
+        By that time a node that was repaired meanwhile may have made the next one needless.
+        """
         seconds, one_by_one = self.delays[pool]
+        group.called = True
         if one_by_one:
             group.ready_at = max(group.ready_at, now) + seconds
         else:
             group.ready_at = max(group.ready_at, now + seconds)
+        return one_by_one and seconds > 0
 
     def _fill_spares(self, group: Group, now: float) -> None:
         """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
         spare = self.cluster.spare
         self.cluster.move("idle", "spare", spare.target - spare.count, now)
-        if group.ready_at > now:
-            for _ in range(self.cluster.move("cold", "spare", spare.target - spare.count, now)):
-                self._get_ready(group, "cold", now)
+        while group.called and spare.count < spare.target and self.cluster.move("cold", "spare", 1, now):
+            if self._get_ready(group, "cold", now):
+                group.step -= 1
+                return
 
     def _await_nodes(self, group: Group, step: Acquire, now: float) -> bool:
         """Wait until all nodes that were taken are ready; return whether there is anything to wait for."""
@@ -372,10 +387,14 @@ class Groups:
         """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
 
         One event waits for each job: most failures only move the end away, and an event that comes too early looks
-        again.
+        again. What cannot end before that event is worked out then.
         """
         job = group.job
-        left = job.checkpoint.time_to(job.state, job.pace, max(job.stops_at - job.work, 0.0))
+        todo = max(job.stops_at - job.work, 0.0)
+        if start + todo / job.pace.rate > job.looks_at:
+            job.finish_at = NOT_YET
+            return
+        left = job.checkpoint.time_to(job.state, job.pace, todo)
         job.finish_at = start + left
         if job.finish_at < job.looks_at:
             job.looks_at = job.finish_at
@@ -386,7 +405,11 @@ class Groups:
         if time != job.looks_at:
             return
         job.looks_at = math.inf
-        if job.finish_at <= time:
+        main = job.main
+        if job.finish_at == NOT_YET:
+            self.settle(main, time)
+            self.expect_finish(main, main.run_at if main.run_at < math.inf else time)
+        elif job.finish_at <= time:
             self.settle(job.main, time)
             if job.stops_at < job.target:
                 self.simulation.bugs.meet(job, time)

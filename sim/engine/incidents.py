@@ -118,7 +118,7 @@ class Incidents:
             elif cluster.outages[node] and cluster.group[node] is group:
                 if lives.nodes:
                     lives.leave(node, group, now)
-                cluster.send_to_repair(node, failure.info.cause, now, failure.info.source.down_bucket)
+                cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
                 lost += 1
         group.suspects.clear()
         for other in cluster.torn:

@@ -110,7 +110,9 @@ class Lifecycle:
         self.blames[node] = self.blames.get(node, 0) + 1
         source = failure.info.source
         view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), self._mark(node, failure))
-        course, self.memory[node] = self.repair.course(view, self.memory.get(node))
+        course, memory = self.repair.course(view, self.memory.get(node))
+        if memory is not None:
+            self.memory[node] = memory
         patient = Patient(node, failure, course, is_wrong=is_wrong)
         if course.retires:
             self._retire(patient, now)
@@ -127,15 +129,23 @@ class Lifecycle:
 
     def _all_at_once(self, patient: Patient, now: float) -> None:
         """With crews for everybody the whole course is known now."""
-        stay = self.cluster.repairing[patient.node]
-        stay.segments = []
+        visits = patient.course.visits
         end = now
-        for visit in patient.course.visits:
+        for visit in visits:
             end += visit.seconds
-            stay.segments.append((Bucket.QUALIFICATION if visit.tier < 0 else Bucket.REPAIR, end))
-        # Other outages of the node may last longer.
-        stay.segments.append((Bucket.REPAIR, float("inf")))
+        if visits[-1].tier < 0:
+            self._plan_stay(patient, now)
         self.kernel.at(end, Order.RETURN, self._on_done, patient)
+
+    def _plan_stay(self, patient: Patient, now: float) -> None:
+        """Say which part of the stay is qualification; the rest is repair."""
+        segments: list[tuple[int, float]] = []
+        for visit in patient.course.visits:
+            now += visit.seconds
+            segments.append((Bucket.QUALIFICATION if visit.tier < 0 else Bucket.REPAIR, now))
+        # Other outages of the node may last longer.
+        segments.append((Bucket.REPAIR, float("inf")))
+        self.cluster.repairing[patient.node].segments = segments
 
     def _next(self, patient: Patient, now: float) -> None:
         """Begin the next stay, or wait for a crew."""
@@ -156,7 +166,12 @@ class Lifecycle:
         visit = patient.course.visits[patient.visit]
         if visit.tier < 0:
             stay = self.cluster.repairing[patient.node]
-            stay.segments = [(Bucket.REPAIR, now), (Bucket.QUALIFICATION, now + visit.seconds), *stay.segments[-1:]]
+            # What is ahead stays ahead: earlier tests may not have been charged yet.
+            stay.segments[-1:] = [
+                (Bucket.REPAIR, now),
+                (Bucket.QUALIFICATION, now + visit.seconds),
+                (Bucket.REPAIR, float("inf")),
+            ]
         self.kernel.at(now + visit.seconds, Order.RETURN, self._on_visit_end, patient)
 
     def _on_visit_end(self, call: Call) -> None:

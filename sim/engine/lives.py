@@ -50,11 +50,10 @@ class Lives:
     An event is armed only while the group is exposed, so the cost follows the failures, not the phases.
     """
 
-    def __init__(
-        self, kernel: Kernel, occur: Callable[[Life], Life | None], group_of: Callable[[int], Group | None]
-    ) -> None:
+    def __init__(self, kernel: Kernel, group_of: Callable[[int], Group | None]) -> None:
         self.kernel = kernel
-        self.occur = occur
+        self.occur: Callable[[Life], Life | None] = lambda _: None
+        """Told each life that ends; returns the next one of its slot. Set once there is somebody to tell."""
         self.group_of = group_of
         """Which group a node is in, of one that holds its nodes or not."""
         self.nodes: dict[int, _NodeClock] = {}
@@ -123,8 +122,9 @@ class Lives:
 
         One event waits for each group: waiting only moves the end away, and an event that comes too early looks again.
         """
-        life = self._first(group)
-        if life is not None and group.exposed:
+        if not group.exposed:
+            return
+        if self._first(group) is not None:
             time = now + max(group.lives[0][0] - group.clock(now), 0.0)
             if time < group.lives_at:
                 group.lives_at = time

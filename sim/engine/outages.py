@@ -48,16 +48,17 @@ class Outages:
                 self.down_since[node] = now
 
     def on_end(self, call: Call) -> None:
-        """End an outage; its argument holds the nodes, the lives that begin when it ends, and the failure."""
-        nodes, renewals, failure = call.argument
+        """End an outage; its argument holds the nodes and the failure."""
+        nodes, failure = call.argument
         now = self.kernel.now
-        if failure is not None:
+        simulation = self.simulation
+        if failure.info.source.residue is not None or simulation.defects.open or simulation.conditions.of_node:
             self._mend(failure, nodes, now)
         returned = False
         for node in nodes:
             returned |= self.close(node, now)
-        for renewal in renewals:
-            self.simulation.sources.begin_life(renewal)
+        if failure.info.returns:
+            simulation.sources.renew(failure.info, failure.slot, failure.round)
         if returned:
             self.simulation.serve(now)
 

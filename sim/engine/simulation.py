@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.engine.kernel import Call
-    from sim.engine.lives import Life
     from sim.failures.trace import FailureTrace
     from sim.prepared import Prepared
 
@@ -73,7 +72,7 @@ class Simulation:
         self.edges = [prepared.warmup]
         self.is_open = True
         self.events = 0
-        self.lives = Lives(self.kernel, self._occur, self.cluster.group.__getitem__)
+        self.lives = Lives(self.kernel, self.cluster.group.__getitem__)
         self.cluster.on_leave = self._leave
         if prepared.units:
             self.cluster.use_units(prepared.units)
@@ -89,6 +88,7 @@ class Simulation:
         self.bugs = Bugs(self)
         self.rollouts = Rollouts(self)
         self.sources = Sources(self, trace)
+        self.lives.occur = self.sources.occur_busy
         self._rank_nodes()
         self.sources.start(trace)
         self.defects.start_onsets()
@@ -141,9 +141,6 @@ class Simulation:
         }
         if pick in ranks:
             self.cluster.rank_by(ranks[pick])
-
-    def _occur(self, life: Life) -> Life | None:
-        return self.sources.occur_busy(life)
 
     def _leave(self, node: int) -> None:
         group = self.cluster.group[node]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim import rng
+import numpy as np
+
+from sim.engine.defects import RELAPSE
 from sim.engine.failure import Renewal, SourceInfo
 from sim.engine.kernel import Order
 from sim.engine.lives import Life
+from sim.engine.numbers import Numbers
 from sim.failures.trace import ROUNDS, life_key
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ class Sources:
         self.simulation = simulation
         self.kernel = simulation.kernel
         self.infos = [SourceInfo(source, index, simulation) for index, source in enumerate(simulation.prepared.sources)]
-        self.life_keys = [life_key(info.source, *info.prefix) for info in self.infos]
+        self.lives = [_lives_of(info) for info in self.infos]
         self.row = 0
         self.time: list[float] = trace.time.tolist()
         self.source: list[int] = trace.source.tolist()
@@ -38,17 +41,15 @@ class Sources:
         """Hand out what is not a plain row of the trace, and begin to play."""
         self._start_lives()
         for outage in trace.initial:
-            info = self.infos[outage.source]
-            renewals = (Renewal(outage.source, outage.slot, 0),) if info.returns else ()
-            self.simulation.faults.start_outage(info, outage.slot, outage.remaining, renewals)
+            self.simulation.faults.start_outage(self.infos[outage.source], outage.slot, outage.remaining)
         if self.time:
             self.kernel.at(self.time[0], Order.FAILURE, self._on_row)
 
     def life(self, index: int, slot: int, number: int) -> float:
         """Return life `number` of a slot [s]."""
-        fleet = self.infos[index].fleet
-        assert fleet is not None
-        return fleet.life(slot, rng.uniform_one(self.life_keys[index], slot, number))
+        lives = self.lives[index]
+        assert lives is not None
+        return lives.get(slot, number)
 
     # -------------------------------------------------------------------------------------------- candidates
 
@@ -136,8 +137,10 @@ class Sources:
             self.begin_life(renewal)
 
     def begin_life(self, renewal: Renewal) -> None:
-        """Begin a life on the wall clock now."""
+        """Begin a life on the wall clock now; what a repair left behind belongs to a life that has been followed."""
         index, slot, number = renewal
+        if number > RELAPSE:
+            return
         now = self.kernel.now
         life = self.life(index, slot, number)
         tempo = self.infos[index].tempo
@@ -152,3 +155,14 @@ class Sources:
                 for slot in range(node * info.divisor, (node + 1) * info.divisor):
                     generation = self.simulation.lifecycle.generation[node]
                     self.begin_life(Renewal(info.index, slot, generation))
+
+
+def _lives_of(info: SourceInfo) -> Numbers | None:
+    """Return the lives of a source's slots [s]."""
+    fleet = info.fleet
+    if fleet is None:
+        return None
+    slots = np.arange(info.source.units, dtype=np.int64)
+    return Numbers(
+        life_key(info.source, *info.prefix), info.source.units, lambda numbers: fleet.lives(slots, numbers), fleet.life
+    )

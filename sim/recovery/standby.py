@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from sim.contracts import Acquire, Bucket, PoolName, Restore, Run, Stall
 from sim.fields import Strategy
-from sim.laws import Law, draw
+from sim.laws import Fixed, Law, draw
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
@@ -53,16 +54,29 @@ class Standby(Strategy):
     def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Recover, then take a hot spare for each missing node, or select hosts."""
         del cluster
-        recover = self._stall(Bucket.INITIALIZE, draw(self.recovery, failure.mark, "recovery"))
-        if not job.nodes_missing:
-            return (*recover, *self._end()), memory
+        if self._fixed is not None:
+            return self._fixed[job.nodes_missing > 0], memory
+        recovery, selection = (draw(getattr(self, name), failure.mark, name) for name in ("recovery", "selection"))
+        return self._steps(recovery, selection, swap=job.nodes_missing > 0), memory
+
+    @functools.cached_property
+    def _fixed(self) -> tuple[Plan, Plan] | None:
+        """The two plans, without and with a swap, when no time is random."""
+        if not (isinstance(self.recovery, Fixed) and isinstance(self.selection, Fixed)):
+            return None
+        times = self.recovery.value, self.selection.value
+        return self._steps(*times, swap=False), self._steps(*times, swap=True)
+
+    def _steps(self, recovery: float, selection: float, *, swap: bool) -> Plan:
+        recover = self._stall(Bucket.INITIALIZE, recovery)
+        if not swap:
+            return (*recover, *self._end())
         anew = (
             Acquire(pools=self.pools, exposed=self.exposed, fill=True),
-            *self._stall(Bucket.RESCHEDULE, draw(self.selection, failure.mark, "selection")),
+            *self._stall(Bucket.RESCHEDULE, selection),
             *self._end(),
         )
-        swap = Acquire(pools=("spare",), timeout=0.0, otherwise=anew, exposed=self.exposed)
-        return (*recover, swap, *self._end()), memory
+        return (*recover, Acquire(pools=("spare",), timeout=0.0, otherwise=anew, exposed=self.exposed), *self._end())
 
     def _stall(self, bucket: Bucket, seconds: float) -> tuple[Step, ...]:
         return (Stall(bucket, seconds, self.exposed),) if seconds > 0 else ()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from sim.contracts import Course, Visit
 from sim.fields import Fraction, Model, RuleError, Strategy
-from sim.laws import Law, draw
+from sim.laws import Fixed, Law, draw
 from sim.repair.lemons import Score, Threshold
 
 if TYPE_CHECKING:
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["Diagnosis", "Qualification", "Tier", "Tiers"]
 
 _MOST_ROUNDS = 1000
+
+
+def _purposes(number: int) -> tuple[str, ...]:
+    """Return the names of the random numbers of a visit."""
+    return tuple(f"{what} {number}" for what in ("repair", "escalates", "fixes", "finds", "qualification"))
+
+
+_FIRST_PURPOSES = tuple(map(_purposes, range(8)))
+"""Those of the first visits, ready made."""
 
 
 class Tier(Model):
@@ -83,7 +94,8 @@ class Tiers(Strategy):
             )
             raise RuleError(("tiers", last, "fixes"), rule)
         if self.lemons_go_to not in ("retirement", *names):
-            raise RuleError(("lemons_go_to",), f"must be retirement or a tier ({', '.join(names)})")
+            rule = f"must be retirement or a tier ({', '.join(names)}), not '{self.lemons_go_to}'"
+            raise RuleError(("lemons_go_to",), rule)
         return self
 
     @property
@@ -107,6 +119,8 @@ class Tiers(Strategy):
 
     def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
         """Return the stays of a node, and what to remember of it: one memory for each lemon policy."""
+        if not self.lemons:
+            return self._visits(self._index(node.tier) if node.tier else 0, node.mark), memory
         memories: tuple[Any, ...] = memory or (None,) * len(self.lemons)
         judged = [
             policy.blame(each, node.time, node.uptime) for policy, each in zip(self.lemons, memories, strict=True)
@@ -125,23 +139,32 @@ class Tiers(Strategy):
     def _visits(self, index: int, mark: Callable[[str], float]) -> Course:
         """Return the stays from a tier on."""
         visits: list[Visit] = []
-        last = len(self.tiers) - 1
+        compiled = self._compiled
         tests = self.qualification
-        number = 0
-        while True:
-            tier = self.tiers[index]
-            visits.append(Visit(index, draw(tier.time, mark, f"repair {number}")))
-            number += 1
-            if tier.escalates > 0 and mark(f"escalates {number}") < tier.escalates:
+        for times, escalates, fixes, finds, tested in itertools.chain(
+            _FIRST_PURPOSES, map(_purposes, itertools.count(8))
+        ):
+            time, chance, success = compiled[index]
+            visits.append(Visit(index, time if isinstance(time, float) else time(mark(times))))
+            if chance > 0 and mark(escalates) < chance:
                 index += 1
                 continue
-            fixed = tier.fixes >= 1 or mark(f"fixes {number}") < tier.fixes
+            fixed = success >= 1 or mark(fixes) < success
             if tests is not None:
-                visits.append(Visit(-1, draw(tests.time, mark, f"qualification {number}")))
-                if not fixed and mark(f"finds {number}") < tests.finds:
-                    index = min(index + 1, last)
+                visits.append(Visit(-1, draw(tests.time, mark, tested)))
+                if not fixed and mark(finds) < tests.finds:
+                    index = min(index + 1, len(compiled) - 1)
                     continue
-            return Course(tuple(visits), fixed)
+            break
+        return Course(tuple(visits), fixed)
+
+    @functools.cached_property
+    def _compiled(self) -> tuple[tuple[float | Callable[[float], float], float, float], ...]:
+        """Of each tier its time, or the inverse CDF of its law, and the probabilities to escalate and to fix."""
+        return tuple(
+            (tier.time.value if isinstance(tier.time, Fixed) else tier.time.ppf_one, tier.escalates, tier.fixes)
+            for tier in self.tiers
+        )
 
     def score(self, memory: Memory) -> float:
         """Return how good a node looks to the first lemon policy."""
