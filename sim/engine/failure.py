@@ -118,6 +118,7 @@ class SourceInfo:
         "repair",
         "returns",
         "saves",
+        "slots",
         "source",
         "stops",
         "tempo",
@@ -145,6 +146,8 @@ class SourceInfo:
         )
         blast = source.blast
         scattered = blast is not None and blast.spread is not None
+        self.slots = prepared.nodes if scattered else source.units
+        """How many slots its failures can have; those of scattered nodes have their node."""
         self.divisor = 1 if scattered else prepared.slots_per_node.get(source.part, 0)
         self.blast = prepared.blast.get(source.part)
         self.apart = blast is not None and blast.repair == "nodes" and not scattered
@@ -161,7 +164,7 @@ class SourceInfo:
     def numbers_for(self, purpose: str) -> Numbers:
         """Return the marks for a purpose."""
         key = rng.stream(*self.prefix, "mark", self.source.name, purpose)
-        found = self.numbers[purpose] = Numbers(key, self.source.units)
+        found = self.numbers[purpose] = Numbers(key, self.slots)
         return found
 
 
