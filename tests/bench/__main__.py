@@ -105,6 +105,40 @@ def at_llama_rates(nodes: int, scale: float = 1.0, **changes: Any) -> sim.Prepar
     return sim.prepare(sim.parse(content | changes))
 
 
+def airesim(nodes: int, *overrides: str, name: str) -> sim.Prepared:
+    """Return the process of AIReSim's default scenario on a cluster of `nodes`."""
+    scenario = sim.load(sim.find("airesim-defaults"), [f"name={name}", f"cluster.nodes={nodes}", *overrides])
+    return sim.prepare(scenario)
+
+
+def everything(nodes: int) -> sim.Prepared:
+    """Return a year of a cluster with every mechanism that makes failures more than a rate."""
+    swings = {"swings": {"every": "30 d", "cv": 1.0}}
+    node = {
+        "use": "component",
+        "name": "node",
+        "rate": "2.2 per 1000 node-day",
+        "frailty": {"shape": 0.9},
+        "tempo": swings,
+        "relapse": {"after": {"law": "lognormal", "median": "4.8 h", "sigma": 2.5}},
+    }
+    burst = {
+        "use": "incident",
+        "name": "burst",
+        "rate": "2.5 per cluster-day",
+        "size": {"mean": 5, "least": 2},
+        "spread": {"law": "exponential", "mean": "5 min"},
+        "tempo": swings,
+    }
+    tiers = [
+        {"name": "reboot", "time": "20 min", "fixes": 0.5},
+        {"name": "automated", "time": {"law": "exponential", "mean": "2 h"}, "fixes": 0.8},
+        {"name": "manual", "time": {"law": "lognormal", "median": "22 h", "sigma": 1.5}, "fixes": 0.95},
+    ]
+    repair = {"use": "tiers", "tiers": tiers, "qualification": {"time": "15 min", "finds": 0.7}}
+    return at_llama_rates(nodes, name="every mechanism", failures=[node, burst], repair=repair, horizon="365 d")
+
+
 def command_seconds(*arguments: str) -> float:
     """Return the median wall time of a command in a process of its own [s]."""
     code = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
@@ -134,6 +168,12 @@ def main() -> None:
     rows += [
         measure(at_llama_rates(12_500, name="12500, full restart", recovery=restart, **free), repeats=3),
         measure(at_llama_rates(12_500, name="12500, shrink and rejoin", recovery=shrink, jobs=jobs), repeats=3),
+    ]
+    wide = ("jobs.0.gpus=64000", "jobs.0.work=horizon", "horizon=30 d", "spares.hot=256", "spares.cold.nodes=1000")
+    rows += [
+        measure(airesim(4_360, name="AIReSim defaults"), "<= 0.3 s", repeats=5),
+        measure(airesim(65_536, *wide, name="AIReSim process"), "<= 1 s", repeats=3),
+        measure(everything(12_500), "<= 2 s", repeats=3),
     ]
     # The same number of failures on clusters of three sizes: what is left is the cost of size.
     flat = [measure(at_llama_rates(nodes, 10_000 / nodes), repeats=5) for nodes in (1_000, 10_000, 100_000)]
