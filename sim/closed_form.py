@@ -51,14 +51,21 @@ def closed_form(prepared: Prepared) -> ClosedForm:
 def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
     """Return the expected shares of one job."""
     periodic = job.checkpoint
-    return expected_shares(
+    down = job.detection_mean + wait
+    shares = expected_shares(
         periodic.stepping(Pace(1.0, job.step_time)),
         periodic.stall,
         job.mtti,
         restart + periodic.restore,
-        job.detection_mean + wait,
+        down,
         periodic.drain,
     )
+    if wait > 0:
+        # To the formula it is all time in which nothing can fail; to the reader only some of it is detection.
+        moved = shares["detection"] * wait / down
+        shares["detection"] -= moved
+        shares["restart"] += moved
+    return shares
 
 
 def _assumptions(prepared: Prepared) -> list[str]:
@@ -69,7 +76,22 @@ def _assumptions(prepared: Prepared) -> list[str]:
         broken.append(f"constant failure rates, but {', '.join(laws)} age")
     if any(source.recorded is not None for source in prepared.sources):
         broken.append("constant failure rates, but a log is replayed: its mean rate is used")
-    if any(source.repair is not None and source.repair.mean_value > 0 for source in prepared.sources):
+    uneven = [source.name for source in prepared.sources if source.variety or source.tempo is not None]
+    if uneven:
+        broken.append(f"nodes alike and steady rates, but those of {', '.join(uneven)} are not")
+    left = [source.name for source in prepared.sources if source.residue is not None or source.hidden is not None]
+    if left:
+        broken.append(f"independent failures, but repairs leave faults behind ({', '.join(left)})")
+    if any(source.blast is not None for source in prepared.sources):
+        broken.append("failures of single nodes, but incidents take several")
+    quiet = [source.name for source in prepared.sources if not source.effect.stops]
+    if quiet:
+        broken.append(f"a job steps at its healthy pace until it stops, but {', '.join(quiet)} do not stop it")
+    if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
+        broken.append("no bugs and no rollouts")
+    if any(
+        source.repair is None or source.repair.mean_value > 0 for source in prepared.sources if source.part != "job"
+    ):
         broken.append("a healthy node is always at hand")
     if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
         broken.append("no job waits for another")

@@ -347,6 +347,11 @@ class RepairStrategy(Protocol):
         ...
 
     @property
+    def success(self) -> float:
+        """Probability that a node comes back without the fault [-]."""
+        ...
+
+    @property
     def crews(self) -> tuple[int | None, ...]:
         """Nodes that each tier can work on at once; ``None`` for any number."""
         ...

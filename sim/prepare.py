@@ -189,7 +189,8 @@ def _build_job(
         )
         raise PathError((*path, "gpus"), rule)
     step_time, mfu = _step(scenario, index)
-    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon)
+    repair: Any = scenario.repair
+    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, repair.success)
     checkpoint: Any = scenario.checkpoint
     try:
         closed = checkpoint.build(mtti, step_time)

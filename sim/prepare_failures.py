@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sim import catalog
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
+from sim.fields import RuleError
 from sim.path_error import PathError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["build_sources", "prior"]
 
 _OF_ONE_NODE = ("node", "gpu", "nic")
+_MOST_STRETCHES = 1_000_000
 
 
 def build_sources(scenario: Scenario, counts: Mapping[str, int], stopping: tuple[str, ...]) -> tuple[list[Source], int]:
@@ -47,6 +49,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int], stopping: tuple
         _check_part(source, index, (*stopping, "cluster"))
         _check_clock(source, index, scenario.recovery)
         _check_repair(source, index, scenario)
+        _check_tempo(source, index, scenario.warmup + scenario.horizon)
         if scenario.initial == "stationary":
             _check_stationary(source, index, repair)
     return [
@@ -77,6 +80,8 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
             else:
                 kind: Any = choice
                 sources.append(kind.build(counts, jobs))
+        except RuleError as error:
+            raise PathError((*path, *error.at), error.rule) from None
         except ValueError as error:
             raise PathError(path, str(error)) from None
         origins += [index] * (len(sources) - len(origins))
@@ -161,10 +166,29 @@ def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
         if not by_tiers and source.residue.probability is None:
             rule = f"'{source.name}': needs a probability; only tiers of repair can do without"
             raise PathError((*path, "relapse"), rule)
+        if shared and of_part:
+            rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
+            raise PathError((*path, "relapse"), rule)
     names = [tier.name for tier in getattr(repair, "tiers", ())]
     if source.tier and source.tier not in names:
         rule = catalog.unknown("tier", source.tier, names) if names else "needs repair with tiers"
         raise PathError((*path, "tier"), rule)
+    if source.tier and source.repair is not None:
+        rule = f"'{source.name}' has a repair of its own, which goes past the tiers; leave one of the two out"
+        raise PathError((*path, "tier"), rule)
+
+
+def _check_tempo(source: Source, index: int, length: float) -> None:
+    """Refuse patterns so fine that a simulation of some `length` [s] would have more pieces than memory holds."""
+    if source.tempo is None:
+        return
+    swings, calendar = source.tempo.swings, source.tempo.calendar
+    widths = {("swings", "every"): swings.every if swings is not None else math.inf}
+    widths[("calendar", "period")] = calendar.period / len(calendar.factors) if calendar is not None else math.inf
+    for key, width in widths.items():
+        if length / width > _MOST_STRETCHES:
+            rule = f"'{source.name}': makes more than a million stretches in the time that is simulated"
+            raise PathError(("failures", index, "tempo", *key), rule)
 
 
 def _check_stationary(source: Source, index: int, repair: Any) -> None:
@@ -189,11 +213,12 @@ def _check_stationary(source: Source, index: int, repair: Any) -> None:
         raise PathError(("failures", index), rule)
 
 
-def prior(sources: list[Source], share: float, horizon: float) -> tuple[float, float]:
+def prior(sources: list[Source], share: float, horizon: float, success: float) -> tuple[float, float]:
     """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
 
     Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
-    incident in which nodes fail one after another by each of them. What nobody notices interrupts nobody.
+    incident in which nodes fail one after another by each of them. What nobody notices interrupts nobody. `success` [-]
+    is the probability that a repair removes a fault.
     """
     total = 0.0
     detection = 0.0
@@ -203,12 +228,27 @@ def prior(sources: list[Source], share: float, horizon: float) -> tuple[float, f
         rate = source.rate / source.units if source.part == "job" else source.rate * share
         if source.blast is not None:
             rate = _of_incidents(source, share)
+        elif source.hidden is not None:
+            rate = _of_hidden_faults(source, horizon, success) * share
         rate *= source.interrupts
+        if source.residue is not None and source.repair is None and success > 0:
+            rate /= success
         if source.tempo is not None:
             rate *= source.tempo.mean(horizon)
         total += rate
         detection += rate * (source.detection.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:
+    """Return the rate at which hidden faults strike, over the horizon [1/s]: until they are repaired away."""
+    hidden, law = source.hidden, source.law
+    assert hidden is not None
+    if law is None:
+        return 0.0
+    caught = hidden.share + (horizon / hidden.onset.mean_value if hidden.onset is not None else 0.0)
+    strikes = horizon / law.mean_value if success == 0 else min(horizon / law.mean_value, 1 / success)
+    return source.units * caught * strikes / horizon
 
 
 def _of_incidents(source: Source, share: float) -> float:

@@ -34,6 +34,11 @@ class Simple(Strategy):
         return self.time
 
     @property
+    def success(self) -> float:
+        """Every repair succeeds, unless its cause says otherwise."""
+        return 1.0
+
+    @property
     def crews(self) -> tuple[int | None, ...]:
         """As many as it takes."""
         return (None,)

@@ -104,6 +104,18 @@ class Tiers(Strategy):
         return None
 
     @property
+    def success(self) -> float:
+        """Probability that a node which begins at the first tier comes back without the fault [-]."""
+        finds = self.qualification.finds if self.qualification is not None else 0.0
+        last = self.tiers[-1].fixes
+        success = last / (1 - (1 - last) * finds)
+        for tier in reversed(self.tiers[:-1]):
+            success = tier.escalates * success + (1 - tier.escalates) * (
+                tier.fixes + (1 - tier.fixes) * finds * success
+            )
+        return success
+
+    @property
     def crews(self) -> tuple[int | None, ...]:
         """Nodes that each tier can work on at once."""
         return tuple(tier.crews for tier in self.tiers)
