@@ -61,6 +61,8 @@ class _Page:
         self.definitions: Node = schema["$defs"]
         self.schema = schema
         self.lines: list[str] = [_HEAD]
+        self.written: set[tuple[str, str]] = set()
+        """Paths and definitions that have their section: several kinds of source share keys."""
 
     def text(self) -> str:
         """Return the whole page."""
@@ -82,15 +84,20 @@ class _Page:
 
     def _part(self, path: str, node: Node) -> None:
         """Write the sections of everything that a key holds."""
-        kinds = list(self._kinds(node))
+        kinds = [kind for kind in self._kinds(node) if (path, kind) not in self.written]
         if not kinds:
             return
-        chosen = [self.definitions[kind]["properties"].get("use") for kind in kinds]
+        self.written.update((path, kind) for kind in kinds)
+        tags = [self._tag(kind) for kind in kinds]
+        chosen = [self.definitions[kind]["properties"].get(tag) for kind, tag in zip(kinds, tags, strict=True)]
         if "." not in path:
             self.lines.append(f"## {path}\n")
             if chosen[0] is not None:
                 self._say_default(path)
-        for kind, use in zip(kinds, chosen, strict=True):
+        elif len(kinds) > 1 and chosen[0] is not None:
+            self.lines.append(f"### {path}\n")
+            self.lines.append(f"`{tags[0]}` picks one of these.\n")
+        for kind, tag, use in zip(kinds, tags, chosen, strict=True):
             definition = self.definitions[kind]
             heading = f"{path}: {use['const']}" if use is not None else path
             if "." in path or use is not None:
@@ -101,7 +108,7 @@ class _Page:
             if text:
                 self.lines.append(f"{text}\n")
             required = set(definition.get("required", ()))
-            inner = {name: part for name, part in definition["properties"].items() if name != "use"}
+            inner = {name: part for name, part in definition["properties"].items() if name != tag}
             if inner:
                 rows = [self._row(path, name, part, required=name in required) for name, part in inner.items()]
                 self._table(rows)
@@ -110,6 +117,11 @@ class _Page:
             for name, part in inner.items():
                 if not self._is_law(part):
                     self._part(f"{path}.{name}", part)
+
+    def _tag(self, kind: str) -> str:
+        """Return the key that names a kind; a key of this name may also be an ordinary one."""
+        properties = self.definitions[kind]["properties"]
+        return next((key for key in ("use", "kind") if "const" in properties.get(key, {})), "use")
 
     def _say_default(self, path: str) -> None:
         if path in _DEFAULTS:
@@ -131,6 +143,8 @@ class _Page:
             required = set(node["required"])
             inner = {name: part for name, part in node["properties"].items() if name != "law"}
             self._table([self._row("laws", name, part, required=name in required) for name, part in inner.items()])
+            for name, part in inner.items():
+                self._part(f"laws.{name}", part)
 
     def _catalog(self) -> None:
         self.lines.append("## Names that come with Ettrick\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.contracts import Bucket
 from sim.pool import Level, Pool
@@ -67,6 +67,7 @@ class Cluster:
         "blocks",
         "down",
         "down_times",
+        "failed",
         "gpus_per_node",
         "group",
         "idle",
@@ -95,6 +96,8 @@ class Cluster:
         self.position = [0] * nodes
         self.repairing: dict[int, Stay] = {}
         """Nodes out of service."""
+        self.failed: dict[int, int] = {}
+        """How often each node has gone to repair since it was new; planned work does not count."""
         self.blocks: list[Job] = []
         """Jobs without an allocation whose former nodes are idle."""
         self.on_leave: Callable[[int], None] | None = None
@@ -129,11 +132,27 @@ class Cluster:
 
     def rank_by(self, rank: Callable[[int], object]) -> None:
         """Pick nodes by a key that `rank` gives each when it enters a pool, in place of its number."""
+        if self.units:
+            rank = self._rank_of_units(rank)
         for pool in self.pools.values():
             nodes, pool.entries = pool.entries, []
             pool.rank = rank
             for node in nodes:
                 pool.push(node)
+
+    def _rank_of_units(self, rank: Callable[[int], Any]) -> Callable[[int], object]:
+        """Give the nodes of a unit one key, that of the worst of them: they are picked together."""
+        keys: dict[int, object] = {}
+
+        def of_unit(node: int) -> object:
+            index = self.unit_of[node]
+            unit = self.units[index]
+            # The nodes of a unit enter a pool one after another, the first one first.
+            if node == unit[0]:
+                keys[index] = max(rank(other) for other in unit), index
+            return keys[index]
+
+        return of_unit
 
     def use_units(self, units: Sequence[Sequence[int]]) -> None:
         """Use nodes in whole units only."""
@@ -267,6 +286,8 @@ class Cluster:
         self._leave(node, now)
         self.place[node] = Place.REPAIR
         self.repairing[node] = Stay(now, cause, [(bucket, float("inf"))])
+        if bucket == Bucket.REPAIR:
+            self.failed[node] = self.failed.get(node, 0) + 1
         if self.units:
             for other in self.units[self.unit_of[node]]:
                 place = self.where(other)
@@ -280,8 +301,7 @@ class Cluster:
         if self.group[node] is not None and self.on_leave is not None:
             self.on_leave(node)
         self._leave(node, now)
-        self.place[node] = Place.STRANDED
-        self.stranded.change(1, now)
+        self._gather(node, now)
 
     def _leave(self, node: int, now: float) -> None:
         """Take a node out of its pool or its job."""
@@ -298,9 +318,11 @@ class Cluster:
             self.group[node] = None
 
     def set_aside(self, node: int, now: float) -> None:
-        """Put a healthy node of a job back among those that wait."""
+        """Put a healthy node of a job back among those that wait; the rest of its unit has to follow."""
         self._leave(node, now)
         self._return(node, now)
+        if self.units:
+            self.torn += [other for other in self.units[self.unit_of[node]] if self.where(other) is Place.JOB]
 
     def bring_back(self, node: int, now: float) -> None:
         """Let a node that nothing is open against wait for work again."""
@@ -308,9 +330,13 @@ class Cluster:
         self._return(node, now)
 
     def _return(self, node: int, now: float) -> None:
-        if not self.units:
+        if self.units:
+            self._gather(node, now)
+        else:
             self._enter(self._refill(1), node, now)
-            return
+
+    def _gather(self, node: int, now: float) -> None:
+        """Let a healthy node wait until its whole unit does; then the unit is of use again."""
         self.place[node] = Place.STRANDED
         self.stranded.change(1, now)
         unit = self.units[self.unit_of[node]]

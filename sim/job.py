@@ -17,11 +17,11 @@ __all__ = ["Group", "Job", "Taint"]
 class Taint:
     """Wrong results in the work of a job: up to where it is sound [s], and whether the job knows."""
 
-    __slots__ = ("failure", "is_known", "sound")
+    __slots__ = ("condition", "is_known", "sound")
 
-    def __init__(self, sound: float, failure: Any) -> None:
+    def __init__(self, sound: float, condition: Any) -> None:
         self.sound = sound
-        self.failure = failure
+        self.condition = condition
         self.is_known = False
 
 
@@ -165,6 +165,7 @@ class Job:
         "paced_replicas",
         "replicas",
         "running_seconds",
+        "saved_at",
         "slow_cause",
         "speed",
         "start",
@@ -173,8 +174,9 @@ class Job:
         "step_keep",
         "step_time",
         "stops_at",
-        "taint",
+        "taints",
         "target",
+        "unsaved",
     )
 
     def __init__(
@@ -215,14 +217,18 @@ class Job:
         self.main.missing = list(range(nodes - 1, -1, -1))
         self.away: list[Group] = []
         self.state = CheckpointState()
+        self.unsaved = self.state
+        """What the state was before the save that a plan begins with."""
+        self.saved_at = -math.inf
+        """When that save is complete [s]."""
         self.pace = Pace(1.0, step_time)
         self.fraction = 1.0
         self.speed = 1.0
         """Pace of the slowest node of the main group [-]."""
         self.slow_cause = 0
         """Why it is slow."""
-        self.taint: Taint | None = None
-        """What is wrong with the work done since, if anything is."""
+        self.taints: list[Taint] = []
+        """What is wrong with the work done since, oldest first."""
         self.paced_replicas = replicas
         """Replicas that `pace` was worked out for."""
         self.live = False
@@ -254,9 +260,14 @@ class Job:
     @property
     def at_risk(self) -> float:
         """Healthy seconds of work that a failure may still take [s]: not durable yet, or wrong and not known to be."""
-        if self.taint is None:
+        if not self.taints:
             return self.state.at_risk
-        return max(self.state.at_risk, self.work - self.taint.sound)
+        return max(self.state.at_risk, self.work - self.taints[0].sound)
+
+    @property
+    def taint(self) -> Taint | None:
+        """The oldest of what is wrong with the work, if anything is."""
+        return self.taints[0] if self.taints else None
 
     @property
     def work(self) -> float:

@@ -45,9 +45,11 @@ def kinds_at(model: type[BaseModel], data: Any, path: Keys) -> Kinds:
 
 def _chosen(kinds: Kinds, value: Any) -> Kinds:
     """Return the models among `kinds` that the tag in `value` names, or all of them."""
-    if len(kinds) < 2 or not isinstance(value, dict):
+    if len(kinds) < 2 or not isinstance(value, dict | str):
         return kinds
-    return tuple(kind for kind in kinds if value.get(tag_of(kind)[0]) in tag_of(kind)[1]) or kinds
+    # Plain text may be the name alone.
+    named = [(kind, value if isinstance(value, str) else value.get(tag_of(kind)[0])) for kind in kinds]
+    return tuple(kind for kind, name in named if name in tag_of(kind)[1]) or kinds
 
 
 def models_in(annotation: Any) -> Kinds:

@@ -28,7 +28,7 @@ __all__ = ["PathError", "examine", "prepare"]
 
 
 def examine(scenario: Scenario) -> Prepared:
-    """Check what needs more than one part of the scenario, from counts alone: no array is built.
+    """Check what needs more than one part of the scenario, from counts alone where nodes are not used in units.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def examine(scenario: Scenario) -> Prepared:
         counts = cluster.counts()
     except ValueError as error:
         raise PathError(("cluster",), str(error)) from None
-    sources, merged = build_sources(scenario, counts, cluster.stopping_parts)
+    sources, merged = build_sources(scenario, counts)
     _check_pools(scenario)
     _check_units(scenario, counts)
     gpus_per_node = counts["gpu"] // counts["node"]
@@ -97,7 +97,7 @@ def prepare(scenario: Scenario) -> Prepared:
     return replace(
         prepared,
         blast={part: (domains[part].offsets.tolist(), domains[part].nodes.tolist()) for part in parts},
-        units=_units(domains[unit], prepared, unit) if unit is not None else (),
+        units=_units(domains[unit], prepared.nodes, unit) if unit is not None else (),
         sources=tuple(
             source
             if source.blast is None
@@ -107,12 +107,13 @@ def prepare(scenario: Scenario) -> Prepared:
     )
 
 
-def _units(domains: Domains, prepared: Prepared, unit: str) -> tuple[tuple[int, ...], ...]:
-    """Return the nodes of each unit that is used whole."""
+def _units(domains: Domains, count: int, unit: str) -> tuple[tuple[int, ...], ...]:
+    """Return the nodes of each unit that is used whole, of `count` nodes together."""
     nodes, offsets = domains.nodes.tolist(), domains.offsets.tolist()
     units = tuple(tuple(nodes[start:stop]) for start, stop in itertools.pairwise(offsets))
-    if sorted(nodes) != list(range(prepared.nodes)) or any(unit[-1] - unit[0] + 1 != len(unit) for unit in units):
-        raise PathError(("spares", "unit"), f"a {unit} shares its nodes with another: it cannot be used whole")
+    # Parts without nodes, such as spines, leave the nodes without a unit.
+    if sorted(nodes) != list(range(count)) or any(not unit or unit[-1] - unit[0] + 1 != len(unit) for unit in units):
+        raise PathError(("spares", "unit"), f"a {unit} has no nodes for itself alone: it cannot be used whole")
     return units
 
 
@@ -148,10 +149,12 @@ def _check_units(scenario: Scenario, counts: Mapping[str, int]) -> None:
         return
     if unit not in counts:
         raise PathError(("spares", "unit"), catalog.unknown("part", unit, counts))
-    if counts["node"] % counts[unit]:
+    cluster: Any = scenario.cluster
+    units = _units(cluster.build().members(unit), counts["node"], unit)
+    size = len(units[0])
+    if any(len(nodes) != size for nodes in units):
         rule = f"{counts['node']} nodes do not fill {counts[unit]} units of {unit}; whole units are needed"
         raise PathError(("spares", "unit"), rule)
-    size = counts["node"] // counts[unit]
     per_node = counts["gpu"] // counts["node"]
     amounts = [(("spares", "hot"), scenario.spares.hot)]
     amounts += [(("jobs", index, "gpus"), job.gpus // per_node) for index, job in enumerate(scenario.jobs)]  # type: ignore[misc]
@@ -162,6 +165,20 @@ def _check_units(scenario: Scenario, counts: Mapping[str, int]) -> None:
     for path, nodes in amounts:
         if nodes % size:
             raise PathError(path, f"{nodes} nodes are not a whole number of units: a {unit} has {size} nodes")
+    if getattr(scenario.recovery, "elastic", False):
+        _check_replicas(scenario, per_node, size)
+
+
+def _check_replicas(scenario: Scenario, per_node: int, size: int) -> None:
+    """Refuse replicas that share a unit where one may leave without the other."""
+    for index, job in enumerate(scenario.jobs):
+        nodes = job.gpus // per_node // (job.parallelism.data if job.parallelism is not None else 1)
+        if nodes % size:
+            rule = (
+                f"a replica of {nodes} nodes is not a whole number of units of {size}, and with recovery "
+                f"'{scenario.recovery.use}' replicas leave one by one"
+            )
+            raise PathError(("jobs", index, "parallelism"), rule)
 
 
 # -------------------------------------------------------------------------------------------------- jobs

@@ -24,7 +24,7 @@ _OF_ONE_NODE = ("node", "gpu", "nic")
 _MOST_STRETCHES = 1_000_000
 
 
-def build_sources(scenario: Scenario, counts: Mapping[str, int], stopping: tuple[str, ...]) -> tuple[list[Source], int]:
+def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], int]:
     """Return the runtime sources with all their laws, and how many overlapping intervals of logs were joined.
 
     Parameters
@@ -33,8 +33,6 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int], stopping: tuple
         The scenario.
     counts
         Units of each part of the cluster.
-    stopping
-        Parts of which one failed unit stops at least one node.
 
     Raises
     ------
@@ -45,13 +43,15 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int], stopping: tuple
     sources = _thin(sources, origins)
     repair: Any = scenario.repair
     detection: Any = scenario.detection
+    cluster: Any = scenario.cluster
     for source, index in zip(sources, origins, strict=True):
-        _check_part(source, index, (*stopping, "cluster"))
+        _check_part(source, index, (*cluster.stopping_parts, "cluster"))
         _check_clock(source, index, scenario.recovery)
         _check_repair(source, index, scenario)
         _check_tempo(source, index, scenario.warmup + scenario.horizon)
         if scenario.initial == "stationary":
             _check_stationary(source, index, repair)
+    sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
     return [
         replace(
             source,
@@ -106,6 +106,8 @@ def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
             target = found[names.index(cause)]
             if target.part not in _OF_ONE_NODE or target.law is None or target.fix is not None:
                 raise PathError(path, f"'{cause}' is not a cause of single nodes with a rate")
+            if target.renews == "never":
+                raise PathError(path, f"'{cause}' has one life for each unit (renews: never); it must go on to thin it")
             if not all(law.memoryless for law in target.variety.laws(target.law)):
                 raise PathError(path, f"a changed hazard thins '{cause}', which is right only for a constant rate")
             ceiling = max(ratio, 1.0)
@@ -126,6 +128,18 @@ def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
     return found
 
 
+def _with_domain(source: Source, index: int, cluster: Any) -> Source:
+    """Return a source that knows how many nodes one of its incidents can take."""
+    blast = source.blast
+    if blast is None or source.part == "cluster":
+        return source
+    members = cluster.nodes_behind(source.part)
+    if blast.size is not None and blast.size.least > members:
+        rule = f"is {blast.size.least} nodes, but a {source.part} has {members}"
+        raise PathError(("failures", index, "size", "least"), rule)
+    return replace(source, blast=replace(blast, members=members))
+
+
 def _check_part(source: Source, index: int, stopping: tuple[str, ...]) -> None:
     """Refuse parts that stop nobody."""
     if source.part == "job" or source.part in stopping:
@@ -140,8 +154,9 @@ def _check_clock(source: Source, index: int, recovery: Any) -> None:
     if source.clock != "wall" and source.part not in (*_OF_ONE_NODE, "job"):
         rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
         raise PathError(("failures", index, "clock"), rule)
+    is_on_wall = source.clock == "wall" and source.fix is None  # bugs count the work of their job
     memoryless = source.law is None or all(law.memoryless for law in source.variety.laws(source.law))
-    if recovery.has_unexposed_phases and source.clock == "wall" and not memoryless and not source.defer:
+    if recovery.has_unexposed_phases and is_on_wall and not memoryless and not source.defer:
         rule = (
             f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
             f"hit (exposed: false); give the source clock: busy, or defer: true"

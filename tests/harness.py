@@ -16,26 +16,30 @@ import numpy as np
 import pytest
 
 import sim
-from sim.cluster import Place, Reserve
-from sim.contracts import NO_FAILURE, Bucket, CheckpointState, Pace, QueuedJob
+from sim import rng
+from sim.cluster import POOLS, Place, Reserve
+from sim.contracts import NO_FAILURE, Bucket, CheckpointState, JobView, NodeView, Pace, QueuedJob, Stall
 from sim.engine import Simulation
-from sim.failures import FailureTrace, draw_trace
-from sim.failures.trace import life_key
+from sim.failures import FailureTrace
+from sim.repair import REPAIRS
 from sim.topology import edges, to_networkx
 from sim.topology.model import VERTEX_PARTS
+from tests.intervals import Z
+from tests.source_checks import check_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sim.checkpoint import Periodic
-    from sim.contracts import SchedulerStrategy
-    from sim.failures import Source
+    from sim.contracts import Course, LemonPolicy, Memory, SchedulerStrategy
     from sim.topology import Topology
 
 __all__ = [
     "Z",
     "check_checkpoint",
+    "check_lemons",
     "check_recovery",
+    "check_repair",
     "check_scheduler",
     "check_source",
     "check_topology",
@@ -47,9 +51,6 @@ __all__ = [
     "step_by_step",
     "trace",
 ]
-
-Z = 4.0
-"""Half width of a tolerance in standard errors: one false alarm in 16,000 checks."""
 
 # ------------------------------------------------------------------------------------------ cases by hand
 
@@ -272,101 +273,6 @@ def _check_change_of_pace(periodic: Periodic, step: float, generator: np.random.
             assert state.committed + state.at_risk == pytest.approx(work, rel=1e-9, abs=1e-9)
 
 
-# ------------------------------------------------------------------------------------------------ sources
-
-
-def check_source(source: Source, horizon: float, seed: int = 1) -> None:
-    """Assert that a source draws what it says, and that no draw depends on anything but its address."""
-    _check_law(source, seed)
-    _check_counts(source, horizon, seed)
-    _check_prefixes(source, horizon, seed)
-    _check_names(source, horizon, seed)
-
-
-def _candidates(
-    sources: Sequence[Source], horizon: float, seed: int, replication: int = 0, index: int = 0
-) -> list[tuple[float, int, int]]:
-    """Return (time, slot, round) of the candidates of one source."""
-    drawn = draw_trace(sources, horizon, seed, replication)
-    mine = drawn.source == index
-    return list(
-        zip(drawn.time[mine].tolist(), drawn.slot[mine].tolist(), drawn.round[mine].tolist(), strict=True),
-    )
-
-
-def _check_law(source: Source, seed: int) -> None:
-    """First lives follow the law (Kolmogorov-Smirnov), one per unit."""
-    from scipy.stats import kstest
-
-    assert source.law is not None
-    many = replace(source, units=max(source.units, 4000), renews="never")
-    drawn = draw_trace([many], math.inf, seed, 0)
-    assert np.array_equal(np.sort(drawn.slot), np.arange(many.units))
-    # Uniform numbers are easier on the test's interface than a CDF of arrays.
-    assert kstest(source.law.cdf(drawn.time), "uniform").pvalue > 1e-4
-    assert np.isnan(drawn.until).all()
-
-
-def _check_counts(source: Source, horizon: float, seed: int) -> None:
-    """The mean number of candidates lies in the interval of its theory.
-
-    A first life ends inside the horizon with probability F(horizon); a unit that renews at failure counts like a
-    renewal process, sampled here with another generator.
-    """
-    assert source.law is not None
-    replications = 40
-    counts = [len(_candidates([source], horizon, seed, number)) for number in range(replications)]
-    if source.all_known_ahead and source.renews == "at_failure":
-        expected, spread = _renewal_counts(source, horizon, replications)
-    else:
-        share = float(source.law.cdf(np.asarray([horizon]))[0])
-        expected, spread = source.units * share, math.sqrt(source.units * share * (1 - share) / replications)
-    assert abs(float(np.mean(counts)) - expected) <= Z * spread + 1e-9
-
-
-def _renewal_counts(source: Source, horizon: float, replications: int) -> tuple[float, float]:
-    """Return mean count of a population and the standard error of the difference of two means of `replications`."""
-    assert source.law is not None
-    generator = np.random.default_rng(2024)
-    age = np.zeros((replications, source.units))
-    counts = np.zeros(replications)
-    while True:
-        age += source.law.ppf(generator.random(age.size)).reshape(age.shape)
-        inside = (age < horizon).sum(axis=1)
-        if not inside.any():
-            return float(counts.mean()), float(counts.std(ddof=1)) * math.sqrt(2 / replications)
-        counts += inside
-
-
-def _check_prefixes(source: Source, horizon: float, seed: int) -> None:
-    """A longer horizon and a larger population keep every earlier candidate to the last bit."""
-    short = _candidates([source], horizon, seed)
-    assert short, "an empty trace shows nothing"
-    longer = _candidates([source], 2.5 * horizon, seed)
-    assert [row for row in longer if row[0] < horizon] == short
-    assert len(longer) > len(short) or len(short) == source.units
-    larger = _candidates([replace(source, units=2 * source.units + 1)], horizon, seed)
-    assert sorted(row for row in larger if row[1] < source.units) == sorted(short)
-    assert len(larger) > len(short)
-
-
-def _check_names(source: Source, horizon: float, seed: int) -> None:
-    """Lives belong to a name, a seed and a replication, not to a place in a list; each address draws its own."""
-    alone = _candidates([source], horizon, seed)
-    other = replace(source, name=f"not {source.name}")
-    assert _candidates([other, source], horizon, seed, index=1) == alone
-    assert _candidates([source, other], horizon, seed, index=0) == alone
-    assert _candidates([source], horizon, seed) == alone
-    times = {row[0] for row in alone}
-    for rival in (
-        _candidates([other], horizon, seed),
-        _candidates([source], horizon, seed + 1),
-        _candidates([source], horizon, seed, 1),
-    ):
-        assert times.isdisjoint(row[0] for row in rival)
-    assert life_key(source, seed, 0) != life_key(other, seed, 0)
-
-
 # ------------------------------------------------------------------------------------- recovery, scheduler
 
 
@@ -389,8 +295,10 @@ class _Watched(Simulation):
         """Assert that each node is in exactly one place, and that the places agree with the counts."""
         cluster = self.cluster
         places = [cluster.where(node) for node in range(cluster.nodes)]
-        assert places.count(Place.IDLE) == cluster.idle.count
-        assert places.count(Place.SPARE) == cluster.spare.count
+        for name, place in POOLS.items():
+            pool = cluster.pools.get(name)
+            assert places.count(place) == (pool.count if pool is not None else 0), name
+        assert places.count(Place.STRANDED) == cluster.stranded.count
         assert {node for node, place in enumerate(places) if place is Place.REPAIR} == set(cluster.repairing)
         assert sum(1 for open_ in cluster.outages if open_) == cluster.down.count
         held: list[int] = []
@@ -408,8 +316,17 @@ class _Watched(Simulation):
             assert cluster.outages[node] == 0, f"node {node} is down and was given to a job"
         self.held = set(held)
         for node, place in enumerate(places):
-            if place in (Place.IDLE, Place.SPARE):
+            group = cluster.group[node]
+            assert group is None or group.job.nodes[cluster.position[node]] == node
+            clock = self.lives.nodes.get(node)
+            assert clock is None or clock.group is group, f"the lives of node {node} run elsewhere"
+            if place not in (Place.JOB, Place.REPAIR):
                 assert cluster.outages[node] == 0, f"node {node} is down and waits for work"
+            if place is Place.REPAIR:
+                assert cluster.outages[node] > 0, f"node {node} is up and in repair"
+        for unit in cluster.units:
+            found = {places[node] for node in unit}
+            assert len(found) == 1 or found <= {Place.REPAIR, Place.STRANDED}, f"unit {unit} is used in part: {found}"
 
 
 def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes: Any) -> None:
@@ -444,7 +361,7 @@ def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes
         one = replace(case, reserves={"spare": Reserve(spares)})
         quiet = _Watched(one, replication, trace(())).run()
         noisy = _Watched(one, replication, sim.trace(one, replication)).run()
-        assert seconds(quiet).keys() <= {"productive", "checkpoint_stall", "initialize", "queued"}
+        assert seconds(quiet).keys() <= {"productive", "checkpoint_stall", "queued"} | _buckets_of_start(case)
         for with_failures, without in zip(noisy.jobs, quiet.jobs, strict=True):
             assert with_failures.work <= without.work * (1 + 1e-9)
             assert with_failures.buckets[Bucket.PRODUCTIVE] == pytest.approx(with_failures.work * with_failures.gpus)
@@ -455,6 +372,12 @@ def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes
         assert noisy.cluster.sum() == pytest.approx(noisy.owned, rel=1e-9)
         assert (noisy.cluster >= -1e-6).all()
     assert hits > 20 * replications / 12, "too quiet to show anything"
+
+
+def _buckets_of_start(case: sim.Prepared) -> set[str]:
+    """Return the buckets that a start of a job fills."""
+    view = JobView("job", 0.0, 8, 0, 4, 4, live=False, attempt=0, mark=lambda purpose: 0.5)
+    return {step.bucket.name.lower() for step in case.recovery.start(view) if isinstance(step, Stall)}
 
 
 def check_scheduler(scheduler: SchedulerStrategy, *, work_conserving: bool, seed: int = 1) -> None:
@@ -566,3 +489,205 @@ def _check_copy(topology: Topology) -> None:
         assert np.array_equal(copy.domains[domain], ids)
         assert not copy.domains[domain].flags.writeable
     assert np.array_equal(edges(copy).upper, edges(topology).upper)
+
+
+# ------------------------------------------------------------------------------------------------- repair
+
+
+def check_repair(parameters: dict[str, Any], draws: int = 3000, replications: int = 4) -> None:
+    """Assert what every repair strategy owes.
+
+    Courses are pure and end, with times that are not negative and tiers that exist; chances are those stated, by
+    binomial intervals over marks; memory is frozen data. On small clusters that fail often each node is in one place
+    after every event, the ledger closes (the engine raises if not) and every node comes back or is retired.
+    """
+    strategy = _repair(parameters)
+    courses = [_course(strategy, _node_view(number), None)[0] for number in range(draws)]
+    memory: Memory = None
+    for number in range(30):
+        _, memory = _course(strategy, _node_view(number), memory)
+        assert math.isfinite(strategy.score(memory))
+    _check_chances(strategy, [course for course in courses if not course.retires])
+    _check_diagnoses(strategy, draws)
+    for replication in range(replications):
+        _check_no_node_is_lost(parameters, replication)
+        _check_faults_that_stay(parameters, replication)
+
+
+def _repair(parameters: dict[str, Any]) -> Any:
+    """Validate a strategy as a file would be."""
+    kind: Any = REPAIRS[parameters["use"]]
+    return kind.model_validate(parameters)
+
+
+def _node_view(number: int) -> NodeView:
+    """Return a view of a node that is blamed for failure `number`, once every hour."""
+
+    def mark(purpose: str) -> float:
+        return rng.uniform_one(rng.stream(7, 0, "mark", purpose), number)
+
+    return NodeView(3600.0 * number, "fault", "", 3000.0, mark)
+
+
+def _course(strategy: Any, view: NodeView, memory: Memory) -> tuple[Course, Memory]:
+    """Return a course that keeps the rules of every course."""
+    course, after = strategy.course(view, memory)
+    assert strategy.course(view, memory) == (course, after), "a course depends on what it sees and nothing else"
+    assert 1 <= len(course.visits) < 10_000 or (course.retires and not course.visits)
+    for visit in course.visits:
+        assert -1 <= visit.tier < len(strategy.crews)
+        assert 0 <= visit.seconds < math.inf
+    assert hash(after) == hash(pickle.loads(pickle.dumps(after))), "memory is frozen data"
+    assert pickle.loads(pickle.dumps(after)) == after
+    return course, after
+
+
+def _check_share(count: int, trials: int, probability: float, what: str) -> None:
+    """A count lies in its binomial interval."""
+    spread = math.sqrt(trials * probability * (1 - probability))
+    assert abs(count - trials * probability) <= Z * spread + 1e-9 * trials, f"{what}: {count} of {trials}"
+
+
+def _check_chances(strategy: Any, courses: Sequence[Course]) -> None:
+    """Escalations, finds and successes are as frequent as the tiers say; stays are as long as their laws say."""
+    if not hasattr(strategy, "tiers"):
+        assert all(course.fixed for course in courses)
+        times = [course.visits[0].seconds for course in courses]
+        _check_mean(times, strategy.single_time.mean_value, "repair")
+        return
+    tiers, tests = strategy.tiers, strategy.qualification
+    stays: list[list[float]] = [[] for _ in tiers]
+    escalated, tested, found = ([0] * len(tiers) for _ in range(3))
+    for course in courses:
+        for here, following in itertools.pairwise((*course.visits, None)):
+            assert here is not None
+            if here.tier >= 0:
+                tier = here.tier
+                stays[tier].append(here.seconds)
+                escalated[tier] += following is not None and following.tier >= 0
+            else:
+                tested[tier] += 1
+                found[tier] += following is not None
+    fixed = 0.0
+    finds = tests.finds if tests is not None else 0.0
+    for index, tier in reversed(list(enumerate(tiers))):
+        _check_share(escalated[index], len(stays[index]), tier.escalates, f"'{tier.name}' escalates")
+        _check_share(found[index], tested[index], (1 - tier.fixes) * finds, f"found after '{tier.name}'")
+        _check_mean(stays[index], tier.time.mean_value, f"time of '{tier.name}'")
+        again = (1 - tier.fixes) * finds
+        # The last tier is its own next one.
+        done = tier.fixes / (1 - again) if index == len(tiers) - 1 else tier.fixes + again * fixed
+        fixed = tier.escalates * fixed + (1 - tier.escalates) * done
+    if courses:
+        _check_share(sum(course.fixed for course in courses), len(courses), fixed, "fixed")
+
+
+def _check_mean(times: Sequence[float], mean: float, what: str) -> None:
+    """The mean of drawn times lies within its standard error of that of the law."""
+    if len(times) > 30:
+        error = float(np.std(times, ddof=1)) / math.sqrt(len(times))
+        assert abs(float(np.mean(times)) - mean) <= Z * error + 1e-9 * mean, what
+
+
+def _check_diagnoses(strategy: Any, draws: int) -> None:
+    """The right node, another one and none are blamed as often as the diagnosis says."""
+    marks = [_node_view(number).mark for number in range(draws)]
+    verdicts = [strategy.diagnose(mark) for mark in marks]
+    assert verdicts == [strategy.diagnose(mark) for mark in marks]
+    assert set(verdicts) <= {"right", "other", "none"}
+    diagnosis = getattr(strategy, "diagnosis", None)
+    finds, other = (diagnosis.finds, diagnosis.blames_other) if diagnosis is not None else (1.0, 0.0)
+    _check_share(verdicts.count("none"), draws, 1 - finds, "nobody blamed")
+    _check_share(verdicts.count("other"), draws, finds * other, "another node blamed")
+
+
+def _check_no_node_is_lost(parameters: dict[str, Any], replication: int) -> None:
+    """Long after the last failure every node has come back, but for those that were retired for good."""
+    case = prepared(
+        cluster={"use": "fat-tree", "nodes": 12, "gpus_per_node": 1, "rails": 1},
+        jobs=[{"name": "job", "gpus": 6}],
+        horizon="10000 d",
+        detection={"time": {"law": "exponential", "mean": "5 s"}},
+        spares={"hot": 2},
+        repair=parameters,
+    )
+    generator = np.random.default_rng(replication)
+    rows = [
+        (float(time), int(generator.integers(2)), int(generator.integers(12)))
+        for time in generator.uniform(100.0, 4000.0, size=40)
+    ]
+    watched = _Watched(case, replication, trace(rows))
+    counts = watched.run().counts
+    out = [node for node in range(12) if watched.cluster.where(node) is Place.REPAIR]
+    assert len(out) == (counts["retired"] if case.repair.replacement is None else 0)
+    assert len(watched.cluster.repairing) == len(out)
+    if case.repair.single_time is None:
+        failed = counts["failures"] - counts["masked"] - counts["unblamed"]
+        assert counts["repairs"] + counts["retired"] == failed, "each blame has one course"
+
+
+def _check_faults_that_stay(parameters: dict[str, Any], replication: int) -> None:
+    """The ledger closes with parts that fail often and faults that come back."""
+    relapse: dict[str, Any] = {"after": {"law": "exponential", "mean": "200 s"}}
+    if _repair(parameters).single_time is not None:
+        relapse["probability"] = 0.3
+    cause = {"use": "component", "part": "node", "relapse": relapse}
+    case = prepared(
+        cluster={"use": "fat-tree", "nodes": 12, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 3}},
+        jobs=[{"name": "job", "gpus": 6}],
+        horizon="20000 s",
+        windows="3000 s",
+        failures=[
+            {**cause, "name": "wall", "rate": "0.2 per node-h", "renews": "at_return"},
+            {**cause, "name": "busy", "rate": "0.4 per node-h", "clock": "busy"},
+            {"use": "component", "name": "rack", "part": "rack", "rate": "2 per rack-d", "repair": "100 s"},
+        ],
+        detection={"time": {"law": "exponential", "mean": "5 s"}},
+        spares={"hot": 2},
+        repair=parameters,
+    )
+    result = _Watched(case, replication, sim.trace(case, replication)).run()
+    assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
+    assert (result.cluster >= -1e-6).all()
+    counts = result.counts
+    assert counts["failures"] == counts["masked"] + counts["outside"] + counts["hits"]
+    assert counts["hits"] + counts["outside"] > 5, "too quiet to show anything"
+
+
+def check_lemons(policy: LemonPolicy, seed: int = 1) -> None:
+    """Assert what every lemon policy owes.
+
+    Its answers are pure and its memory frozen data, which does not grow with blames that are far apart; a node without
+    blames looks best; blames at once make a lemon in the end; the same blames further apart never make one sooner.
+    """
+    generator = np.random.default_rng(seed)
+    clean = policy.score(None)
+    for _ in range(40):
+        gaps = generator.exponential(float(generator.choice([600.0, 86400.0, 864000.0])), size=50)
+        first = _first_lemon(policy, gaps.tolist())
+        for stretch in (1.5, 4.0):
+            assert _first_lemon(policy, (gaps * stretch).tolist()) >= first, "more time between blames looks worse"
+    assert _first_lemon(policy, [1e-3] * 10_000) < 10_000, "nobody is ever a lemon"
+    memory: Memory = None
+    sizes = []
+    for number in range(1, 400):
+        memory, _ = policy.blame(memory, 1e8 * number, 1e8)
+        sizes.append(len(pickle.dumps(memory)))
+        assert policy.score(memory) <= clean
+    assert max(sizes[100:]) <= max(sizes[:100]), "a memory that only grows"
+
+
+def _first_lemon(policy: LemonPolicy, gaps: Sequence[float]) -> int:
+    """Return which blame makes a lemon, counted from zero; the number of blames if none does."""
+    memory: Memory = None
+    time = 0.0
+    for number, gap in enumerate(gaps):
+        time += gap
+        before = memory
+        memory, lemon = policy.blame(before, time, gap)
+        assert policy.blame(before, time, gap) == (memory, lemon), "a decision depends on what it sees"
+        assert hash(memory) == hash(pickle.loads(pickle.dumps(memory))), "memory is frozen data"
+        assert policy.score(memory) <= policy.score(None)
+        if lemon:
+            return number
+    return len(gaps)

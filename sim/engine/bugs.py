@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.contracts import Bucket, Run, Stall
 from sim.engine.failure import Failure
 from sim.failures.trace import ROUNDS
 from sim.laws import draw
@@ -19,7 +20,7 @@ __all__ = ["Bug", "Bugs"]
 class Bug:
     """The next bug of a job: where it waits [s of healthy work], and when it is mended [s]."""
 
-    __slots__ = ("at", "attempts", "info", "mended", "number")
+    __slots__ = ("at", "attempts", "info", "mended", "met", "number")
 
     def __init__(self, info: SourceInfo, at: float) -> None:
         self.info = info
@@ -27,6 +28,8 @@ class Bug:
         self.number = 0
         self.attempts = 0
         self.mended = float("inf")
+        self.met = -1.0
+        """When it last made the job fail [s]."""
 
 
 class Bugs:
@@ -61,6 +64,14 @@ class Bugs:
             self._expect(job)
             self.simulation.groups.expect_finish(job.main, now)
             return
+        if now <= bug.met * (1 + 1e-12):
+            # Restarts that take no time (or no more than rounding makes of the work that a checkpoint does not hold)
+            # would go on for ever; the next one is made with the mended program.
+            job.main.cause = bug.info.cause
+            self.simulation.groups.stop(job.main, now)
+            self.simulation.groups.follow(job.main, (Stall(Bucket.RESCHEDULE, bug.mended - now), Run()), now)
+            return
+        bug.met = now
         failure = Failure(bug.info, job.index, bug.number + ROUNDS * bug.attempts)
         if not bug.attempts:
             assert bug.info.source.fix is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from sim.engine.kernel import Order
@@ -22,13 +23,16 @@ __all__ = ["Condition", "Conditions"]
 class Condition:
     """One such fault: which nodes have it, and whether they still do."""
 
-    __slots__ = ("failure", "is_open", "nodes", "speed")
+    __slots__ = ("corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
 
     def __init__(self, failure: Failure, nodes: tuple[int, ...], speed: float) -> None:
         self.failure = failure
         self.nodes = nodes
         self.speed = speed
+        self.corrupts = failure.info.source.effect.kind == "corrupt"
         self.is_open = True
+        self.is_counted = False
+        """Whether it has been counted as gone, without anybody having noticed it."""
 
 
 class Conditions:
@@ -47,27 +51,37 @@ class Conditions:
         effect = failure.info.source.effect
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         condition = Condition(failure, up, effect.speed)
+        jobs = self._settle(up, now)
         for node in up:
             self.of_node.setdefault(node, []).append(condition)
-        if effect.kind == "corrupt":
-            self._taint(condition, now)
-        else:
-            self._respeed(up, now)
-        heals = now + draw(effect.heal, failure.mark, "heals") if effect.heal is not None else float("inf")
+        for job in jobs:
+            self.simulation.groups.respeed(job, now)
+            if job.main.running:
+                self.taint(job)
+        heals = now + draw(effect.heal, failure.mark, "heals") if effect.heal is not None else math.inf
         law = failure.info.source.detection
-        noticed = now + draw(law, failure.mark, "detection") if law is not None else float("inf")
+        noticed = now + draw(law, failure.mark, "detection") if law is not None else math.inf
         if heals < min(noticed, self.simulation.end):
             self.kernel.at(heals, Order.RETURN, self._on_healed, condition)
         elif noticed < self.simulation.end:
             self.kernel.at(noticed, Order.FAILURE, self._on_noticed, condition)
 
     def clear(self, node: int) -> None:
-        """Forget what a node had before it was repaired; the job that it was in has let it go."""
-        for condition in self.of_node.pop(node, ()):
+        """Forget what a node had before it was repaired."""
+        if node not in self.of_node:
+            return
+        self._settle((node,), self.kernel.now)
+        for condition in self.of_node.pop(node):
             condition.nodes = tuple(other for other in condition.nodes if other != node)
-            condition.is_open = bool(condition.nodes)
+            if not condition.nodes:
+                condition.is_open = False
+                self._renew(condition)
+                if not self._wronged(condition):
+                    self._count(condition)
 
     def _close(self, condition: Condition) -> None:
+        """Take a fault from its nodes; what was stepped so far was stepped with it."""
+        self._settle(condition.nodes, self.kernel.now)
         condition.is_open = False
         for node in condition.nodes:
             mine = self.of_node[node]
@@ -75,58 +89,94 @@ class Conditions:
             if not mine:
                 del self.of_node[node]
 
+    def _renew(self, condition: Condition) -> None:
+        """Begin the next life of a unit that renews at return: it is well again."""
+        failure = condition.failure
+        self.simulation.sources.renew(failure.info, failure.slot, failure.round)
+
+    def _count(self, condition: Condition) -> None:
+        """Count a fault that went away before anybody noticed."""
+        if not condition.is_counted:
+            condition.is_counted = True
+            self.simulation.faults.counts.healed += 1
+
     def _on_healed(self, call: Call) -> None:
         condition: Condition = call.argument
         if condition.is_open:
-            self.simulation.faults.counts.healed += 1
             self._close(condition)
-            self._respeed(condition.nodes, self.kernel.now)
+            self._count(condition)
+            self._renew(condition)
+            for job in self._settle(condition.nodes, self.kernel.now):
+                self.simulation.groups.respeed(job, self.kernel.now)
 
     def _on_noticed(self, call: Call) -> None:
-        """Stop the nodes that still have the fault: from now on it is a failure like others."""
-        condition: Condition = call.argument
-        if not condition.is_open:
-            return
-        up = tuple(node for node in condition.nodes if not self.cluster.outages[node])
-        if not up:
-            return  # they are in repair, which decides
-        for job in self.simulation.jobs:
-            if job.taint is not None and job.taint.failure is condition.failure:
-                job.taint.is_known = True
-        self._close(condition)
-        self.simulation.faults.strike(condition.failure, up, *self.simulation.faults.find(up))
+        """Stop the nodes that still have the fault, and the jobs whose work it made wrong.
 
-    # --------------------------------------------------------------------------------------------------- pace
+        From now on it is a failure like others. Of nodes that are in repair for something else nothing more is asked.
+        """
+        condition: Condition = call.argument
+        nodes = condition.nodes
+        was_open = condition.is_open
+        if was_open:
+            self._close(condition)
+        wronged = self._wronged(condition)
+        if not was_open and not wronged:
+            self._count(condition)
+            return
+        for job in wronged:
+            job.live = False
+            for taint in job.taints:
+                taint.is_known |= taint.condition is condition
+            if not job.holding:
+                # Its nodes are gone, but it will not start from a checkpoint that is wrong.
+                self.simulation.groups.roll_back(job, "stored")
+        up = tuple(node for node in nodes if not self.cluster.outages[node])
+        inside, outside = self.simulation.faults.find(up)
+        groups = [job.main for job in wronged if job.holding]
+        self.simulation.faults.strike(condition.failure, up or nodes[:1], inside, outside, wronged=groups)
+
+    # --------------------------------------------------------------------------------------------------- jobs
 
     def slowest(self, job: Job) -> tuple[float, int]:
         """Return the pace of the slowest node that steps with a job [-], and the cause; (1, 0) if none is slow."""
         speed, cause = 1.0, 0
         for node, conditions in self.of_node.items():
-            group = self.cluster.group[node]
-            if group is not None and group is job.main and job.holding:
+            if self._serves(node, job):
                 for condition in conditions:
                     if condition.speed < speed:
                         speed, cause = condition.speed, condition.failure.info.cause
         return speed, cause
 
-    def _respeed(self, nodes: Sequence[int], now: float) -> None:
-        """Let the jobs that nodes belong to step at the pace that they have now."""
+    def taint(self, job: Job) -> None:
+        """Remember up to where the work of a job that steps from now on is sound.
+
+        A save that is on its way was taken before, and so was one whose stall has begun.
+        """
+        for node, conditions in self.of_node.items():
+            for condition in conditions:
+                if condition.corrupts and self._serves(node, job):
+                    state = job.state
+                    sound = job.work if state.stall_left > 0 else state.committed + state.draining
+                    if all(taint.condition is not condition for taint in job.taints):
+                        job.taints.append(Taint(sound, condition))
+
+    def _wronged(self, condition: Condition) -> list[Job]:
+        """Return the unfinished jobs that still have work which a fault made wrong."""
+        if not condition.corrupts:
+            return []
+        jobs = self.simulation.jobs
+        return [job for job in jobs if not job.finished and any(taint.condition is condition for taint in job.taints)]
+
+    def _serves(self, node: int, job: Job) -> bool:
+        """Return whether a node steps with the main group of a job."""
+        return self.cluster.group[node] is job.main and job.holding
+
+    def _settle(self, nodes: Sequence[int], now: float) -> list[Job]:
+        """Charge the jobs whose main group nodes belong to, and return them."""
         jobs: list[Job] = []
         for node in nodes:
             group = self.cluster.group[node]
-            if group is not None and group.job.holding and group is group.job.main and group.job not in jobs:
+            if group is not None and self._serves(node, group.job) and group.job not in jobs:
                 jobs.append(group.job)
-        for job in jobs:
-            self.simulation.groups.respeed(job, now)
-
-    def _taint(self, condition: Condition, now: float) -> None:
-        """Remember up to where the work of the jobs is sound."""
-        for node in condition.nodes:
-            group = self.cluster.group[node]
-            if group is None or not group.job.holding or group is not group.job.main:
-                continue
-            job = group.job
-            if job.taint is None and group.is_running(now):
                 self.simulation.groups.settle(group, now)
-                # A save that is on its way was taken before.
-                job.taint = Taint(job.state.committed + job.state.draining, condition.failure)
+        return jobs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from sim import rng
 from sim.engine.kernel import Order
 from sim.engine.lives import Life
+from sim.failures.trace import PARTS, hidden_at_start
 
 if TYPE_CHECKING:
     from sim.engine.failure import Failure, SourceInfo
@@ -40,16 +42,26 @@ class Defects:
         self._begin(Life(node, info.index, node, number, seconds), seconds, self.kernel.now)
 
     def start_onsets(self) -> None:
-        """Arrange when nodes without a hidden fault catch it."""
+        """Arrange when nodes without a hidden fault catch it, once the faults of the trace have been handed over."""
         for info in self.simulation.sources.infos:
             hidden = info.source.hidden
-            if hidden is None or hidden.onset is None:
+            if hidden is None:
+                continue
+            self._keep_dormant(info)
+            if hidden.onset is None:
                 continue
             key = rng.stream(*info.prefix, "onset", info.source.name)
             reach = float(hidden.onset.cdf(np.asarray([self.simulation.end]))[0])
             nodes, numbers = rng.below(key, info.source.units, 0, reach)
             for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True):
                 self._at_onset(info, node, 0, hidden.onset.ppf_one(number))
+
+    def _keep_dormant(self, info: SourceInfo) -> None:
+        """Remember the hidden faults that would strike after the end; nodes that have one cannot catch another."""
+        for node in np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist():
+            mine = self.open.setdefault(node, [])
+            if not any(life.source == info.index for life in mine):
+                mine.append(Life(node, info.index, node, 0, math.inf))
 
     def _at_onset(self, info: SourceInfo, node: int, number: int, time: float) -> None:
         if time < self.simulation.end:
@@ -71,15 +83,19 @@ class Defects:
         residue = failure.info.source.residue
         if residue is None:
             return
-        number = failure.round + RELAPSE
-        after = self._after(failure.info, failure.slot, number)
-        self._begin(Life(node, failure.index, failure.slot, number, after), after, now)
+        slot, number = failure.slot, failure.round
+        if not failure.info.divisor and number < RELAPSE:
+            # One of the nodes that an incident took: it strikes again alone, and its slot is the node.
+            slot, number = node, number * PARTS + slot
+        number += RELAPSE
+        after = self._after(failure.info, slot, number)
+        self._begin(Life(node, failure.index, slot, number, after), after, now)
 
     def _after(self, info: SourceInfo, slot: int, number: int) -> float:
         """Return how long a fault that a repair left takes to strike again [s]."""
         residue = info.source.residue
         assert residue is not None
-        numbers = info.numbers.get("relapse") or info.numbers_for("relapse")
+        numbers = info.numbers.get("relapse after") or info.numbers_for("relapse after")
         return residue.after.ppf_one(numbers.get(slot, number))
 
     def _begin(self, life: Life, seconds: float, now: float) -> None:

@@ -79,7 +79,8 @@ class Failure:
         numbers = self.info.numbers.get(purpose)
         if numbers is None:
             numbers = self.info.numbers_for(purpose)
-        return numbers.get(self.slot, self.round)
+        column = numbers.columns.get(self.round)
+        return column[self.slot] if column is not None else numbers.get(self.slot, self.round)
 
     def mark_at(self, node: int, purpose: str) -> float:
         """Return the uniform number for one of its nodes; where each is repaired by itself, each has its own."""

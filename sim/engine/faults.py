@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sim.cluster import Place
+from sim.engine.defects import RELAPSE
 from sim.engine.failure import Counts, Failure
 from sim.engine.kernel import Order
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.engine.failure import SourceInfo
+    from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
     from sim.job import Group
 
@@ -44,6 +46,8 @@ class Faults:
         """Return the nodes that a failure of a unit takes down."""
         if info.divisor:
             return (slot // info.divisor,)
+        if number >= RELAPSE:
+            return (slot,)
         if info.victims is not None:
             return info.victims.nodes(slot, number)
         assert info.blast is not None
@@ -52,8 +56,8 @@ class Faults:
 
     # ---------------------------------------------------------------------------------------------- candidates
 
-    def occur(self, info: SourceInfo, slot: int, number: int, until: float = math.nan) -> None:
-        """Let a candidate come true: drop it, or let its fault take effect."""
+    def occur(self, info: SourceInfo, slot: int, number: int, until: float = math.nan, *, waited: bool = False) -> None:
+        """Let a candidate come true: drop it, or let its fault take effect. One that `waited` has done so enough."""
         counts = self.counts
         counts.candidates += 1
         failure = Failure(info, slot, number)
@@ -63,15 +67,13 @@ class Faults:
         nodes = self.nodes_of(info, slot, number)
         inside, outside = self.find(nodes)
         # The common case first: a fault of one node, which can be hit where it is.
-        is_hit = inside[0][0].exposed if inside else info.always or not outside
+        is_hit = waited or inside[0][0].exposed if inside else info.always or not outside
         if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
             not info.always and self._is_thinned(info, nodes, failure)
         ):
-            self._drop(info, inside, slot, number)
+            self._drop(failure, inside, until)
             return
         counts.faults += 1
-        if info.source.thinned:
-            self.simulation.rollouts.note(info, nodes[0])
         if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
             self.simulation.sources.renew(info, slot, number)
@@ -79,18 +81,27 @@ class Faults:
         if not info.stops and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
             self.simulation.conditions.begin(failure, nodes)
-            self.simulation.sources.renew(info, slot, number)
             return
         self.strike(failure, nodes, inside, outside, until)
 
-    def _drop(self, info: SourceInfo, inside: Inside, slot: int, number: int) -> None:
+    def _drop(self, failure: Failure, inside: Inside, until: float) -> None:
         """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
-        if info.source.defer and inside:
-            inside[0][0].deferred.append((info.index, slot, number, math.nan))
+        info = failure.info
+        if info.source.defer and inside and not inside[0][0].exposed:
+            inside[0][0].deferred.append((info.index, failure.slot, failure.round, until))
             self.counts.candidates -= 1
             return
         self.counts.suppressed += 1
-        self.simulation.sources.renew(info, slot, number)
+        self.simulation.sources.renew(info, failure.slot, failure.round)
+
+    def on_deferred(self, call: Call) -> None:
+        """Let a candidate that had to wait happen; an outage that was to end by now is left out."""
+        index, slot, number, until = call.argument
+        if until <= self.kernel.now:
+            self.counts.candidates += 1
+            self.counts.suppressed += 1
+            return
+        self.occur(self.simulation.sources.infos[index], slot, number, until, waited=True)
 
     def find(self, nodes: Sequence[int]) -> tuple[Inside, list[int]]:
         """Return the nodes that are up: those of groups, with their group, and those outside jobs."""
@@ -116,8 +127,8 @@ class Faults:
 
     def _is_thinned(self, info: SourceInfo, nodes: Sequence[int], failure: Failure) -> bool:
         """Return whether a candidate that was drawn at the highest hazard is one too many."""
-        if not info.source.thinned:
-            return False
+        if not info.source.thinned or failure.round >= RELAPSE:
+            return False  # what a repair left strikes by a law of its own
         hazard = self.simulation.rollouts.hazard(info, nodes[0])
         return failure.mark("hazard") >= hazard / info.source.ceiling
 
@@ -137,20 +148,30 @@ class Faults:
         return detection if isinstance(detection, float) else detection(failure.mark("detection"))
 
     def strike(
-        self, failure: Failure, nodes: Sequence[int], inside: Inside, outside: list[int], until: float = math.nan
+        self,
+        failure: Failure,
+        nodes: Sequence[int],
+        inside: Inside,
+        outside: list[int],
+        until: float = math.nan,
+        wronged: Sequence[Group] = (),
     ) -> None:
-        """Let a failure take nodes down and tell the groups that hold them."""
+        """Let a failure take nodes down and tell the groups that hold them, and those whose work it made wrong."""
         counts = self.counts
         counts.failures += 1
-        if inside:
+        if inside or wronged:
             counts.hits += 1
         elif outside:
             counts.outside += 1
         else:
             counts.masked += 1
-            if len(nodes) == 1:
-                self.simulation.sources.renew(failure.info, failure.slot, failure.round, nodes[0])
-                return
+        if failure.info.source.thinned and (inside or outside):
+            self.simulation.rollouts.note(failure.info, nodes[0])
+        if not inside and not outside and len(nodes) < 2:
+            self._mask(failure, nodes, until)
+            if wronged:
+                self._tell(failure, [], 0.0, wronged)
+            return
         # What is noticed late, because the node goes on meanwhile, is known when it stops.
         latency = self._detect(failure) if inside and failure.info.stops else 0.0
         recorded = not math.isnan(until)
@@ -158,11 +179,20 @@ class Faults:
             self._enter_course(failure, nodes, outside)
         else:
             self._begin_outage(failure, nodes, outside, latency, until)
-        if inside:
-            self._tell(failure, inside, latency)
+        if inside or wronged:
+            self._tell(failure, inside, latency, wronged)
 
-    def _tell(self, failure: Failure, inside: Inside, latency: float) -> None:
-        groups: list[Group] = []
+    def _mask(self, failure: Failure, nodes: Sequence[int], until: float) -> None:
+        """Let a failure strike a node that is down already, or none."""
+        info = failure.info
+        if info.source.planned and until > self.kernel.now:
+            # Repaired or not, they stay out until the window closes.
+            self._begin_outage(failure, nodes, [], 0.0, until)
+        elif nodes:
+            self.simulation.sources.renew(info, failure.slot, failure.round, nodes[0])
+
+    def _tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
+        groups: list[Group] = list(wronged)
         for group, node in inside:
             group.suspects.append((node, failure))
             if group not in groups:
@@ -194,11 +224,14 @@ class Faults:
                 repair = self._repair_of(failure, node)
                 if repair > 0:
                     self._take_out(failure, (node,), outside, known + repair)
+                else:
+                    self.outages.mend(failure, (node,), self.kernel.now)
         else:
             repair = info.repair if isinstance(info.repair, float) else info.repair(failure.mark("repair"))
             if repair > 0:
                 self._take_out(failure, nodes, outside, known + repair)
-            elif info.returns:
+            else:
+                self.outages.mend(failure, nodes, self.kernel.now)
                 self.simulation.sources.renew(info, failure.slot, failure.round)
 
     def _take_out(self, failure: Failure, nodes: Sequence[int], outside: list[int], end: float) -> None:

@@ -108,7 +108,7 @@ class Groups:
             self.lives.arm(group, now)
         if exposed and group.deferred:
             for candidate in group.deferred:
-                self.kernel.at(now, Order.FAILURE, self.simulation.sources.on_candidate, candidate)
+                self.kernel.at(now, Order.FAILURE, self.simulation.faults.on_deferred, candidate)
             group.deferred = []
 
     def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: bool) -> None:
@@ -124,8 +124,13 @@ class Groups:
         self.settle(group, now)
         group.epoch += 1
         group.run_at = math.inf
-        if group is group.job.main:
-            group.job.finish_at = math.inf
+        job = group.job
+        if group is job.main:
+            job.finish_at = math.inf
+            if job.saved_at > now:
+                # A save that is cut off is void.
+                job.state = job.unsaved
+                job.saved_at = now
         if group.waiting is not None:
             group.waiting = None
             if group in self.hungry:
@@ -135,15 +140,21 @@ class Groups:
 
     def follow(self, group: Group, plan: Plan, now: float) -> None:
         """Start a plan. What it gives up is lost now, not when the restore comes."""
+        if group.ready_at > now and not any(type(step) in (Acquire, Requeue) for step in plan):
+            # Nodes that were taken before this failure are not there yet, even if it took none itself.
+            plan = (Acquire(), *plan)
         group.plan = plan
         group.step = 0
         group.called = False
-        if group is group.job.main:
+        job = group.job
+        if group is job.main:
             for step in plan:
                 if type(step) is Save:
-                    group.job.state = CheckpointState(committed=group.job.work)
+                    job.unsaved = job.state
+                    job.saved_at = now + job.checkpoint.save_time()
+                    job.state = CheckpointState(committed=job.work)
                 elif type(step) is Restore:
-                    self._roll_back(group.job, step.tier)
+                    self.roll_back(job, step.tier)
                     break
         self.proceed(group, now)
 
@@ -164,17 +175,19 @@ class Groups:
             self.settle(group, now)
             self.proceed(group, now)
 
-    def _roll_back(self, job: Job, tier: str) -> None:
+    def roll_back(self, job: Job, tier: str) -> None:
         """Go back to what a tier holds and charge the loss to the incident's first failure."""
         before = job.work
         job.state = job.checkpoint.roll_back(job.state, tier, job.pace)
-        taint = job.taint
-        if taint is not None:
-            if taint.is_known and job.work > taint.sound:
+        if job.taints:
+            sound = min((taint.sound for taint in job.taints if taint.is_known), default=math.inf)
+            if job.work > sound:
                 # The newest checkpoint from before the fault.
-                job.state = CheckpointState(committed=min(job.state.committed, taint.sound))
-            if job.work <= taint.sound:
-                job.taint = None
+                job.state = CheckpointState(committed=min(job.state.committed, sound))
+            for taint in job.taints:
+                # A sound save that was on its way is void.
+                taint.sound = min(taint.sound, job.state.committed)
+            job.taints = [taint for taint in job.taints if taint.sound < job.work]
         lost = before - job.work
         if lost > 0:
             job.account.lose(lost, job.main.incident or job.main.cause)
@@ -251,7 +264,7 @@ class Groups:
                     break
             else:
                 return False
-            alone = pool in self.delays and self._get_ready(group, pool, now)
+            alone = pool in ("warm", "cold") and self._get_ready(group, pool, now)
             self.cluster.seat(group, missing.pop(), node)
             if self.lives.nodes:
                 self.lives.join(node, group, now)
@@ -265,15 +278,16 @@ class Groups:
     def _get_ready(self, group: Group, pool: str, now: float) -> bool:
         """Note when a node of a reserve will be there; return whether the next one is asked for only then.
 
-        By that time a node that was repaired meanwhile may have made the next one needless.
+        By that time a node that was repaired meanwhile may have made the next one needless. The nodes of a unit are
+        asked for together: half a unit is of no use.
         """
-        seconds, one_by_one = self.delays[pool]
+        seconds, one_by_one = self.delays.get(pool, (0.0, False))
         group.called = True
         if one_by_one:
             group.ready_at = max(group.ready_at, now) + seconds
         else:
             group.ready_at = max(group.ready_at, now + seconds)
-        return one_by_one and seconds > 0
+        return one_by_one and seconds > 0 and not self.cluster.units
 
     def _fill_spares(self, group: Group, now: float) -> None:
         """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
@@ -323,7 +337,7 @@ class Groups:
         main = job.main
         self.stop(main, now)
         self.simulation.replicas.absorb(job, now)
-        self._roll_back(job, "stored")
+        self.roll_back(job, "stored")
         self.cluster.release(job, now)
         self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed=False)
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
@@ -355,6 +369,8 @@ class Groups:
         job = group.job
         if step.fraction != job.fraction or group.replicas != job.paced_replicas or self._may_be_slow(job):
             self._set_pace(job, step.fraction)
+        if self.simulation.conditions.of_node:
+            self.simulation.conditions.taint(job)
         job.live = True
         group.incident = 0
         group.attempt = 0

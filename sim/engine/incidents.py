@@ -52,7 +52,8 @@ class Incidents:
                 self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
             return
         groups = self.simulation.groups
-        group.saves = failure.info.saves and group.is_running(now)
+        # A save that is cut off by somebody who waits for one begins again.
+        group.saves = failure.info.saves and (group.is_running(now) or self._is_saving(group, now))
         groups.stop(group, now)
         cause = failure.index + 1
         if not group.incident:
@@ -67,6 +68,10 @@ class Incidents:
         else:
             group.running = False
             self._answer(group, now)
+
+    def _is_saving(self, group: Group, now: float) -> bool:
+        """Return whether the group is making its progress durable before it stops."""
+        return group is group.job.main and group.job.saved_at > now
 
     def _on_detected(self, call: Call) -> None:
         group, epoch = call.argument
@@ -98,8 +103,9 @@ class Incidents:
             ClusterView(cluster.spare.count, cluster.idle.count),
             job.memory,
         )
+        saves = job.checkpoint.save_time() if group.saves else 0.0
         if self.simulation.rollouts.all:
-            plan = self.simulation.rollouts.visit(job, plan)
+            plan = self.simulation.rollouts.visit(job, plan, now + saves)
         if group.saves:
             group.saves = False
             plan = (Save(), *plan)

@@ -6,7 +6,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Bucket, Course, NodeView
-from sim.engine.failure import Renewal
 from sim.engine.kernel import Order
 from sim.laws import draw
 
@@ -54,7 +53,6 @@ class Lifecycle:
         self.crews = {tier: _Crews(count) for tier, count in enumerate(self.repair.crews) if count is not None}
         self.memory: dict[int, Any] = {}
         """What the repair strategy remembers of each node."""
-        self.blames: dict[int, int] = {}
         self.returned: dict[int, float] = {}
         """When a node last came back [s]."""
         self.generation: dict[int, int] = {}
@@ -73,22 +71,26 @@ class Lifecycle:
             self.admit(node, failure, now)
             return int(holds)
         # Nobody repairs the node: what was wrong with it still is.
-        self.simulation.outages.close(node, now)
+        is_up = self.simulation.outages.close(node, now)
+        if not is_up:
+            # Something else has taken it down meanwhile.
+            self._remove(node, group, failure, now)
         self._finish_failure(failure)
         self.simulation.defects.remain(node, failure, now)
         if verdict == "none":
             counts.unblamed += 1
-            self.simulation.lives.leave(node, group, now)
-            self.cluster.set_aside(node, now)
+            if is_up:
+                self.simulation.lives.leave(node, group, now)
+                self.cluster.set_aside(node, now)
             return 1
         counts.wrong_blames += 1
         other = self._other(node, failure, group)
         if other < 0:
-            return 0
+            return int(not is_up)
         self.simulation.outages.take_down(other, now, failure.info.cause)
         self._remove(other, group, failure, now)
         self.admit(other, failure, now, is_wrong=True)
-        return 1
+        return 2 - is_up
 
     def _remove(self, node: int, group: Group, failure: Failure, now: float) -> None:
         self.simulation.lives.leave(node, group, now)
@@ -107,7 +109,6 @@ class Lifecycle:
 
     def admit(self, node: int, failure: Failure, now: float, *, is_wrong: bool = False) -> None:
         """Let a node that is out of its place begin its course."""
-        self.blames[node] = self.blames.get(node, 0) + 1
         source = failure.info.source
         view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), self._mark(node, failure))
         course, memory = self.repair.course(view, self.memory.get(node))
@@ -213,8 +214,7 @@ class Lifecycle:
 
     def _finish_failure(self, failure: Failure) -> None:
         """Begin the next life of a slot that renews at return."""
-        if failure.info.returns:
-            self.simulation.sources.begin_life(Renewal(failure.index, failure.slot, failure.round + 1))
+        self.simulation.sources.renew(failure.info, failure.slot, failure.round)
 
     # --------------------------------------------------------------------------------------------- retirement
 
@@ -232,7 +232,7 @@ class Lifecycle:
         self.simulation.defects.clear(node)
         self.simulation.conditions.clear(node)
         self.memory.pop(node, None)
-        self.blames.pop(node, None)
+        self.cluster.failed.pop(node, None)
         self.generation[node] = self.generation.get(node, 0) + 1
         self.simulation.sources.replace(node)
         self._give_back(patient, now)

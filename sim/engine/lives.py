@@ -90,6 +90,13 @@ class Lives:
         if clock is not None and life in clock.lives:
             clock.lives.remove(life)
 
+    def void_slot(self, node: int, source: int, slot: int) -> None:
+        """Forget the life of a slot, if it has one."""
+        clock = self.nodes.get(node)
+        for life in [] if clock is None else list(clock.lives):
+            if (life.source, life.slot) == (source, slot):
+                self.void(life)
+
     def join(self, node: int, group: Group, now: float) -> None:
         """Let the lives of a node run with a group."""
         clock = self.nodes.get(node)

@@ -25,7 +25,7 @@ class Numbers:
     `convert` makes something else of them, all at once (lives, for example); `convert_one` does so with one.
     """
 
-    __slots__ = ("_asked", "_columns", "_convert", "_convert_one", "_few", "_key", "_slots")
+    __slots__ = ("_asked", "_convert", "_convert_one", "_few", "_key", "_slots", "columns")
 
     def __init__(
         self,
@@ -37,20 +37,20 @@ class Numbers:
         self._key = key
         self._slots = slots
         self._few = max(slots // _ONE_BY_ONE, 1)
-        self._columns: dict[int, list[float]] = {}
+        self.columns: dict[int, list[float]] = {}
         self._asked: dict[int, int] = {}
         self._convert = convert
         self._convert_one = convert_one
 
     def get(self, slot: int, number: int) -> float:
         """Return the number of a slot's life `number`."""
-        column = self._columns.get(number)
+        column = self.columns.get(number)
         if column is not None:
             return column[slot]
         if number < _COLUMNS:
             asked = self._asked[number] = self._asked.get(number, 0) + 1
             if asked > self._few:
-                column = self._columns[number] = self._column(number)
+                column = self.columns[number] = self._column(number)
                 return column[slot]
         found = rng.uniform_one(self._key, slot, number)
         return found if self._convert_one is None else self._convert_one(slot, found)

@@ -9,6 +9,8 @@ from sim.cluster import Place
 from sim.engine.kernel import Order
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sim.engine.failure import Failure, Renewal
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
@@ -52,8 +54,7 @@ class Outages:
         nodes, failure = call.argument
         now = self.kernel.now
         simulation = self.simulation
-        if failure.info.source.residue is not None or simulation.defects.open or simulation.conditions.of_node:
-            self._mend(failure, nodes, now)
+        self.mend(failure, nodes, now)
         returned = False
         for node in nodes:
             returned |= self.close(node, now)
@@ -62,13 +63,15 @@ class Outages:
         if returned:
             self.simulation.serve(now)
 
-    def _mend(self, failure: Failure, nodes: tuple[int, ...], now: float) -> None:
+    def mend(self, failure: Failure, nodes: Sequence[int], now: float) -> None:
         """Let a repair of nodes remove what is wrong with them, or leave it."""
         source = failure.info.source
+        if source.residue is None and not self.simulation.defects.open and not self.simulation.conditions.of_node:
+            return
         if source.recorded is not None or source.rollout is not None:
             return  # maintenance mends nothing, and of a log nobody knows
-        if source.blast is not None and source.blast.repair == "part":
-            return
+        if not failure.info.divisor and not failure.info.apart:
+            return  # it is the shared part that was repaired
         simulation = self.simulation
         residue = source.residue
         for node in nodes:
@@ -109,6 +112,11 @@ class Outages:
     def is_early(self, node: int, due: float, now: float) -> bool:
         """Return whether a node has not served `due` seconds yet, because it was down in between."""
         return node in self.down_since or due + self.was_down.get(node, 0.0) > now * (1 + 1e-12)
+
+    def schedule_from_now(self, node: int, index: int, slot: int, number: int, seconds: float) -> None:
+        """Begin a life on the clock in_service of a node that is down: it runs from the node's return."""
+        served = self.down_since[node] - self.was_down.get(node, 0.0)
+        self.schedule(node, index, slot, number, served + seconds)
 
     def schedule(self, node: int, index: int, slot: int, number: int, due: float) -> None:
         """Schedule a life by its node's time in service, or park it while the node is down."""

@@ -82,6 +82,7 @@ class Queue:
         if not finished:
             return
         self.cluster.release(job, now)
+        self.simulation.rollouts.change_free()
         self.open -= 1
         if self.open == 0:
             self.simulation.stop(now)

@@ -24,7 +24,7 @@ _DAY = 86400.0
 class _Progress:
     """How far one rollout has come."""
 
-    __slots__ = ("changed", "failures", "info", "is_stopped", "next", "pending", "plan")
+    __slots__ = ("changed", "failures", "info", "is_due", "is_stopped", "next", "pending", "plan", "visits")
 
     def __init__(self, info: SourceInfo, plan: Rollout) -> None:
         self.info = info
@@ -33,6 +33,10 @@ class _Progress:
         self.changed: set[int] = set()
         self.pending: set[int] = set()
         """Nodes that are due and wait for their job to be interrupted."""
+        self.visits: dict[Job, tuple[float, list[int]]] = {}
+        """Nodes that are changed within their job, and when that is done [s]."""
+        self.is_due = False
+        """Whether the canaries are watched as soon as all have been changed."""
         self.failures = 0
         """Failures of changed canaries, for the causes whose hazard changes."""
         self.is_stopped = False
@@ -80,7 +84,7 @@ class Rollouts:
     def _on_step(self, call: Call) -> None:
         """Change the next nodes, and arrange what follows."""
         progress: _Progress = call.argument
-        if progress.is_stopped:
+        if progress.is_stopped or progress.next >= self.cluster.nodes:
             return
         plan = progress.plan
         now = self.kernel.now
@@ -92,12 +96,18 @@ class Rollouts:
         nodes = tuple(range(first, min(last, self.cluster.nodes)))
         progress.next = nodes[-1] + 1
         self._change(progress, nodes)
-        if progress.next >= self.cluster.nodes:
-            return
-        if plan.canary is not None and progress.next == canaries:
-            self._at(now + plan.duration + plan.canary.soak, self._on_soaked, progress)
+        if progress.next == canaries:
+            progress.is_due = True
+            self._watch(progress, now + plan.duration)
         else:
             self._at(now + len(nodes) * _DAY / plan.nodes_per_day, self._on_step, progress)
+
+    def _watch(self, progress: _Progress, start: float) -> None:
+        """Watch the canaries from `start` [s] on, if all have been changed by then."""
+        if progress.is_due and not progress.pending:
+            assert progress.plan.canary is not None
+            progress.is_due = False
+            self._at(start + progress.plan.canary.soak, self._on_soaked, progress)
 
     def _on_soaked(self, call: Call) -> None:
         """Go on if the canaries are well, or take the change back."""
@@ -111,6 +121,7 @@ class Rollouts:
         back = tuple(sorted(progress.changed))
         progress.changed.clear()
         progress.pending.clear()
+        progress.visits.clear()
         self._take_out(progress, back, ROLLBACK)
 
     def _change(self, progress: _Progress, nodes: tuple[int, ...]) -> None:
@@ -138,22 +149,35 @@ class Rollouts:
         inside, outside = faults.find(up)
         faults.strike(failure, up, inside, outside, self.kernel.now + progress.plan.duration)
 
-    def visit(self, job: Job, plan: Plan) -> Plan:
-        """Return the plan of an interrupted job, with the change of its nodes that are due before it."""
+    def visit(self, job: Job, plan: Plan, start: float) -> Plan:
+        """Return the plan of an interrupted job that begins at `start` [s], with the change of its nodes before it."""
+        stalls: list[Stall] = []
         for progress in self.all:
+            done, nodes = progress.visits.pop(job, (0.0, []))
+            if self.kernel.now < done:
+                # A change that is cut short begins again.
+                progress.changed.difference_update(nodes)
+                progress.pending.update(nodes)
             due = [node for node in progress.pending if self._belongs(node, job)]
             if due:
                 progress.pending.difference_update(due)
                 progress.changed.update(due)
-                plan = (Stall(Bucket.MAINTENANCE, progress.plan.duration), *plan)
+                stalls.append(Stall(Bucket.MAINTENANCE, progress.plan.duration))
+                start += progress.plan.duration
+                progress.visits[job] = (start, due)
+                self._watch(progress, start)
+        self.change_free()
+        return (*stalls, *plan)
+
+    def change_free(self) -> None:
+        """Change nodes that have left the job whose interruption they waited for."""
         for progress in self.all:
-            # Nodes that left the job meanwhile wait in vain: they are changed where they are.
-            gone = [node for node in progress.pending if not self._is_held(node)]
-            if gone:
-                progress.pending.difference_update(gone)
-                progress.changed.update(gone)
-                self._take_out(progress, tuple(sorted(gone)), 0)
-        return plan
+            free = [node for node in progress.pending if not self._is_held(node)]
+            if free:
+                progress.pending.difference_update(free)
+                progress.changed.update(free)
+                self._take_out(progress, tuple(sorted(free)), 0)
+                self._watch(progress, self.kernel.now + progress.plan.duration)
 
     def _belongs(self, node: int, job: Job) -> bool:
         group = self.cluster.group[node]

@@ -132,11 +132,12 @@ class Simulation:
         pick = self.prepared.scheduler.pick
         entries = itertools.count()
         lifecycle = self.lifecycle
+        failed = self.cluster.failed
         key = rng.stream(self.prepared.seed, self.replication, "pick")
         ranks: dict[str, Callable[[int], object]] = {
             "longest-idle": lambda _: next(entries),
             "random": lambda node: rng.uniform_one(key, node, next(entries)),
-            "fewest-failures": lambda node: lifecycle.blames.get(node, 0),
+            "fewest-failures": lambda node: failed.get(node, 0),
             "best-score": lambda node: -lifecycle.repair.score(lifecycle.memory.get(node)),
         }
         if pick in ranks:

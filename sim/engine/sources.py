@@ -84,7 +84,7 @@ class Sources:
         if row + 1 < len(self.time):
             self.kernel.at(self.time[row + 1], Order.FAILURE, self._on_row)
         info = self.infos[self.source[row]]
-        if info.in_service:
+        if info.in_service or info.source.renews == "never":
             self._candidate(info.index, self.slot[row], self.round[row], self.until[row])
         else:
             self.simulation.faults.occur(info, self.slot[row], self.round[row], self.until[row])
@@ -94,10 +94,12 @@ class Sources:
         self._candidate(*call.argument)
 
     def _candidate(self, index: int, slot: int, number: int, until: float, due: float | None = None) -> None:
-        """Deal with a life that ends now, unless its clock stood still meanwhile."""
+        """Deal with a life that ends now, unless its clock stood still meanwhile or its node is gone."""
         now = self.kernel.now
         info = self.infos[index]
         faults = self.simulation.faults
+        if info.source.renews == "never" and info.divisor and self._is_gone(slot // info.divisor, number):
+            return
         if info.in_service:
             node = slot // info.divisor
             due = now if due is None else due
@@ -111,6 +113,11 @@ class Sources:
                 outages.schedule(node, index, slot, number + 1, due + self.life(index, slot, number + 1))
             return
         faults.occur(info, slot, number, until)
+
+    def _is_gone(self, node: int, number: int) -> bool:
+        """Return whether a life belonged to a node that has been replaced; each new node begins the next one."""
+        replaced = self.simulation.lifecycle.generation
+        return bool(replaced) and number < replaced.get(node, 0)
 
     def occur_busy(self, life: Life) -> Life | None:
         """Let a life on the clock busy end; return the next one of its slot."""
@@ -149,12 +156,25 @@ class Sources:
             self.kernel.at(end, Order.FAILURE, self.on_candidate, (index, slot, number, math.nan))
 
     def replace(self, node: int) -> None:
-        """Begin the lives of a new node, of those sources whose units are not renewed otherwise."""
+        """Begin the lives of a new node, of those sources whose units are not renewed otherwise.
+
+        The lives of the old node end with it; those on the wall clock are known by their number.
+        """
+        generation = self.simulation.lifecycle.generation[node]
+        lives = self.simulation.lives
         for info in self.infos:
-            if info.source.renews == "never" and info.source.clock == "wall" and info.divisor and info.fleet:
-                for slot in range(node * info.divisor, (node + 1) * info.divisor):
-                    generation = self.simulation.lifecycle.generation[node]
+            if info.source.renews != "never" or not info.divisor or info.fleet is None:
+                continue
+            for slot in range(node * info.divisor, (node + 1) * info.divisor):
+                if info.source.clock == "wall":
                     self.begin_life(Renewal(info.index, slot, generation))
+                    continue
+                seconds = self.life(info.index, slot, generation)
+                if info.in_service:
+                    self.simulation.outages.schedule_from_now(node, info.index, slot, generation, seconds)
+                else:
+                    lives.void_slot(node, info.index, slot)
+                    lives.begin(Life(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
 
 
 def _lives_of(info: SourceInfo) -> Numbers | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from sim.failures.component import Component
 from sim.failures.defect import Defect
 from sim.failures.incident import Incident
 from sim.failures.job_level import JobLevel
 from sim.failures.source import Clock, Renews
-from sim.fields import Fraction, Strategy
+from sim.fields import Fraction, RuleError, Strategy
 from sim.laws import Law
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Bundle(Strategy):
         Raises
         ------
         ValueError
-            If ``scale`` names a cause that the bundle lacks, or is not above zero.
+            If ``scale`` names a cause that the bundle lacks or is not above zero, or if what is stated here does not go
+            with a cause.
         """
         entries = [*(_counted(cause, content) for cause in content.get("causes", ())), *content.get("sources", ())]
         names = [entry["name"] for entry in entries]
@@ -70,7 +71,14 @@ class Bundle(Strategy):
             if value is not None and name in kind.model_fields:
                 # Text, where a fraction or a law is meant, because a model takes nothing else.
                 changes[name] = self.model_dump(mode="json")[name]
-        return kind.model_validate({**entry, **changes})
+        try:
+            return kind.model_validate({**entry, **changes})
+        except ValidationError as error:
+            # What the catalog says is right, so something above does not go with it.
+            reason = error.errors()[0]["ctx"]["error"]
+            at = f"{'.'.join(map(str, reason.at))}: " if isinstance(reason, RuleError) else ""
+            message = f"cause '{entry['name']}' of {self.use}: {at}{reason}"
+            raise ValueError(message) from None
 
 
 def _counted(cause: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
-from sim.fields import Rate, Strategy
+from sim.fields import Rate, RuleError, Strategy
 from sim.laws import Exponential, Law, LawModel
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class Cause(Strategy, ABC):
         if (self.rate is None) == (self.law is None):
             message = "give exactly one of rate and law"
             raise ValueError(message)
+        if self.law is not None and self.law.mean_value == 0:
+            raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
         return self
 
     @abstractmethod

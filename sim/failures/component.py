@@ -30,6 +30,12 @@ class Relapse(Model):
         None, lt=1, description="That a repair leaves the fault; with tiers of repair, those decide."
     )
 
+    @model_validator(mode="after")
+    def _takes_time(self) -> Self:
+        if self.after.mean_value == 0:
+            raise RuleError(("after",), "must have a mean above zero: a fault that strikes at once does so without end")
+        return self
+
     def build(self) -> Residue:
         """Return the runtime form."""
         return Residue(self.after, self.probability)
@@ -54,11 +60,7 @@ class Struck(Cause):
     def _thinning_is_right(self) -> Self:
         ages = self.law is not None and not self.law.memoryless
         if self.idle_hazard < 1 and self.clock == "wall" and ages:
-            message = (
-                f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
-                f"with law '{self.law.law}' let the life run on clock: busy instead"  # type: ignore[union-attr]
-            )
-            raise ValueError(message)
+            raise ValueError(_thinned(self.law))
         if self.tempo is not None and self.clock != "wall":
             raise RuleError(("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date")
         return self
@@ -89,7 +91,7 @@ class Struck(Cause):
         ValueError
             If the topology has no such part, or the rate is stated for another kind of part.
         """
-        if part not in counts:
+        if not counts.get(part):
             message = f"the cluster has no part '{part}'"
             raise ValueError(message)
         of = part if self.rate is None else self.rate.of or part
@@ -97,6 +99,13 @@ class Struck(Cause):
             message = f"the rate is per {of}, and the cluster has no part '{of}'"
             raise ValueError(message)
         return self.lives(counts[of] / counts[part])
+
+
+def _thinned(law: Any) -> str:
+    return (
+        f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
+        f"with law '{law.law}' let the life run on clock: busy instead"
+    )
 
 
 class Component(Struck):
@@ -114,6 +123,9 @@ class Component(Struck):
         total = sum(batch.share for batch in self.batches)
         if total > 1 + 1e-12:
             raise RuleError(("batches",), f"the shares add up to {total:g}; together they can be 1 at most")
+        for index, batch in enumerate(self.batches):
+            if self.idle_hazard < 1 and self.clock == "wall" and batch.law is not None and not batch.law.memoryless:
+                raise RuleError(("batches", index, "law"), _thinned(batch.law))
         return self
 
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Discriminator, Field, model_validator
 from pydantic_core import core_schema
 
-from sim.fields import Fraction, Model
+from sim.fields import Fraction, Model, RuleError
 from sim.laws import Law
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class Degrade(EffectModel):
     @model_validator(mode="after")
     def _communicates(self) -> Self:
         if self.communication == 0:
-            message = "communication must be above zero: without it the fault changes nothing"
-            raise ValueError(message)
+            raise RuleError(("communication",), "must be above zero: without communication the fault changes nothing")
         return self
 
     @property

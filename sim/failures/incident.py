@@ -56,9 +56,5 @@ class Incident(Struck):
         del jobs
         counts = {**counts, "cluster": 1}
         law = self.life(self.part, counts)
-        members = max(-(-counts["node"] // counts[self.part]), 1)
-        if self.size is not None and self.size.least > members:
-            message = f"size: at least {self.size.least} nodes, but a {self.part} has {members}"
-            raise ValueError(message)
         source = Source(part=self.part, units=counts[self.part], law=law, **self.common())
-        return replace(source, blast=Blast(members, self.size, self.spread, self.repaired))
+        return replace(source, blast=Blast(counts["node"], self.size, self.spread, self.repaired))

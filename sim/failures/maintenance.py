@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim.failures.source import Recorded, Source
+from sim.failures.source import KNOWN, Recorded, Source
 from sim.fields import Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Maintenance(Strategy):
         for index, window in enumerate(self.windows):
             last = window.first + window.units
             if last > counts[self.part]:
-                message = f"windows.{index} goes up to {self.part} {last - 1}, but there are {counts[self.part]}"
-                raise ValueError(message)
+                rule = f"goes up to {self.part} {last - 1}, counted from 0, but there are {counts[self.part]}"
+                raise RuleError(("windows", index), rule)
         rows = sorted(
             (window.start, unit, window.end)
             for window in self.windows
@@ -88,7 +88,9 @@ class Maintenance(Strategy):
             units=counts[self.part],
             law=None,
             recorded=recorded,
+            detection=KNOWN,
             planned=True,
+            defer=True,
             saves=self.saves,
             slots_per_node=counts[self.part] // counts["node"] if self.part in ("node", "gpu", "nic") else 0,
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sim.failures.source import Source
+from sim.failures.source import KNOWN, Source
 from sim.fields import Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
@@ -63,13 +63,14 @@ class Rollout(Strategy):
         """
         del jobs
         if self.canary is not None and self.canary.nodes > counts["node"]:
-            message = f"canary: {self.canary.nodes} nodes, but the cluster has {counts['node']}"
-            raise ValueError(message)
+            rule = f"{self.canary.nodes} go first, but the cluster has {counts['node']} nodes"
+            raise RuleError(("canary", "nodes"), rule)
         return Source(
             name=self.name,
             part="node",
             units=counts["node"],
             law=None,
+            detection=KNOWN,
             planned=True,
             saves=True,
             rollout=self,

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim.fields import Fraction, Model
+from sim.fields import Fraction, Model, RuleError
 
 __all__ = ["Size"]
 
@@ -30,19 +30,18 @@ class Size(Model):
             message = f"give exactly one of nodes, mean, share and values (given: {', '.join(given) or 'none'})"
             raise ValueError(message)
         if self.mean is not None and self.mean < self.least:
-            message = f"the mean of {self.mean:g} nodes is below the least of {self.least}"
-            raise ValueError(message)
+            raise RuleError(("mean",), f"{self.mean:g} nodes are below the least of {self.least}")
+        if self.least > 1 and self.mean is None and self.share is None:
+            raise RuleError(("least",), "goes with mean or share; nodes and values say themselves how few they are")
         if self.values is not None and min(self.values) < 1:
-            message = f"an incident takes at least one node, not {min(self.values)}"
-            raise ValueError(message)
+            raise RuleError(("values",), f"an incident takes at least one node, not {min(self.values)}")
         if self.weights is not None and (
             self.values is None
             or len(self.weights) != len(self.values)
             or min(self.weights) < 0
             or not sum(self.weights) > 0
         ):
-            message = "weights needs one number for each of values, none below zero and one above"
-            raise ValueError(message)
+            raise RuleError(("weights",), "needs one number for each of values, none below zero and one above")
         return self
 
     def draw(self, number: float, members: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from sim.contracts import Bucket
 from sim.failures.effects import CRASH
 from sim.failures.variety import Variety
+from sim.laws import Fixed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
     from sim.failures.tempo import Tempo
     from sim.laws import LawModel
 
-__all__ = ["Blast", "Clock", "Domains", "Hidden", "Recorded", "Renews", "Residue", "Source"]
+__all__ = ["KNOWN", "Blast", "Clock", "Domains", "Hidden", "Recorded", "Renews", "Residue", "Source"]
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
 Clock: TypeAlias = Literal["wall", "in_service", "busy"]
+
+
+KNOWN = Fixed.from_seconds(value=0.0)
+"""Detection of what is planned: everybody knows beforehand."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Blast:
     Parameters
     ----------
     members
-        Nodes of one domain.
+        Nodes of one domain; those of the whole cluster until the topology has been asked.
     domains
         Which they are; ``None`` until the topology is built.
     size

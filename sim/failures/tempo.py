@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from sim import rng
-from sim.fields import Duration, Model
+from sim.fields import Duration, Model, RuleError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,8 +44,7 @@ class Calendar(Model):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if min(self.factors) < 0 or max(self.factors) == 0:
-            message = "factors must not be negative, and one must be above zero"
-            raise ValueError(message)
+            raise RuleError(("factors",), "must not be negative, and one must be above zero")
         return self
 
 

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
     from sim.failures.source import Blast, Source
 
-__all__ = ["ROUNDS", "FailureTrace", "InitialOutage", "Victims", "draw_trace", "hidden_at_start", "life_key"]
+__all__ = ["PARTS", "ROUNDS", "FailureTrace", "InitialOutage", "Victims", "draw_trace", "hidden_at_start", "life_key"]
 
 ROUNDS = 1 << 20
 """Lives of one slot and generation; far beyond any horizon."""
+
+PARTS = 1 << 24
+"""Units of one class of part; far beyond any cluster."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,13 @@ def _recorded(source: Source, horizon: float) -> _Rows:
     rows = source.recorded
     assert rows is not None
     inside = rows.start < horizon
-    count = int(inside.sum())
-    return _Rows(rows.start[inside], rows.unit[inside], np.zeros(count, dtype=np.int64), rows.end[inside])
+    unit = rows.unit[inside]
+    # Each outage of a unit has random numbers of its own.
+    number = np.zeros(len(unit), dtype=np.int64)
+    order = np.argsort(unit, kind="stable")
+    first = np.searchsorted(unit[order], unit[order])
+    number[order] = np.arange(len(unit)) - first
+    return _Rows(rows.start[inside], unit, number, rows.end[inside])
 
 
 def _draw_source(source: Source, horizon: float, seed: int, replication: int, *, stationary: bool) -> _Rows:
@@ -210,8 +218,8 @@ def _scatter(source: Source, rows: _Rows, horizon: float, seed: int, replication
     nodes: list[int] = []
     numbers: list[int] = []
     for time, part, number in zip(rows.time.tolist(), rows.slot.tolist(), rows.round.tolist(), strict=True):
-        # Unique among the failures of a node, whatever incident they came from.
-        incident = (number * source.units + part) * ROUNDS
+        # Unique among the failures of a node, whatever incident they came from, and the same in a larger cluster.
+        incident = number * PARTS + part
         for node in choice.nodes(part, number):
             end = time + blast.spread.ppf_one(rng.uniform_one(delay_key, node, incident))
             if end < horizon:

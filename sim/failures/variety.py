@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from sim import rng
-from sim.fields import Fraction, Model
+from sim.fields import Fraction, Model, RuleError
 from sim.laws import Law, LawModel, age_and_residual, hazard_number, hazard_number_one
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ __all__ = ["Batch", "Covariate", "Fleet", "Frailty", "Variety", "fleet_of"]
 class Frailty(Model):
     """Units differ for no known reason: hazard ratios from a Gamma law with mean 1."""
 
-    shape: float = Field(gt=0, description="Shape of the Gamma law [-]; the coefficient of variation is 1/sqrt(shape).")
+    shape: float = Field(
+        ge=0.05, description="Shape of the Gamma law [-]; the coefficient of variation is 1/sqrt(shape)."
+    )
     of: Literal["node", "part"] = Field("node", description="What differs: nodes with all their parts, or each part.")
     shared: str = Field(
         "nodes", min_length=1, description="Sources whose frailty bears the same name meet the same bad nodes."
@@ -52,6 +54,8 @@ class Batch(Model):
         if (self.law is None) == (self.ratio is None):
             message = "give exactly one of law and ratio"
             raise ValueError(message)
+        if self.law is not None and self.law.mean_value == 0:
+            raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
         return self
 
 
@@ -67,8 +71,7 @@ class Covariate(Model):
     @model_validator(mode="after")
     def _positive(self) -> Self:
         if min(self.ratios) <= 0:
-            message = f"hazard ratios must be above zero, not {min(self.ratios):g}"
-            raise ValueError(message)
+            raise RuleError(("ratios",), f"hazard ratios must be above zero, not {min(self.ratios):g}")
         return self
 
 
@@ -198,15 +201,19 @@ def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
     if not variety:
         return Fleet((law,), None, None)
     slots = np.arange(source.units, dtype=np.int64)
-    nodes = slots // source.slots_per_node if source.slots_per_node else slots
+    # A rack is no node: where a part belongs to no single node, it shares no bad luck with the node of its number.
+    kind, nodes = ("node", slots // source.slots_per_node) if source.slots_per_node else (source.part, slots)
     ratio = np.ones(source.units)
     which = np.zeros(source.units, dtype=np.int64)
     if variety.frailty is not None:
-        ratio *= _frailties(variety.frailty, nodes if variety.frailty.of == "node" else slots, seed, replication)
+        whose, units = (kind, nodes) if variety.frailty.of == "node" else (source.part, slots)
+        ratio *= _frailties(
+            variety.frailty, rng.stream(seed, replication, "frailty", whose, variety.frailty.shared), units
+        )
     for covariate in variety.covariates:
         ratio *= np.asarray(covariate.ratios)[(nodes // covariate.stride) % len(covariate.ratios)]
     if variety.batches:
-        number = rng.uniform(rng.stream(seed, replication, "batch"), nodes)
+        number = rng.uniform(rng.stream(seed, replication, "batch", kind), nodes)
         edge = 0.0
         law_number = 0
         for batch in variety.batches:
@@ -220,10 +227,9 @@ def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
     return Fleet(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
 
 
-def _frailties(frailty: Frailty, units: NDArray[np.int64], seed: int, replication: int) -> NDArray[np.float64]:
+def _frailties(frailty: Frailty, key: int, units: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the hazard ratios of units [-], shape (n,); never zero, which would be a unit that lives for ever."""
     from scipy.special import gammaincinv
 
-    number = rng.uniform(rng.stream(seed, replication, "frailty", frailty.of, frailty.shared), units)
-    ratio: Any = gammaincinv(frailty.shape, number) / frailty.shape
+    ratio: Any = gammaincinv(frailty.shape, rng.uniform(key, units)) / frailty.shape
     return np.maximum(np.asarray(ratio, dtype=np.float64), 1e-12)

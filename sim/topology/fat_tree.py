@@ -125,6 +125,16 @@ class FatTree(TopologyKind):
             "cable_spine_core": plan.pods * plan.spines * plan.spine_up,
         }
 
+    def nodes_behind(self, part: str) -> int:
+        """Return how many nodes one failed unit of a part takes, where its domain is full [-]."""
+        sizes = {
+            "leaf": self.leaf.nodes,
+            "pod": self.leaf.nodes * _plan(self).groups_per_pod,
+            "rack": self.rack.nodes,
+            "power": self.rack.nodes * self.power.racks,
+        }
+        return min(sizes[part], self.nodes) if part in sizes else super().nodes_behind(part)
+
     def build(self) -> Topology:
         """Build the domains; the edges wait until they are asked for."""
         plan = _plan(self)

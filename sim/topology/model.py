@@ -187,6 +187,11 @@ class TopologyKind(Strategy, abc.ABC):
     def counts(self) -> dict[str, int]:
         """Count every part from the parameters alone, without an array."""
 
+    def nodes_behind(self, part: str) -> int:
+        """Return how many nodes one failed unit of a stopping part takes, where its domain is full [-]."""
+        counts = self.counts()
+        return max(-(-counts["node"] // counts[part]), 1)
+
     @abc.abstractmethod
     def build(self) -> Topology:
         """Build the domains; the edges wait until they are asked for."""

@@ -11,9 +11,10 @@ import pytest
 
 import sim
 from sim.engine import Simulation
-from sim.failures import SOURCES, Component, draw_trace
+from sim.failures import Component, draw_trace
 from sim.laws import Exponential, Fixed, Gamma, LawModel, Lognormal, Uniform, Weibull
 from tests.harness import Z, check_source, play, prepared, trace
+from tests.intervals import agree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,20 +57,6 @@ def test_sources_draw_what_they_say(law: LawModel, changes: dict[str, Any]) -> N
     check_source(nodes_with(law, units=128, **changes), 30 * DAY)
 
 
-def test_every_registered_kind_is_a_source() -> None:
-    """Components and job-level causes of a scenario pass the same check; a log is the third kind, and draws nothing."""
-    counts = {"node": 128, "gpu": 1024, "rack": 32}
-    for entry in (
-        {"use": "component", "name": "gpu", "part": "gpu", "rate": "3 per 1000 gpu-d"},
-        {"use": "component", "name": "rack", "part": "rack", "law": {"law": "weibull", "shape": 2, "mean": "50 d"}},
-        {"use": "job", "name": "software", "rate": "2 per job-d"},
-    ):
-        model: Any = SOURCES[str(entry["use"])]
-        source = model.model_validate(entry).build(counts, 3)
-        check_source(source, 40 * DAY)
-    assert set(SOURCES) == {"component", "job", "replay"}
-
-
 # --------------------------------------------------------------------------------------- age-correct renewal
 
 
@@ -88,12 +75,6 @@ def renewals(law: LawModel, repair: float, horizon: float, shape: tuple[int, int
             return counts
         counts += inside.sum(axis=1)
         clock += repair
-
-
-def agree(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
-    """Return whether two samples have one mean, within Z standard errors of the difference."""
-    error = math.sqrt(ours.var(ddof=1) / ours.size + theirs.var(ddof=1) / theirs.size)
-    return bool(abs(ours.mean() - theirs.mean()) <= Z * error)
 
 
 def count_failures(case: sim.Prepared, replications: int, name: str = "failures") -> NDArray[np.int64]:
@@ -210,7 +191,7 @@ def test_in_service_clock_stops_for_another_cause_too() -> None:
     other = replace(nodes_with(units=1), name="other")
     case = replace(case, sources=(wear, other))
     simulation = Simulation(case, 0, trace([(50.0, 0, 0), (30.0, 1, 0, 50.0)]))
-    downs = []
+    downs: list[tuple[float, int]] = []
     while simulation.is_open:
         simulation.kernel.step()
         if not downs or downs[-1][1] != simulation.cluster.outages[0]:

@@ -1,12 +1,14 @@
 """The InfiniteHBD fault trace, replayed: 400 servers, 348 days.
 
 C. Shou et al., "InfiniteHBD", SIGCOMM 2025, arXiv:2502.03885; data: stepfun-ai/InfiniteHBD-Trace. The statistics are
-those of its 584 outages with the overlaps of one server joined.
+those of its 584 outages with the overlaps of one server joined; the acceptance statistics are of all faults.
 """
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -14,11 +16,13 @@ import pytest
 import sim
 from sim.failures.replay import Columns, Log, read_log
 from tests.harness import prepared
+from tests.literature.acceptance import acceptance_statistics, percentile_of_count, time_by_nodes_down
 
 LOG = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "infinitehbd" / "fault_events.csv"
 COLUMNS = {"unit": "node_id", "start": "start_day", "end": "end_day", "cause": "class"}
 DAY = 86400.0
 HORIZON = 348 * DAY
+Faults: TypeAlias = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 pytestmark = pytest.mark.skipif(not LOG.exists(), reason="skipped: reference data not present")
 
@@ -94,3 +98,35 @@ def test_concurrency(log: Log) -> None:
     assert quantiles == {0.50: 7, 0.90: 22, 0.95: 26, 0.99: 31}
     assert np.flatnonzero(by_level).max() == 35
     assert poisson.ppf(0.99, 9.28) == 17
+
+
+@pytest.fixture(scope="module")
+def faults() -> Faults:
+    """Return node, start and end [day] of all 584 faults, planned ones and those of zero length among them."""
+    with LOG.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 584
+    node = np.unique([row["node_id"] for row in rows], return_inverse=True)[1]
+    start, end = (np.array([float(row[name]) for row in rows]) for name in ("start_day", "end_day"))
+    return node, start, end
+
+
+def test_acceptance_statistics(faults: Faults) -> None:
+    """The five statistics against which the catalog's model is tested, to the last digit that is published here."""
+    ours = acceptance_statistics(*faults)
+    assert ours.daily_dispersion == pytest.approx(3.438, abs=0.0005)
+    assert ours.down_p99 == 31
+    assert ours.gap_shape == pytest.approx(0.624, abs=0.0005)
+    assert ours.top_decile_share == pytest.approx(239 / 584, rel=1e-12)
+    assert ours.unavailability == pytest.approx(0.02346, abs=0.000005)
+
+
+def test_law_of_the_nodes_down(faults: Faults) -> None:
+    """From the first fault to day 348: a mean of 9.385 nodes down, a variance of 53.26, and five percentiles."""
+    weights = time_by_nodes_down(*faults)
+    counts = np.arange(weights.size)
+    mean = weights @ counts / weights.sum()
+    assert mean == pytest.approx(9.385, abs=0.0005)
+    assert weights @ (counts - mean) ** 2 / weights.sum() == pytest.approx(53.26, abs=0.01)
+    levels = (0.50, 0.90, 0.95, 0.99, 1.0)
+    assert [percentile_of_count(weights, level) for level in levels] == [7, 22, 26, 31, 35]

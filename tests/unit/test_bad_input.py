@@ -9,12 +9,27 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+import cli
 import sim
 from sim import documents
-from tests.unit.bad_input import BASE, Bad, bad, files, jobs, logs, options, strategies, values, words
+from tests.unit.bad_input import (
+    BASE,
+    Bad,
+    bad,
+    failures,
+    files,
+    jobs,
+    logs,
+    options,
+    repairs,
+    strategies,
+    values,
+    words,
+)
 
-TABLES = (files, words, values, jobs, strategies, logs, options)
+TABLES = (files, words, values, jobs, strategies, failures, repairs, logs, options)
 BAD = [case for table in TABLES for case in table.CASES]
 
 
@@ -52,13 +67,32 @@ def test_bad_scenarios(bad: Bad) -> None:
         assert fragment in line
     assert line.isprintable()
     assert len(line) < 400
-    for jargon in ("nput", "pydantic", "instance", "discriminator", "Traceback", "None", "union", "literal["):
+    for jargon in (
+        "nput",
+        "pydantic",
+        "instance",
+        "discriminator",
+        "alue error",
+        "Traceback",
+        "None",
+        "union",
+        "literal[",
+    ):
         assert jargon not in line
 
 
+@pytest.mark.parametrize("bad", [*failures.CASES, *repairs.CASES][::12], ids=lambda bad: bad.name)
+def test_bad_failures_at_the_command_line(bad: Bad) -> None:
+    """The commands say the same line, print no result, and end with 2."""
+    (line,) = complaints(bad)
+    for command in ("check", "run"):
+        answer = CliRunner().invoke(cli.app, [command, "s.yaml"], prog_name="ettrick")
+        assert (answer.exit_code, answer.stdout, answer.stderr) == (2, "", f"{line}\n")
+
+
 def test_there_are_many() -> None:
-    """The tables name nothing twice and hold far more than forty scenarios."""
-    assert len({bad.name for bad in BAD}) == len(BAD) >= 120
+    """The tables name nothing twice and hold far more than a hundred scenarios."""
+    assert len({bad.name for bad in BAD}) == len(BAD) >= 200
 
 
 @pytest.mark.parametrize(

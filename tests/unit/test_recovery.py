@@ -22,6 +22,7 @@ SHIPPED: dict[str, dict[str, Any]] = {
         "catch_up": "15 s",
         "rejoin": "5 s",
     },
+    "standby": {"use": "standby", "recovery": "20 s", "selection": "50 s"},
 }
 
 
@@ -123,16 +124,50 @@ def test_shrink_rejoin_restarts_when_it_must(changes: dict[str, Any], expected: 
         assert Acquire(2, "replica") in plan
 
 
+def test_standby_asks_the_spares_first() -> None:
+    """One try at the hot spares, and if they do not suffice a selection that fills them up; then the checkpoint."""
+    end = (Restore("stored"), Run())
+    anew = (Acquire(pools=("idle", "warm", "cold", "spare"), fill=True), Stall(Bucket.RESCHEDULE, 50.0), *end)
+    swap = Acquire(pools=("spare",), timeout=0.0, otherwise=anew)
+    recover = Stall(Bucket.INITIALIZE, 20.0)
+    assert strategy("standby").plan(*views(), None)[0] == (recover, swap, *end)
+    assert strategy("standby").plan(*views(nodes_missing=0, nodes_lost=0), None)[0] == (recover, *end)
+    assert strategy("standby").start(views()[1]) == (Stall(Bucket.RESCHEDULE, 50.0), *end)
+
+
+def test_standby_options() -> None:
+    """No step is exposed if the strategy is not; times may be random, and a selection may take none."""
+    plan, _ = strategy("standby", exposed=False, pools=["cold"]).plan(*views(), None)
+    steps = [*plan[:-1], *plan[1].otherwise[:-1]]
+    assert len(steps) == 6
+    assert not any(step.exposed for step in steps)
+    assert plan[1].otherwise[0].pools == ("cold",)
+    law = {"law": "uniform", "low": "10 s", "high": "30 s"}
+    failure, job, cluster = views()
+    numbers = {"recovery": 0.25, "selection": 0.75}
+    plan, _ = strategy("standby", recovery=law, selection=law).plan(
+        failure._replace(mark=numbers.__getitem__), job, cluster, None
+    )
+    assert plan[0] == Stall(Bucket.INITIALIZE, 15.0)
+    assert plan[1].otherwise[1] == Stall(Bucket.RESCHEDULE, 25.0)
+    quick = strategy("standby", selection="0 s")
+    assert kinds(quick.start(job)) == ["Restore", "Run"]
+    assert kinds(quick.plan(failure, job, cluster, None)[0][1].otherwise) == ["Acquire", "Restore", "Run"]
+
+
 def test_expected_times_describe_the_plan() -> None:
     """What the closed form is told equals the plan: first the time that failures cannot hit, then the rest."""
     assert strategy("full-restart").expected_times() == (40.0, 30.0)
     assert strategy("hot-spare").expected_times() == (0.0, 45.0)
     assert strategy("hot-spare", exposed=False).expected_times() == (15.0, 30.0)
     assert strategy("shrink-rejoin").expected_times() is None
+    assert strategy("standby").expected_times() == (0.0, 20.0)
+    assert strategy("standby", exposed=False).expected_times() == (20.0, 0.0)
     assert {name: strategy(name).elastic for name in SHIPPED} == {
         "full-restart": False,
         "hot-spare": False,
         "shrink-rejoin": True,
+        "standby": False,
     }
 
 
@@ -154,8 +189,10 @@ def test_what_every_strategy_owes(name: str) -> None:
         ("shrink-rejoin", {"min_replicas": 3}),
         ("shrink-rejoin", {"min_replicas": 4, "reconfigure": {"law": "exponential", "mean": "30 s"}}),
         ("full-restart", {"delay": "0 s"}),
+        ("standby", {"exposed": False}),
+        ("standby", {"recovery": {"law": "exponential", "mean": "40 s"}, "pools": ["idle"]}),
     ],
-    ids=["unexposed", "patience", "random", "three of four", "all or nothing", "at once"],
+    ids=["unexposed", "patience", "random", "three of four", "all or nothing", "at once", "calm", "random standby"],
 )
 def test_with_other_parameters(name: str, changes: dict[str, Any]) -> None:
     """The shared check holds for each option of a strategy."""

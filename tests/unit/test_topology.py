@@ -328,3 +328,12 @@ def test_parts_that_stop_nodes_are_those_with_a_blast() -> None:
     assert set(tree.stopping_parts) == set(topology.blast)
     for part in tree.stopping_parts:
         assert len(topology.members(part).nodes) >= topology.nodes
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_nodes_behind_a_part_are_those_of_its_fullest_domain(path: Path) -> None:
+    """What is known from counts alone is what the domains say once they are built."""
+    kind = FatTree.model_validate({"use": "fat-tree"} | yaml.safe_load(path.read_text()))
+    topology = kind.build()
+    for part in kind.stopping_parts:
+        assert kind.nodes_behind(part) == np.diff(topology.members(part).offsets).max()

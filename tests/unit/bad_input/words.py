@@ -47,7 +47,11 @@ CASES = [
         {11: "recovery: {use: full-restart, initialize: 4 min, §patience: 1 h}"},
         "recovery.patience: unknown key 'patience' (choose from use, delay, initialize)",
     ),
-    bad("merge key", {12: "spares: {hot: 2, §<<: {hot: 3}}"}, "spares.<<: unknown key '<<' (choose from hot, warm, cold, unit)"),
+    bad(
+        "merge key",
+        {12: "spares: {hot: 2, §<<: {hot: 3}}"},
+        "spares.<<: unknown key '<<' (choose from hot, warm, cold, unit)",
+    ),
     bad(
         "use is missing",
         {7: "  - §{name: node, rate: 6.5 per 1000 node-day}"},

@@ -1,0 +1,20 @@
+"""Simulations that several files of published results look at."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import sim
+from tests.literature.acceptance import fault_cluster
+
+TRACES = 60
+
+
+@pytest.fixture(scope="session")
+def infinitehbd_runs() -> list[sim.Result]:
+    """Return simulated traces of 400 nodes and 348 days from the catalog's model of InfiniteHBD."""
+    seed = int(os.environ.get("ETTRICK_SEED", "1"))
+    case = fault_cluster([{"use": "infinitehbd"}], seed=seed)
+    return [sim.run(case, number, keeps_log=True) for number in range(TRACES)]

@@ -1,0 +1,211 @@
+"""The bundles of the catalog: each is a consistent set, with the rates that were published and a source for each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sim
+from sim import catalog
+from sim.failures.bundle import Bundle
+from sim.load import _registries
+
+SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
+"""With 336 of 400 nodes of 8 GPUs; InfiniteHBD's cluster has 400 nodes."""
+
+STRIKES_NODES = ("component", "incident", "defect")
+REACH: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "clock": ("in_service", STRIKES_NODES),
+    "idle_hazard": ("40 %", STRIKES_NODES),
+    "defer": (True, STRIKES_NODES),
+    "repair": ("3 d", STRIKES_NODES),
+    "detection": ("7 min", (*STRIKES_NODES, "job")),
+    "renews": ("at_return", ("component",)),
+}
+"""A value for each key, and the kinds of source that know it: a job has no node that could be repaired or be idle."""
+
+# Swings and hidden faults know no time in service; the refusal is tested below.
+WALL_ONLY = [("infinitehbd", "clock"), ("airesim-defaults", "clock")]
+REACHED = [(bundle, key) for bundle in catalog.bundles() for key in REACH if (bundle, key) not in WALL_ONLY]
+
+
+def prepared(bundle: str, **keys: Any) -> sim.Prepared:
+    """Return a scenario of 400 nodes with one bundle, some of its keys stated."""
+    text = ", ".join(f"{key}: {value}" for key, value in {"use": bundle, **keys}.items())
+    overrides = [f"failures=[{{{text}}}]", "cluster={nodes: 400, rails: 1, leaf: {nodes: 25}}", SITE]
+    return sim.prepare(sim.load(sim.find("quickstart"), overrides))
+
+
+def entries(bundle: str) -> list[dict[str, Any]]:
+    """Return what the catalog says of each cause."""
+    content = catalog.bundle(bundle)
+    return [*content.get("causes", ()), *content.get("sources", ())]
+
+
+def kinds(bundle: str) -> list[Any]:
+    """Return the causes as a scenario would describe them."""
+    model = _registries()["failures"][bundle]
+    described = model.model_validate({"use": bundle})
+    assert isinstance(described, Bundle)
+    return described.expand(catalog.bundle(bundle))
+
+
+def interruptions(bundle: str) -> float:
+    """Return how often failures interrupt a job on all 400 nodes [1/d], from the sources alone."""
+    return sum(source.rate * source.interrupts * 86400 for source in prepared(bundle).sources)
+
+
+@pytest.mark.parametrize("bundle", catalog.bundles())
+def test_every_bundle_expands(bundle: str) -> None:
+    """Each cause of the catalog is a source, under its name, and can fail."""
+    sources = prepared(bundle).sources
+    assert [source.name for source in sources] == [entry["name"] for entry in entries(bundle)]
+    assert all(source.rate > 0 for source in sources)
+
+
+@pytest.mark.parametrize("bundle", catalog.bundles())
+def test_every_number_has_a_source(bundle: str) -> None:
+    """The bundle and each of its causes say where the numbers come from; what is counted says how much was seen."""
+    content = catalog.bundle(bundle)
+    assert content["title"]
+    assert content["source"]
+    for entry, kind in zip(entries(bundle), kinds(bundle), strict=True):
+        assert entry.get("source") or "count" in entry
+        assert kind.source
+        assert "count" not in entry or kind.events == entry["count"]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "published"),
+    [
+        ("meta-rsc-1", 6.5e-3 * 400),
+        ("meta-rsc-2", 2.34e-3 * 400),
+        # 419 in 54 days on 2,048 nodes of 8 GPUs, of which 63 are one for the job whatever its size.
+        ("llama3-table5", (419 - 63) / 110592 * 400 + 63 / 54),
+        ("component-rates", (419 - 63) / 110592 * 400 + 63 / 54),
+        # A bad node has five times the rate of the others on top of theirs, and 15 % are bad.
+        ("airesim-defaults", 0.01 * (1 + 5 * 0.15) * 400),
+    ],
+)
+def test_rates_are_those_published(bundle: str, published: float) -> None:
+    """The causes together interrupt as often as was counted; the probabilities of component-rates have 3 digits."""
+    assert interruptions(bundle) == pytest.approx(published, rel=2e-4)
+
+
+def test_infinitehbd_has_its_classes() -> None:
+    """The background falls on the classes as the 584 faults did."""
+    background = {kind.name: kind for kind in kinds("infinitehbd") if kind.use == "component"}
+    counts = {name: kind.events for name, kind in background.items()}
+    assert sum(counts.values()) == 584
+    total = sum(kind.rate.per_second for kind in background.values())
+    for name, kind in background.items():
+        # Rates are given to 1e-6 per node-day.
+        assert kind.rate.per_second / total == pytest.approx(counts[name] / 584, abs=1e-6 / 2.2e-3)
+
+
+@pytest.mark.parametrize("bundle", ["component-rates", "infinitehbd"])
+def test_repairs_have_the_means_that_they_state(bundle: str) -> None:
+    """A log-normal law has the median and the mean of the data, as its source says them, and not a mean of its own."""
+    stated = [kind for kind in kinds(bundle) if "at the median and" in kind.source]
+    assert len(stated) >= 5
+    for kind in stated:
+        words = kind.source.replace(" h", "").split()
+        place = words.index("median")
+        median, mean = float(words[place - 3]), float(words[place + 2])
+        assert kind.repair.ppf_one(0.5) == pytest.approx(median * 3600, rel=1e-9)
+        # Sigma has 3 decimals: the mean is known to sigma times 0.0005.
+        assert kind.repair.mean_value == pytest.approx(mean * 3600, rel=kind.repair.sigma * 5.1e-4)
+
+
+def test_probabilities_of_component_rates_follow_from_two_counts() -> None:
+    """P(interrupts) is Llama 3's rate of interruptions over InfiniteHBD's rate of faults."""
+    found = {kind.name: kind for kind in kinds("component-rates") if getattr(kind, "interrupts", 1) < 1}
+    assert sorted(found) == ["nic", "power_supply"]
+    for name, faults, hits in (("nic", 30, 7), ("power_supply", 26, 3)):
+        assert found[name].interrupts == pytest.approx(hits / 110592 / (faults / 139200), abs=5e-4)
+        # What is known of the product rests on the interruptions.
+        assert found[name].events == hits
+
+
+# ---------------------------------------------------------------------------------------------- overrides
+
+
+@pytest.mark.parametrize("bundle", catalog.bundles())
+def test_scale_of_one_cause_and_of_all(bundle: str) -> None:
+    """A factor for one cause moves that one; a number moves all, and nothing but the rates."""
+    base = prepared(bundle).sources
+    name = base[-1].name
+    one = prepared(bundle, scale=f"{{{name}: 3}}").sources
+    every = prepared(bundle, scale=3).sources
+    for before, after, all_after in zip(base, one, every, strict=True):
+        assert after.rate == pytest.approx(before.rate * (3 if before.name == name else 1))
+        assert all_after.rate == pytest.approx(before.rate * 3)
+        assert (after.repair, after.effect, after.part) == (before.repair, before.effect, before.part)
+
+
+def test_scale_multiplies_that_of_the_catalog() -> None:
+    """A scale in the catalog is kept; the user's comes on top."""
+    model = _registries()["failures"]["meta-rsc-1"]
+    content = {"sources": [{"use": "component", "name": "node", "rate": "1 per node-day", "scale": 2.0}]}
+    (kind,) = model.model_validate({"use": "meta-rsc-1", "scale": 3.0}).expand(content)  # type: ignore[attr-defined]
+    assert kind.scale == 6
+
+
+@pytest.mark.parametrize(("bundle", "key"), REACHED)
+def test_overrides_reach_every_source_that_has_the_key(bundle: str, key: str) -> None:
+    """What is stated for the bundle holds for each of its causes, except where its kind lacks the key."""
+    value, having = REACH[key]
+    stated = _registries()["failures"][bundle].model_validate({"use": bundle, key: value})
+    assert isinstance(stated, Bundle)
+    for kind, before in zip(stated.expand(catalog.bundle(bundle)), kinds(bundle), strict=True):
+        assert (key in type(kind).model_fields) == (kind.use in having)
+        if kind.use in having:
+            assert getattr(kind, key) == getattr(stated, key) != getattr(before, key)
+
+
+def test_an_override_reaches_the_run() -> None:
+    """Node repairs of 3 days for all causes: with constant rates the nodes are down as Little's law says."""
+    found = prepared("meta-rsc-1", repair="3 d", detection="0 s")
+    runs = [sim.run(found, replication) for replication in range(24)]
+    shares = np.array([run.down_node_seconds / run.node_seconds for run in runs])
+    # Lives renew at failure: outages begin at the rate, 3 d each; a node is down if at least one is open.
+    # All are new at the start, so the first 3 days see fewer.
+    exponent = 6.5e-3 * np.minimum(np.linspace(0, 30, 3001), 3.0)
+    expected = float(np.mean(1 - np.exp(-exponent)))
+    assert abs(shares.mean() - expected) < 4 * shares.std(ddof=1) / math.sqrt(len(runs))
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        (
+            {"use": "component-rates", "scale": {"hbn": 2}},
+            "failures.0.scale.hbn: unknown cause 'hbn'; did you mean 'hbm'?",
+        ),
+        ({"use": "meta-rsc-1", "scale": {"nodes": 2}}, "unknown cause 'nodes'; did you mean 'node'?"),
+        ({"use": "meta-rsc-1", "scale": {"node": 0}}, "failures.0: scale must be above zero, not 0"),
+        ({"use": "meta-rsc-3"}, "failures.0.use: 'meta-rsc-3' is not a choice; did you mean 'meta-rsc-2'?"),
+        (
+            {"use": "infinitehbd", "clock": "busy"},
+            "failures.0: cause 'gpu' of infinitehbd: tempo: needs clock: wall; on clock: busy there is no date",
+        ),
+        (
+            {"use": "airesim-defaults", "clock": "in_service"},
+            "failures.0: cause 'systematic' of airesim-defaults: clock: must be wall or busy",
+        ),
+    ],
+)
+def test_what_does_not_go_with_a_cause_is_one_line(keys: dict[str, Any], line: str) -> None:
+    """A name that is not there, and a key that a cause cannot take, are told in one line."""
+    data = sim.load(sim.find("quickstart")).dump()
+    with pytest.raises(sim.ScenarioError) as caught:
+        sim.parse({**data, "failures": [keys]})
+    (found,) = caught.value.lines
+    assert line in found
+    assert found.isprintable()

@@ -1,0 +1,387 @@
+"""Repair: every strategy passes the shared check; tiers, crews, diagnosis and retirement by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import sim
+from sim.contracts import Bucket, NodeView, Visit
+from sim.repair import Tiers
+from tests.harness import check_repair, prepared, seconds, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXPONENTIAL = {"law": "exponential", "mean": "5 min"}
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "simple": {"use": "simple", "time": EXPONENTIAL},
+    "one tier": {"use": "tiers", "tiers": [{"name": "reboot", "time": EXPONENTIAL}]},
+    "crews": {"use": "tiers", "tiers": [{"name": "reboot", "time": EXPONENTIAL, "crews": 1}]},
+    "everything": {
+        "use": "tiers",
+        "tiers": [
+            {"name": "reset", "time": "1 min", "escalates": 0.3, "fixes": 0.6},
+            {"name": "automated", "time": EXPONENTIAL, "escalates": 0.2, "fixes": 0.8, "crews": 2},
+            {"name": "manual", "time": {"law": "lognormal", "mean": "10 min", "sigma": 0.8}, "fixes": 0.7, "crews": 1},
+        ],
+        "qualification": {"time": {"law": "uniform", "low": "1 min", "high": "2 min"}, "finds": 0.75},
+        "diagnosis": {"finds": 0.9, "blames_other": 0.2},
+        "lemons": [
+            {"use": "threshold", "failures": 4, "window": "1 h"},
+            {"use": "score", "blame_costs": 35, "regains": 100},
+        ],
+        "replacement": "1 h",
+    },
+    "no tests": {
+        "use": "tiers",
+        "tiers": [
+            {"name": "reset", "time": EXPONENTIAL, "escalates": 0.5, "fixes": 0.5},
+            {"name": "manual", "time": EXPONENTIAL, "fixes": 0.5},
+        ],
+        "lemons": [{"use": "threshold", "failures": 3, "window": "1 h"}],
+    },
+    "lemons to a tier": {
+        "use": "tiers",
+        "tiers": [{"name": "reset", "time": EXPONENTIAL, "fixes": 0.5}, {"name": "manual", "time": EXPONENTIAL}],
+        "lemons": [{"use": "threshold", "failures": 2, "window": "1 h"}],
+        "lemons_go_to": "manual",
+        "qualification": {"time": "0 s", "finds": 0.5},
+    },
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_every_strategy_owes(name: str) -> None:
+    """Each kind of repair, with each of its options, passes the shared check."""
+    check_repair(STRATEGIES[name])
+
+
+# --------------------------------------------------------------------------------------------- tiers by hand
+
+FAILS: dict[str, Any] = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
+SEVENTH = 6
+"""A node that no job uses."""
+
+
+def tiers(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Return a repair of tiers, of 50 s where a row says nothing else."""
+    listed = [{"name": f"tier {index}", "time": "50 s", **row} for index, row in enumerate(rows)]
+    return {"use": "tiers", "tiers": listed, **options}
+
+
+def played(
+    repair: dict[str, Any], rows: Sequence[tuple[float, ...]], **changes: Any
+) -> tuple[sim.Result, list[tuple[int, float, float]]]:
+    """Play failures on eight nodes of which a job has the first two; return the result and (node, down, up)."""
+    case = prepared(
+        cluster={"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 2}},
+        failures=changes.pop("failures", [{**FAILS, "name": "first"}, {**FAILS, "name": "second"}]),
+        repair=repair,
+        **changes,
+    )
+    result = sim.run(case, 0, trace(rows), keeps_log=True)
+    return result, [(outage.node, outage.start, outage.end) for outage in result.outages]
+
+
+def charged(result: sim.Result, bucket: Bucket, cause: int | None = None) -> float:
+    """Return the node-seconds outside jobs in a bucket, of one cause or of all."""
+    table = result.outside.sum(axis=0)[bucket]
+    return float(table.sum() if cause is None else table[cause])
+
+
+def test_a_tier_that_always_escalates() -> None:
+    """Reset 50 s, then manual 100 s, then tests of 25 s; two nodes, each charged to its cause."""
+    repair = tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    result, down = played(repair, [(300.0, 0, 0), (400.0, 1, SEVENTH)])
+    assert down == [(0, 300.0, 475.0), (SEVENTH, 400.0, 575.0)]
+    for cause in (1, 2):
+        assert charged(result, Bucket.REPAIR, cause) == pytest.approx(150)
+        assert charged(result, Bucket.QUALIFICATION, cause) == pytest.approx(25)
+    assert charged(result, Bucket.REPAIR) == pytest.approx(300)
+    assert charged(result, Bucket.QUALIFICATION) == pytest.approx(50)
+    assert (result.counts["repairs"], result.counts["false_repairs"]) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("finds", "expected", "repaired", "tested", "left"),
+    [(1, 500.0, 150.0, 50.0, 0), (0, 375.0, 50.0, 25.0, 1)],
+    ids=["found", "missed"],
+)
+def test_qualification(finds: int, expected: float, repaired: float, tested: float, left: int) -> None:
+    """A fault that the tests find goes to the next tier and through the tests again; one that they miss comes back."""
+    repair = tiers({"fixes": 0}, {"time": "100 s"}, qualification={"time": "25 s", "finds": finds})
+    result, down = played(repair, [(300.0, 0, 0)])
+    assert down == [(0, 300.0, expected)]
+    assert charged(result, Bucket.REPAIR) == pytest.approx(repaired)
+    assert charged(result, Bucket.QUALIFICATION) == pytest.approx(tested)
+    assert (result.counts["repairs"], result.counts["false_repairs"]) == (1, left)
+
+
+def test_the_last_tier_is_its_own_next() -> None:
+    """What is found after the last tier goes through it again: every round is that tier and the tests."""
+    repair = tiers({"fixes": 0.3}, qualification={"time": "0 s"})
+    strategy = Tiers.model_validate(repair)
+    assert {visit.tier for number in range(200) for visit in _visits(strategy, number)} == {0, -1}
+    with pytest.raises(ValueError, match="chain without end"):
+        Tiers.model_validate(tiers({"fixes": 0}, qualification={"time": "0 s"}))
+
+
+def _visits(strategy: Tiers, number: int) -> tuple[Visit, ...]:
+    def mark(purpose: str) -> float:
+        return (0.37 * number + 0.618 * sum(map(ord, purpose))) % 1
+
+    return strategy.course(NodeView(0.0, "fault", "", 0.0, mark), None)[0].visits
+
+
+def test_a_false_success_strikes_again_or_not() -> None:
+    """With a relapse the fault strikes 100 s after each return; a source without one leaves nothing behind."""
+    relapse = {"after": "100 s"}
+    failures = [{**FAILS, "name": "first", "relapse": relapse}, {**FAILS, "name": "second"}]
+    result, down = played(tiers({"fixes": 0}), [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
+    assert [(start, end) for node, start, end in down if node == 2] == [
+        (300.0, 350.0),
+        (450.0, 500.0),
+        (600.0, 650.0),
+        (750.0, 800.0),
+        (900.0, 950.0),
+    ]
+    assert [row for row in down if row[0] == 4] == [(4, 310.0, 360.0)]
+    counts = result.counts
+    assert (counts["repairs"], counts["false_repairs"], counts["relapses"]) == (6, 6, 4)
+    assert counts["hidden_at_end"] == 1
+    assert charged(result, Bucket.REPAIR, 1) == pytest.approx(250)
+
+
+def test_a_success_clears_what_was_left() -> None:
+    """The node goes to the manual tier for another cause at 380 s; the fault that the reset left is gone with that."""
+    failures = [
+        {**FAILS, "name": "first", "relapse": {"after": "100 s"}},
+        {**FAILS, "name": "second", "tier": "tier 1"},
+    ]
+    result, down = played(tiers({"fixes": 0}, {"time": "20 s"}), [(300.0, 0, 2), (380.0, 1, 2)], failures=failures)
+    assert down == [(2, 300.0, 350.0), (2, 380.0, 400.0)]
+    assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (0, 0)
+
+
+def test_a_relapse_begins_no_further_life() -> None:
+    """Lives of 400 s that renew at return, and a fault that a repair always leaves: it strikes 150 s after a return.
+
+    The node fails at 400, 600, 800 s, ... The life that began at 450 s ends at 850 s, when the node is just back, and
+    so on: one life at a time, whatever the relapses do.
+    """
+    law = {"law": "fixed", "value": "400 s"}
+    failures = [{**FAILS, "name": "first", "law": law, "renews": "at_return", "relapse": {"after": "150 s"}}]
+    result, down = played(tiers({"fixes": 0}), [(400.0, 0, 2)], failures=failures, horizon="2000 s")
+    struck = [start for _, start, _ in down]
+    assert struck[:3] == [400.0, 600.0, 800.0]
+    assert result.counts["failures"] - result.counts["relapses"] <= 1 + (2000 - 450) // 400
+
+
+def test_where_repair_begins() -> None:
+    """A source names its tier; one with a repair time of its own does not go through tiers at all."""
+    failures = [{**FAILS, "name": "first", "tier": "tier 1"}, {**FAILS, "name": "second", "repair": "7 s"}]
+    repair = tiers({"escalates": 1}, {"time": "100 s"}, qualification={"time": "25 s"})
+    result, down = played(repair, [(300.0, 0, 2), (310.0, 1, 4)], failures=failures)
+    assert down == [(2, 300.0, 425.0), (4, 310.0, 317.0)]
+    assert charged(result, Bucket.QUALIFICATION, 2) == 0
+    assert result.counts["repairs"] == 1, "only tiers count their repairs"
+
+
+# ----------------------------------------------------------------------------------------------------- crews
+
+
+def test_one_crew_serves_in_order() -> None:
+    """Three idle nodes fail 10 s apart; the crew works for 100 s on each; tests of 30 s need no crew."""
+    repair = tiers({"time": "100 s", "crews": 1}, qualification={"time": "30 s"})
+    result, down = played(repair, [(320.0, 0, 2), (300.0, 0, 4), (310.0, 1, 3)])
+    assert down == [(4, 300.0, 430.0), (3, 310.0, 530.0), (2, 320.0, 630.0)]
+    # Waiting for the crew is repair too.
+    assert charged(result, Bucket.REPAIR, 1) == pytest.approx(100 + 280)
+    assert charged(result, Bucket.REPAIR, 2) == pytest.approx(190)
+    assert charged(result, Bucket.QUALIFICATION) == pytest.approx(90)
+
+
+def test_crews_of_two_tiers() -> None:
+    """Two crews reset in 50 s, one repairs in 100 s whom the reset sends on: each queue has its own order.
+
+    Resets: 300-350, 310-360, and 350-400 for the third, which came at 320. Repairs: 350-450, 450-550, 550-650.
+    """
+    repair = tiers({"escalates": 1, "crews": 2}, {"time": "100 s", "crews": 1})
+    result, down = played(repair, [(300.0, 0, 2), (310.0, 0, 3), (320.0, 0, 4)])
+    assert [end for _, _, end in down] == [450.0, 550.0, 650.0]
+    assert charged(result, Bucket.REPAIR) == pytest.approx(150 + 240 + 330)
+
+
+def test_found_faults_queue_for_the_next_tier() -> None:
+    """A node that the tests send on waits for the crew behind one that was there before it.
+
+    Node 2: reset 300-350, tests to 375. Node 3 goes to the second tier at once: 360-460. Node 2: 460-560, tests to 585.
+    """
+    failures = [{**FAILS, "name": "first"}, {**FAILS, "name": "second", "tier": "tier 1"}]
+    repair = tiers({"fixes": 0}, {"time": "100 s", "crews": 1}, qualification={"time": "25 s"})
+    result, down = played(repair, [(300.0, 0, 2), (360.0, 1, 3)], failures=failures)
+    assert down == [(2, 300.0, 585.0), (3, 360.0, 485.0)]
+    assert charged(result, Bucket.QUALIFICATION, 1) == pytest.approx(50)
+    assert charged(result, Bucket.REPAIR, 1) == pytest.approx(235)
+    assert charged(result, Bucket.QUALIFICATION, 2) == pytest.approx(25)
+
+
+# -------------------------------------------------------------------------------------------------- diagnosis
+
+
+def test_another_node_is_blamed() -> None:
+    """Node 0 fails and stays; node 1 goes to repair. The fault strikes again 200 s later, and another node is blamed.
+
+    At 500 s the job has nodes 0 and 2; node 1 is back since 350 s.
+    """
+    failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
+    repair = tiers({}, diagnosis={"blames_other": 1})
+    result, down = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
+    assert [row for row in down if row[1] < row[2]] == [(1, 300.0, 350.0), (2, 500.0, 550.0)]
+    counts = result.counts
+    assert (counts["wrong_blames"], counts["relapses"], counts["repairs"], counts["false_repairs"]) == (2, 1, 2, 0)
+    assert result.jobs[0].interruptions == {1: 2}
+    assert charged(result, Bucket.REPAIR, 1) == pytest.approx(100)
+
+
+def test_another_node_is_blamed_and_nothing_is_left() -> None:
+    """Without a relapse the fault of the node that failed is gone although nobody repaired it."""
+    result, down = played(tiers({}, diagnosis={"blames_other": 1}), [(300.0, 0, 0)])
+    assert [row for row in down if row[1] < row[2]] == [(1, 300.0, 350.0)]
+    assert result.counts["failures"] == 1
+
+
+def test_a_repair_leaves_no_fault_where_there_was_none() -> None:
+    """Node 1 is blamed for node 0 and its repair fails too: the fault is still that of node 0 alone."""
+    failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
+    repair = tiers({"fixes": 0}, diagnosis={"blames_other": 1})
+    result, _ = played(repair, [(300.0, 0, 0)], failures=failures, horizon="600 s")
+    # It strikes at 500 s; a fault left in node 1, which was back at 350 s, would strike at 550 s as well.
+    assert (result.counts["relapses"], result.counts["hidden_at_end"]) == (1, 1)
+
+
+def test_a_job_of_one_node_has_nobody_else_to_blame() -> None:
+    """Nobody is blamed and nothing is swapped: the job restarts where it is."""
+    repair = tiers({}, diagnosis={"blames_other": 1})
+    result, down = played(repair, [(300.0, 0, 0)], jobs=[{"name": "job", "gpus": 1}])
+    assert [row for row in down if row[1] < row[2]] == []
+    assert (result.counts["wrong_blames"], result.counts["repairs"]) == (1, 0)
+    assert seconds(result)["initialize"] == pytest.approx(60)
+
+
+def test_nobody_is_blamed() -> None:
+    """Node 0 is swapped with the spare and waits among the healthy; there its fault strikes again, and is repaired.
+
+    Outside a job there is nobody to take for another: the node itself goes to repair.
+    """
+    failures = [{**FAILS, "name": "first", "relapse": {"after": "200 s"}}]
+    repair = tiers({}, diagnosis={"finds": 0})
+    result, down = played(repair, [(300.0, 0, 0)], failures=failures, spares={"hot": 1})
+    assert [row for row in down if row[1] < row[2]] == [(0, 500.0, 550.0)]
+    counts = result.counts
+    assert (counts["unblamed"], counts["relapses"], counts["repairs"], counts["outside"]) == (1, 1, 1, 1)
+    # The spare has left, and node 0 did not fill the pool up: its count was still that of the target.
+    assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(300 + 450)
+
+
+# ------------------------------------------------------------------------------------------------ retirement
+
+LEMON = [{"use": "threshold", "failures": 1, "window": "1 d"}]
+
+
+def test_a_retired_node_never_returns() -> None:
+    """It counts as in repair up to the horizon."""
+    result, down = played(tiers({}, lemons=LEMON), [(300.0, 0, 2), (500.0, 0, 2)])
+    assert down == [(2, 300.0, 1000.0)]
+    counts = result.counts
+    assert (counts["retired"], counts["repairs"], counts["masked"]) == (1, 0, 1)
+    assert charged(result, Bucket.REPAIR, 1) == pytest.approx(700)
+
+
+def test_a_retired_node_is_replaced() -> None:
+    """The new node comes after 100 s and nothing is remembered of the old one: two blames make a lemon again."""
+    lemons = [{"use": "threshold", "failures": 2, "window": "1 d"}]
+    rows = [(100.0, 0, 2), (200.0, 0, 2), (400.0, 0, 2), (600.0, 0, 2)]
+    result, down = played(tiers({}, lemons=lemons, replacement="100 s"), rows)
+    assert down == [(2, 100.0, 150.0), (2, 200.0, 300.0), (2, 400.0, 450.0), (2, 600.0, 700.0)]
+    assert (result.counts["retired"], result.counts["repairs"]) == (2, 2)
+
+
+@pytest.mark.parametrize(("replacement", "starts"), [("100 s", [250.0, 600.0, 950.0]), (None, [250.0])])
+def test_a_new_node_has_a_new_life(replacement: str | None, starts: list[float]) -> None:
+    """Parts that fail once, after 250 s, begin a life with the new node: 250 + 100 + 250 s."""
+    law = {"law": "fixed", "value": "250 s"}
+    repair = tiers({}, lemons=LEMON, **({"replacement": replacement} if replacement else {}))
+    failures = [{**FAILS, "name": "first", "law": law, "renews": "never"}]
+    result, down = played(repair, [(250.0, 0, 2)], failures=failures)
+    assert [start for _, start, _ in down] == starts
+    assert result.counts["retired"] == len(starts)
+
+
+@pytest.mark.parametrize("clock", ["wall", "in_service"])
+def test_the_lives_of_an_old_node_end_with_it(clock: str) -> None:
+    """Node 2 is retired at 250 s and replaced at 350 s: a part of the old node that was to fail at 500 s is gone.
+
+    The new part fails 400 s after the new node came.
+    """
+    law = {"law": "fixed", "value": "400 s"}
+    failures = [{**FAILS, "name": "first"}, {**FAILS, "name": "second", "law": law, "renews": "never", "clock": clock}]
+    case = prepared(
+        cluster={"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1},
+        failures=failures,
+        repair=tiers({}, lemons=LEMON, replacement="100 s"),
+    )
+    rows = replace(trace([(250.0, 0, 2), (500.0, 1, 2)]), round=np.zeros(2, dtype=np.int64))
+    result = sim.run(case, 0, rows, keeps_log=True)
+    assert [(each.start, each.cause) for each in result.outages] == [(250.0, 1), (750.0, 2)]
+
+
+def test_a_new_node_has_a_new_life_on_its_busy_clock() -> None:
+    """Node 0 serves the job for 250 s, fails and is replaced by 350 s; it serves again from 500 s, and fails at 750 s.
+
+    Node 1 fails at 500 s for another cause, after 500 s of service with a life of 600 s. Its successor serves from
+    750 s on and does not inherit the rest of that.
+    """
+    law = {"law": "fixed", "value": "250 s"}
+    failures = [{**FAILS, "name": "first", "law": law, "renews": "never", "clock": "busy"}, {**FAILS, "name": "second"}]
+    rows = [(250.0, 0, 0), (600.0, 0, 1), (500.0, 1, 1)]
+    result, down = played(tiers({}, lemons=LEMON, replacement="100 s"), rows, failures=failures)
+    assert [row for row in down if row[0] in (0, 1)] == [(0, 250.0, 350.0), (1, 500.0, 600.0), (0, 750.0, 850.0)]
+    assert result.jobs[0].interruptions == {1: 2, 2: 1}
+
+
+# ------------------------------------------------------------------------------------- overlaps and the horizon
+
+RACK = {"use": "component", "name": "second", "part": "rack", "rate": "1 per 1000 rack-d", "repair": "150 s"}
+
+
+@pytest.mark.parametrize(
+    ("rack_at", "back", "masked"), [(350.0, 500.0, 0), (140.0, 400.0, 0), (150.0, 400.0, 0), (160.0, 310.0, 1)]
+)
+def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked: int) -> None:
+    """Node 2 fails at 300 s and is repaired in 100 s; its rack is down for 150 s, before, after or meanwhile.
+
+    In a rack that is down the failure is masked; one that is just back can fail.
+    """
+    failures = [{**FAILS, "name": "first"}, RACK]
+    result, down = played(tiers({"time": "100 s"}), [(300.0, 0, 2), (rack_at, 1, 1)], failures=failures)
+    assert max(end for node, _, end in down if node == 2) == back
+    assert result.counts["masked"] == masked
+    # Nodes 2 and 3 are out for the rack, node 2 for itself as well.
+    assert charged(result, Bucket.REPAIR) == pytest.approx(sum(end - start for _, start, end in down))
+
+
+@pytest.mark.parametrize("crews", [None, 1], ids=["crews for all", "one crew"])
+def test_the_horizon_cuts_a_repair(crews: int | None) -> None:
+    """Down from 880 s: repair to 940, tests beyond the horizon; the edges of windows at 300, 600 and 900 s cut too."""
+    repair = tiers({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})
+    result, down = played(repair, [(880.0, 0, 2), (950.0, 0, 3)], windows="300 s")
+    assert down == [(2, 880.0, 1000.0), (3, 950.0, 1000.0)]
+    by_window = result.outside.sum(axis=2)
+    assert by_window[:, Bucket.REPAIR] == pytest.approx([0, 0, 20, 40 + 50])
+    assert by_window[:, Bucket.QUALIFICATION] == pytest.approx([0, 0, 0, 60])
+    assert result.counts["repairs"] == 0

@@ -1,0 +1,422 @@
+"""Spares by hand: warm and cold nodes, who refills what, whole units, and the strategy that waits for hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sim
+from sim.cluster import Place
+from sim.contracts import Bucket
+from sim.engine import Simulation
+from tests.harness import _Watched, play, prepared, seconds, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STANDBY = {"use": "standby", "recovery": "20 s", "selection": "50 s"}
+ONLY_SPARES = {"use": "hot-spare", "initialize": "30 s", "pools": ["spare"]}
+
+
+def case(nodes: int, spares: dict[str, Any], **changes: Any) -> sim.Prepared:
+    """Return a cluster of racks of two nodes; a job has the first two, unless `changes` say otherwise."""
+    cluster = {"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 2}}
+    return prepared(cluster=cluster, spares=spares, **changes)
+
+
+def ended(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
+    """Return a simulation on failures written by hand, after its end."""
+    simulation = Simulation(one, 0, trace(rows))
+    simulation.run()
+    return simulation
+
+
+def places(simulation: Simulation, place: Place) -> list[int]:
+    """Return the nodes at a place."""
+    return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
+
+
+# ------------------------------------------------------------------------------------------ warm and cold nodes
+
+
+def test_a_warm_node_takes_its_delay() -> None:
+    """The failure at 300 s finds two warm nodes; one is there at 360 s; the returned one fills the pool at 500 s."""
+    one = case(4, {"warm": {"nodes": 2, "delay": "60 s"}})
+    result = play(one, [(300.0, 0, 0)])
+    assert seconds(result)["starved"] == pytest.approx(60)
+    assert seconds(result)["initialize"] == pytest.approx(30 + 30)
+    assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(2 * 300 + 700 + 500)
+    assert places(ended(one, [(300.0, 0, 0)]), Place.WARM) == [0, 3]
+
+
+@pytest.mark.parametrize(("one_by_one", "waits"), [(True, 120.0), (False, 60.0)])
+@pytest.mark.parametrize("pool", ["warm", "cold"])
+def test_two_nodes_from_a_reserve(pool: str, one_by_one: bool, waits: float) -> None:
+    """Two nodes fail within the 5 s of detection: one after another they take two delays, together one."""
+    one = case(
+        4,
+        {pool: {"nodes": 2, "delay": "60 s", "one_by_one": one_by_one}},
+        detection={"time": "5 s"},
+        repair={"time": "1 d"},
+    )
+    assert seconds(play(one, [(300.0, 0, 0), (302.0, 1, 1)]))["starved"] == pytest.approx(waits)
+
+
+def test_nodes_of_two_failures_come_one_by_one() -> None:
+    """Asked for at 300 and 330 s, they are there at 360 and 420 s; at once it would be 390 s."""
+    for one_by_one, ready in ((True, 420.0), (False, 390.0)):
+        cold = {"nodes": 2, "delay": "60 s", "one_by_one": one_by_one}
+        result = play(case(4, {"cold": cold}, repair={"time": "1 d"}), [(300.0, 0, 0), (330.0, 1, 1)])
+        assert seconds(result)["starved"] == pytest.approx(ready - 300)
+
+
+def test_n_nodes_take_n_delays() -> None:
+    """A rack of four fails at once, and the cold nodes come one by one: 4 x 60 s."""
+    cluster = {"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 4}}
+    rack = {"use": "component", "name": "rack", "part": "rack", "rate": "1 per 1000 rack-d", "repair": "1 d"}
+    cold = {"nodes": 4, "delay": "60 s", "one_by_one": True}
+    one = prepared(cluster=cluster, jobs=[{"name": "job", "gpus": 4}], failures=[rack], spares={"cold": cold})
+    assert seconds(play(one, [(300.0, 0, 0)]))["starved"] == pytest.approx(240)
+
+
+def test_a_second_failure_does_not_make_nodes_ready() -> None:
+    """A failure of the job at 310 s needs no node of its own, but the warm node is not there before 600 s."""
+    cause = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
+    bug = {"use": "job", "name": "second", "rate": "1 per 1000 job-d"}
+    one = case(4, {"warm": {"nodes": 2, "delay": "300 s"}}, failures=[{**cause, "name": "first"}, bug])
+    result = play(one, [(300.0, 0, 0), (310.0, 1, 0)])
+    assert result.jobs[0].interruptions == {1: 1, 2: 1}
+    assert seconds(result)["starved"] == pytest.approx(300)
+    assert seconds(result)["initialize"] == pytest.approx(30 + 30)
+
+
+def test_one_node_after_another_may_become_needless() -> None:
+    """Two nodes are missing; the cold one is there after 200 s, and by then one of the two has been repaired."""
+    cold = {"nodes": 2, "delay": "200 s", "one_by_one": True, "refills": False}
+    one = case(4, {"cold": cold}, detection={"time": "5 s"}, repair={"time": "100 s"})
+    simulation = ended(one, [(300.0, 0, 0), (302.0, 1, 1)])
+    assert seconds(simulation._result())["starved"] == pytest.approx(200)
+    assert len(places(simulation, Place.COLD)) == 1
+
+
+@pytest.mark.parametrize("refills", [True, False])
+@pytest.mark.parametrize("pool", ["warm", "cold"])
+def test_what_fills_up_again(pool: str, refills: bool) -> None:
+    """A pool that does not refill shrinks for ever; one that does is whole 200 s after each failure."""
+    one = case(4, {pool: {"nodes": 2, "delay": "10 s", "refills": refills}})
+    rows = [(300.0, 0, 0), (600.0, 1, 1)]
+    simulation = ended(one, rows)
+    # An idle node comes before a cold one, and after a warm one.
+    left = 2 if refills else int(pool == "cold")
+    place = Place.WARM if pool == "warm" else Place.COLD
+    assert len(places(simulation, place)) == simulation.cluster.pools[pool].count == left
+    if refills:
+        spare = 2 * 300 + 200 + 2 * 100 + 200 + 2 * 200
+        assert play(one, rows).cluster[Bucket.SPARE_IDLE] == pytest.approx(spare)
+    else:
+        assert play(one, [(300.0, 0, 0)]).cluster[Bucket.SPARE_IDLE] == pytest.approx(2 * 300 + 700)
+
+
+def test_hot_then_warm_then_cold_then_idle() -> None:
+    """Three failures empty the pools; the nodes fill them up as they come back: hot first, then warm, then cold."""
+    spares = {"hot": 1, "warm": {"nodes": 1, "delay": "1 s"}, "cold": {"nodes": 1, "delay": "1 s"}}
+    recovery = {"use": "hot-spare", "initialize": "1 s", "pools": ["spare", "warm", "cold"]}
+    one = case(8, spares, recovery=recovery)
+    rows = [(300.0, 0, 0), (310.0, 0, 1), (320.0, 0, 7), (330.0, 0, 2)]
+    simulation = ended(one, rows)
+    # Taken were the spare 7, the warm 6 and the cold 5. Back are 0 at 500 s, 1 at 510, 7 at 520, and the idle 2 at 530.
+    assert sorted(simulation.jobs[0].nodes) == [5, 6]
+    assert places(simulation, Place.SPARE) == [0]
+    assert places(simulation, Place.WARM) == [1]
+    assert places(simulation, Place.COLD) == [7]
+    assert places(simulation, Place.IDLE) == [2, 3, 4]
+
+
+def test_two_jobs_share_the_spare() -> None:
+    """The first to fail takes the spare; the second waits until the first one's node comes back and is the spare."""
+    jobs = [{"name": "a", "gpus": 2}, {"name": "b", "gpus": 2}]
+    one = case(6, {"hot": 1}, jobs=jobs, recovery=ONLY_SPARES)
+    result = play(one, [(300.0, 0, 0), (310.0, 1, 2)])
+    assert "starved" not in seconds(result, 0)
+    assert seconds(result, 1)["starved"] == pytest.approx(190)
+    assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(300 + 490)
+
+
+def test_spares_fail_while_they_wait() -> None:
+    """The spare is in repair from 250 to 450 s: the job that needs it at 300 s waits until then."""
+    one = case(4, {"hot": 1}, recovery=ONLY_SPARES)
+    result = play(one, [(250.0, 1, 3), (300.0, 0, 0)])
+    assert seconds(result)["starved"] == pytest.approx(150)
+    assert result.counts["outside"] == 1
+    # A cause that does not touch idle nodes spares the spares.
+    cause = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}, "idle_hazard": 0}
+    calm = case(4, {"hot": 1}, recovery=ONLY_SPARES, failures=[{**cause, "name": "a"}, {**cause, "name": "b"}])
+    result = play(calm, [(250.0, 1, 3), (300.0, 0, 0)])
+    assert "starved" not in seconds(result)
+    assert result.counts["suppressed"] == 1
+
+
+@pytest.mark.parametrize("pool", ["warm", "cold"])
+def test_reserves_fail_while_they_wait(pool: str) -> None:
+    """A warm or cold node that fails leaves its pool and fills it up again when it is back."""
+    one = case(4, {pool: {"nodes": 2, "delay": "10 s"}})
+    result = play(one, [(300.0, 0, 3)])
+    assert result.counts["outside"] == 1
+    assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(2 * 1000 - 200)
+    assert result.cluster[Bucket.REPAIR] == pytest.approx(200)
+
+
+# ------------------------------------------------------------------------------------------------ whole units
+
+JOB_OF_FOUR: list[dict[str, Any]] = [{"name": "job", "gpus": 4}]
+ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s"}
+
+
+def racks(spares: dict[str, Any] | None = None, **changes: Any) -> sim.Prepared:
+    """Return four racks of two nodes that are used whole; a job has the first two racks."""
+    return case(8, {"unit": "rack", **(spares or {})}, **({"jobs": JOB_OF_FOUR} | changes))
+
+
+def test_the_whole_rack_leaves() -> None:
+    """Node 0 fails at 300 s and is back at 500 s; node 1 is stranded meanwhile, and the job has the third rack."""
+    rows = [(300.0, 0, 0)]
+    result = play(racks(), rows)
+    assert result.cluster[Bucket.STRANDED] == pytest.approx(200)
+    assert result.cluster[Bucket.REPAIR] == pytest.approx(200)
+    assert result.cluster[Bucket.UNALLOCATED] == pytest.approx(4 * 300 + 2 * 200 + 4 * 500)
+    simulation = ended(racks(), rows)
+    assert sorted(simulation.jobs[0].nodes) == [2, 3, 4, 5]
+    assert places(simulation, Place.IDLE) == [0, 1, 6, 7]
+    assert places(ended(racks(horizon="450 s"), rows), Place.STRANDED) == [1]
+
+
+def test_a_stranded_node_may_fail() -> None:
+    """Node 1 fails at 400 s, when it is stranded: the rack is whole again at 600 s, not at 500 s."""
+    result = play(racks(), [(300.0, 0, 0), (400.0, 1, 1)])
+    assert result.cluster[Bucket.STRANDED] == pytest.approx(100 + 100)
+    assert result.cluster[Bucket.REPAIR] == pytest.approx(400)
+    assert result.cluster[Bucket.UNALLOCATED] == pytest.approx(4 * 300 + 2 * 300 + 4 * 400)
+    assert result.jobs[0].interruptions == {1: 1}
+
+
+def test_an_idle_rack_is_stranded_too() -> None:
+    """A failure in an idle rack takes it away from those who wait: the job finds the one that is left."""
+    simulation = ended(racks(), [(290.0, 0, 4), (300.0, 0, 0)])
+    assert sorted(simulation.jobs[0].nodes) == [2, 3, 6, 7]
+    assert places(simulation, Place.IDLE) == [0, 1, 4, 5]
+
+
+def test_a_rack_that_is_all_down_strands_nobody() -> None:
+    """A failure of the rack itself leaves no healthy node behind."""
+    rack = {"use": "component", "name": "rack", "part": "rack", "rate": "1 per 1000 rack-d", "repair": "100 s"}
+    result = play(racks(failures=[rack]), [(300.0, 0, 0)])
+    assert result.cluster[Bucket.STRANDED] == 0
+    assert result.cluster[Bucket.REPAIR] == pytest.approx(200)
+
+
+def test_a_cold_rack_comes_whole() -> None:
+    """Its two nodes are got ready one by one, and the job waits for both; nobody sees half a rack."""
+    cold = {"nodes": 2, "delay": "60 s", "one_by_one": True}
+    recovery = {"use": "hot-spare", "initialize": "30 s", "pools": ["cold"]}
+    one = racks({"cold": cold}, recovery=recovery)
+    assert seconds(play(one, [(300.0, 0, 0)]))["starved"] == pytest.approx(120)
+    assert sorted(ended(one, [(300.0, 0, 0)]).jobs[0].nodes) == [2, 3, 6, 7]
+
+
+def test_the_spare_rack_fills_up_whole() -> None:
+    """The spares are a rack; it is used whole, and the rack that comes back at 500 s is the new spare."""
+    simulation = ended(racks({"hot": 2}), [(300.0, 0, 3)])
+    assert sorted(simulation.jobs[0].nodes) == [0, 1, 6, 7]
+    assert places(simulation, Place.SPARE) == [2, 3]
+    assert places(simulation, Place.IDLE) == [4, 5]
+
+
+def test_a_rack_that_nobody_repairs_leaves_whole() -> None:
+    """The diagnosis finds nobody: the rack of the failed node is swapped as it is, and waits whole."""
+    repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "diagnosis": {"finds": 0}}
+    simulation = ended(racks({"hot": 2}, repair=repair), [(300.0, 0, 0)])
+    assert sorted(simulation.jobs[0].nodes) == [2, 3, 6, 7]
+    assert places(simulation, Place.STRANDED) == []
+    assert places(simulation, Place.IDLE) == [0, 1, 4, 5]
+
+
+def test_the_wrong_rack_leaves() -> None:
+    """The diagnosis blames another node: its rack leaves, be it that of the failed node or the other one."""
+    repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "diagnosis": {"blames_other": 1}}
+    result = play(racks(repair=repair), [(300.0, 0, 0)])
+    assert result.cluster[Bucket.REPAIR] == pytest.approx(50)
+    assert result.cluster[Bucket.STRANDED] == pytest.approx(50)
+
+
+def test_a_job_that_lost_its_nodes_leaves_racks_whole() -> None:
+    """After a requeue the former rack is stranded like any other that waits."""
+    recovery = {"use": "full-restart", "delay": "100 s", "initialize": "10 s"}
+    simulation = ended(racks(recovery=recovery), [(300.0, 0, 0), (350.0, 1, 2)])
+    assert sorted(simulation.jobs[0].nodes) == [4, 5, 6, 7]
+    assert places(simulation, Place.IDLE) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"jobs": [{"name": "job", "gpus": 3}]}, "jobs.0.gpus"),
+        ({"spares": {"unit": "rack", "hot": 1}}, "spares.hot"),
+        ({"spares": {"unit": "rack", "warm": {"nodes": 3, "delay": "1 s"}}}, "spares.warm.nodes"),
+        ({"spares": {"unit": "shelf"}}, "spares.unit"),
+        ({"jobs": [{**JOB_OF_FOUR[0], "parallelism": {"data": 4}}], "recovery": ELASTIC}, "jobs.0.parallelism"),
+    ],
+    ids=["job", "hot", "warm", "no such part", "replica"],
+)
+def test_units_that_do_not_fit(changes: dict[str, Any], path: str) -> None:
+    """Jobs and spares are whole units, of a part that holds nodes; so are replicas that may leave alone."""
+    with pytest.raises(sim.ScenarioError, match=path.replace(".", r"\.")):
+        case(8, changes.pop("spares", {"unit": "rack"}), **changes)
+
+
+RECOVERIES = {
+    "hot-spare": {"use": "hot-spare", "initialize": "30 s", "patience": "2 min", "requeue_delay": "5 s"},
+    "full-restart": {"use": "full-restart", "initialize": "30 s", "delay": "20 s"},
+    "standby": STANDBY,
+    "standby, unexposed": {**STANDBY, "exposed": False, "pools": ["idle", "cold"]},
+    "shrink-rejoin": ELASTIC,
+}
+
+
+@pytest.mark.parametrize("unit", [None, "rack"])
+@pytest.mark.parametrize("recovery", RECOVERIES)
+def test_every_node_is_somewhere(recovery: str, unit: str | None) -> None:
+    """Two jobs, three pools, each rule of picking, repairs that fail: one place for each node after every event.
+
+    Racks are used whole or not at all, and the ledger closes.
+    """
+    layout = {"parallelism": {"data": 2, "tensor": 2}, "step_time": "2 s"}
+    reserve = {"nodes": 2, "delay": "60 s"}
+    node = {"use": "component", "part": "node", "relapse": {"after": "5 min"}}
+    for number, pick in enumerate(("lowest", "longest-idle", "random", "fewest-failures", "best-score")):
+        one = case(
+            14,
+            {
+                "hot": 2,
+                "warm": {**reserve, "refills": number % 2 == 0},
+                "cold": {**reserve, "one_by_one": number % 3 > 0},
+                **({"unit": unit} if unit is not None else {}),
+            },
+            horizon="6000 s",
+            jobs=[{"name": "a", "gpus": 4, **layout}, {"name": "b", "gpus": 4, "arrival": "300 s", **layout}],
+            failures=[
+                {**node, "name": "wall", "rate": "0.4 per node-h"},
+                {**node, "name": "busy", "rate": "0.6 per node-h", "clock": "busy"},
+                {"use": "component", "name": "rack", "part": "rack", "rate": "4 per rack-d", "repair": "100 s"},
+                {"use": "job", "name": "software", "rate": "1 per job-h"},
+            ],
+            detection={"time": {"law": "exponential", "mean": "20 s"}},
+            recovery=RECOVERIES[recovery],
+            repair={
+                "use": "tiers",
+                "tiers": [{"name": "reset", "time": "5 min", "crews": 2, "fixes": 0.7}],
+                "qualification": {"time": "1 min", "finds": 0.5},
+                "diagnosis": {"finds": 0.8, "blames_other": 0.2},
+                "lemons": [{"use": "score", "blame_costs": 20, "regains": 2000}],
+                "replacement": "10 min",
+            },
+            scheduler={"use": "fifo", "pick": pick},
+        )
+        result = _Watched(one, number, sim.trace(one, number)).run()
+        assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
+        assert (result.cluster >= -1e-6).all()
+        assert result.counts["hits"] > 5
+        assert (result.cluster[Bucket.STRANDED] > 0) == (unit is not None)
+
+
+# ------------------------------------------------------------------------------------------------- standby
+
+
+def test_a_hot_spare_steps_in() -> None:
+    """Selected by 50 s, saves at 160 and 270 s; recovered at 320 s, restored at 340 s: the swap costs nothing."""
+    one = case(5, {"hot": 1}, recovery=STANDBY)
+    assert seconds(play(one, [(300.0, 0, 0)])) == pytest.approx(
+        {
+            "productive": 1000 - 50 - 2 * 10 - 30 - 20 - 20 - 6 * 10,
+            "checkpoint_stall": 2 * 10 + 6 * 10,
+            "lost_work": 30,
+            "reschedule": 50,
+            "initialize": 20,
+            "restore": 20,
+        }
+    )
+    assert sorted(ended(one, [(300.0, 0, 0)]).jobs[0].nodes) == [1, 4]
+
+
+def test_without_a_hot_spare_hosts_are_selected() -> None:
+    """At 400 s no spare is left: recovered at 420 s, idle nodes for the job and for the spares, selected by 470 s."""
+    one = case(6, {"hot": 1}, recovery=STANDBY, repair={"time": "1 d"})
+    rows = [(300.0, 0, 0), (400.0, 1, 1)]
+    found = seconds(play(one, rows))
+    assert found["reschedule"] == pytest.approx(50 + 50)
+    assert found["initialize"] == pytest.approx(20 + 20)
+    assert "starved" not in found
+    simulation = ended(one, rows)
+    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert places(simulation, Place.SPARE) == [3]
+    assert places(simulation, Place.IDLE) == [4]
+
+
+def test_cold_nodes_come_one_by_one_until_the_spares_are_full() -> None:
+    """Two nodes are missing at 425 s and one is idle: a cold one to 525 s, another one for the spares to 625 s."""
+    cold = {"nodes": 3, "delay": "100 s", "one_by_one": True}
+    one = case(7, {"hot": 1, "cold": cold}, recovery=STANDBY, repair={"time": "1 d"}, detection={"time": "5 s"})
+    rows = [(300.0, 0, 0), (400.0, 0, 1), (402.0, 1, 6)]
+    found = seconds(play(one, rows))
+    assert found["starved"] == pytest.approx(200)
+    assert found["reschedule"] == pytest.approx(100)
+    simulation = ended(one, rows)
+    assert sorted(simulation.jobs[0].nodes) == [2, 3]
+    assert places(simulation, Place.SPARE) == [4]
+    assert places(simulation, Place.COLD) == [5]
+
+
+def test_cold_nodes_without_a_delay() -> None:
+    """Cold nodes that are there at once fill the spares up like any others, and nobody waits for them."""
+    cold = {"nodes": 3, "delay": "0 s", "one_by_one": True}
+    one = case(6, {"hot": 1, "cold": cold}, recovery=STANDBY, repair={"time": "1 d"})
+    simulation = ended(one, [(300.0, 0, 0), (400.0, 1, 1)])
+    assert "starved" not in seconds(simulation._result())
+    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert places(simulation, Place.SPARE) == [3]
+    assert places(simulation, Place.COLD) == [4]
+
+
+def test_idle_nodes_are_enough_without_the_cold_ones() -> None:
+    """Spares that the idle nodes cannot fill up are no reason to call upon the cold ones."""
+    cold = {"nodes": 2, "delay": "100 s", "one_by_one": True}
+    one = case(6, {"hot": 1, "cold": cold}, recovery=STANDBY, repair={"time": "1 d"})
+    simulation = ended(one, [(300.0, 0, 0), (400.0, 1, 1)])
+    assert "starved" not in seconds(simulation._result())
+    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert simulation.cluster.spare.count == 0
+    assert places(simulation, Place.COLD) == [3, 4]
+
+
+def test_with_nothing_left_it_waits_for_a_repair() -> None:
+    """No node at all: recovered at 320 s, the failed one is back at 500 s, then the selection."""
+    found = seconds(play(case(2, {}, recovery=STANDBY), [(300.0, 0, 0)]))
+    assert found["starved"] == pytest.approx(180)
+    assert found["reschedule"] == pytest.approx(50 + 50)
+
+
+@pytest.mark.parametrize("at", [20.0, 310.0, 330.0, 425.0, 460.0])
+@pytest.mark.parametrize("exposed", [True, False])
+def test_who_can_fail_meanwhile(at: float, exposed: bool) -> None:
+    """With `exposed: false` nothing happens to the job in selection, recovery, restore or while it waits for nodes.
+
+    Selection to 50 s; failure at 300 s, recovery to 320 s, restore to 340 s; failure at 400 s, recovery to 420 s, a
+    cold node to 440 s, selection to 490 s.
+    """
+    cold = {"nodes": 2, "delay": "20 s", "one_by_one": True}
+    recovery = {**STANDBY, "exposed": exposed}
+    one = case(6, {"hot": 1, "cold": cold}, recovery=recovery, repair={"time": "1 d"})
+    rows = [(300.0, 0, 0), (400.0, 0, 5), (at, 1, 1)]
+    result = play(one, rows)
+    assert result.counts["suppressed"] == (0 if exposed else 1)
+    assert result.counts["hits"] == (3 if exposed else 2)
