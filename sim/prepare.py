@@ -42,6 +42,7 @@ def examine(scenario: Scenario) -> Prepared:
         raise PathError(("cluster",), str(error)) from None
     sources, merged = build_sources(scenario, counts)
     _check_pools(scenario)
+    _check_pick(scenario)
     _check_units(scenario, counts)
     gpus_per_node = counts["gpu"] // counts["node"]
     jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
@@ -140,6 +141,14 @@ def _check_pools(scenario: Scenario) -> None:
             raise PathError(("recovery", "pools"), "replacements may come from the spares only, and spares.hot is 0")
         rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
         raise PathError(("recovery", "pools"), rule)
+
+
+def _check_pick(scenario: Scenario) -> None:
+    """Refuse to pick nodes by a score that nobody keeps."""
+    scheduler: Any = scenario.scheduler
+    if scheduler.pick == "best-score" and not getattr(scenario.repair, "lemons", ()):
+        rule = "best-score needs repair with lemons: their policy keeps the score"
+        raise PathError(("scheduler", "pick"), rule)
 
 
 def _check_units(scenario: Scenario, counts: Mapping[str, int]) -> None:

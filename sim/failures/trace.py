@@ -291,24 +291,26 @@ def _first_residual(
 def _initial_outages(source: Source, index: int, seed: int, replication: int) -> list[InitialOutage]:
     """Return the units in repair at the start of a stationary simulation.
 
-    A unit that renews at failure is still in repair if the repair that began with its current life lasts longer than
-    the age of that life. One that renews at return is in repair with probability E[repair] / (E[life] + E[repair]),
-    and what remains of the repair follows the stationary excess of its law. Several sources on one node are taken
-    as independent.
+    One that renews at return, or does not age, is in repair with probability E[repair] / (E[life] + E[repair]), and
+    what remains of the repair follows the stationary excess of its law. One that ages and renews at failure is still
+    in repair if the repair that began with its current life lasts longer than the age of that life: that overlooks
+    failures which struck a unit in repair. Several sources on one node are taken as independent.
     """
     repair = source.repair
     if repair is None or source.law is None or source.part == "job" or not source.effect.stops:
         return []
     slots = range(source.units)
     number = rng.uniform(rng.stream(seed, replication, "initial repair", source.name), slots)
-    if source.renews == "at_return":
-        share = repair.mean_value / (repair.mean_value + source.law.mean_value)
+    fleet = fleet_of(source, seed, replication)
+    if source.renews == "at_return" or all(law.memoryless for law in fleet.laws):
+        life = fleet.mean_lives(source.units)
+        share = repair.mean_value / (repair.mean_value + life)
         down = np.flatnonzero(number < share)
-        length = number[down] / share
+        length = number[down] / share[down]
         split = rng.uniform(rng.stream(seed, replication, "initial repair split", source.name), down)
         remaining = age_and_residual(repair, length, split)[1]
     else:
-        age = _first_residual(source, fleet_of(source, seed, replication), seed, replication)[0]
+        age = _first_residual(source, fleet, seed, replication)[0]
         left = repair.ppf(number) - age
         down = np.flatnonzero(left > 0)
         remaining = left[down]

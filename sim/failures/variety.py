@@ -178,6 +178,12 @@ class Fleet:
             return law.ppf(numbers) * self.factor[slots]
         return law.ppf(hazard_number(numbers, self.ratio[slots]))
 
+    def mean_lives(self, units: int) -> NDArray[np.float64]:
+        """Return the mean life of each unit [s], shape (units,); hazard ratios must only stretch time."""
+        means = np.array([law.mean_value for law in self.laws])
+        lives = np.full(units, means[0]) if self.which is None else means[self.which]
+        return lives if self.factor is None else lives * self.factor
+
     def age_and_residual(
         self, length: NDArray[np.float64], split: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
