@@ -32,7 +32,7 @@ class Condition:
         self.corrupts = failure.info.source.effect.kind == "corrupt"
         self.is_open = True
         self.is_counted = False
-        """Whether it has been counted as gone, without anybody having noticed it."""
+        """Whether it has been counted as noticed, or as gone."""
 
 
 class Conditions:
@@ -44,6 +44,8 @@ class Conditions:
         self.cluster = simulation.cluster
         self.of_node: dict[int, list[Condition]] = {}
         """What is open on each node."""
+        self.unnoticed = 0
+        """Faults that have neither been noticed nor gone away."""
 
     def begin(self, failure: Failure, nodes: Sequence[int]) -> None:
         """Let nodes have a fault that does not stop them."""
@@ -51,6 +53,7 @@ class Conditions:
         effect = failure.info.source.effect
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         condition = Condition(failure, up, effect.speed)
+        self.unnoticed += 1
         jobs = self._settle(up, now)
         for node in up:
             self.of_node.setdefault(node, []).append(condition)
@@ -98,6 +101,7 @@ class Conditions:
         """Count a fault that went away before anybody noticed."""
         if not condition.is_counted:
             condition.is_counted = True
+            self.unnoticed -= 1
             self.simulation.faults.counts.healed += 1
 
     def _on_healed(self, call: Call) -> None:
@@ -133,6 +137,9 @@ class Conditions:
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         inside, outside = self.simulation.faults.find(up)
         groups = [job.main for job in wronged if job.holding]
+        if not condition.is_counted:
+            condition.is_counted = True
+            self.unnoticed -= 1
         self.simulation.faults.strike(condition.failure, up or nodes[:1], inside, outside, wronged=groups)
 
     # --------------------------------------------------------------------------------------------------- jobs

@@ -183,7 +183,12 @@ class Simulation:
         """Return the events by what became of them, and what is open at the end."""
         tainted = sum(job.taint is not None for job in self.jobs)
         hidden = sum(len(lives) for lives in self.defects.open.values())
-        return {**self.faults.counts.as_dict(), "hidden_at_end": hidden, "tainted_at_end": tainted}
+        return {
+            **self.faults.counts.as_dict(),
+            "hidden_at_end": hidden,
+            "tainted_at_end": tainted,
+            "unnoticed_at_end": self.conditions.unnoticed,
+        }
 
     def _outages(self, end: float) -> tuple[Outage, ...]:
         """Return when nodes were down, times after the warm-up."""
