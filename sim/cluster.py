@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Bucket
+from sim.places import POOLS, Place, Stay
 from sim.pool import Level, Pool
 
 if TYPE_CHECKING:
@@ -13,43 +13,13 @@ if TYPE_CHECKING:
 
     from sim.job import Group, Job
     from sim.ledger import Account
+    from sim.places import Reserve
 
-__all__ = ["POOLS", "Cluster", "Place", "Reserve", "Stay"]
-
-
-class Place(IntEnum):
-    """Where a node is."""
-
-    IDLE = 0
-    SPARE = 1
-    JOB = 2
-    REPAIR = 3
-    WARM = 4
-    COLD = 5
-    STRANDED = 6
+__all__ = ["Cluster"]
 
 
-POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
 _FILLED_FIRST = ("spare", "warm", "cold")
-
-
-class Reserve(NamedTuple):
-    """Nodes that a pool holds back at the start, and whether returning nodes fill it again."""
-
-    nodes: int
-    refills: bool = True
-
-
-class Stay:
-    """A node out of service: since when it is charged, to which cause, and through which phases it goes."""
-
-    __slots__ = ("cause", "segments", "since")
-
-    def __init__(self, since: float, cause: int, segments: list[tuple[int, float]]) -> None:
-        self.since = since
-        self.cause = cause
-        self.segments = segments
-        """Phases ahead: bucket and end [s]; the last one lasts until the node returns."""
+_POOL_AT = {place: name for name, place in POOLS.items()}
 
 
 class Cluster:
@@ -383,6 +353,3 @@ class Cluster:
             self._charge(stay, now)
         self.count_down(0, now)
         return self.down.collect(now)
-
-
-_POOL_AT = {place: name for name, place in POOLS.items()}

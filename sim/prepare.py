@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sim import catalog
-from sim.cluster import Reserve
 from sim.failures.source import Domains
 from sim.path_error import PathError
 from sim.perf import model_flop_per_token, step_time_from_mfu
+from sim.places import Reserve
 from sim.prepare_failures import build_sources, prior
 from sim.prepared import Delay, Prepared, PreparedJob
 from sim.scenario import Work

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.checkpoint import Periodic
-    from sim.cluster import Reserve
     from sim.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
     from sim.failures import Source
+    from sim.places import Reserve
     from sim.scenario import Scenario
 
 __all__ = ["Delay", "Prepared", "PreparedJob"]

@@ -17,10 +17,10 @@ import pytest
 
 import sim
 from sim import rng
-from sim.cluster import POOLS, Place, Reserve
 from sim.contracts import NO_FAILURE, Bucket, CheckpointState, JobView, NodeView, Pace, QueuedJob, Stall
 from sim.engine import Simulation
 from sim.failures import FailureTrace
+from sim.places import POOLS, Place, Reserve
 from sim.repair import REPAIRS
 from sim.topology import edges, to_networkx
 from sim.topology.model import VERTEX_PARTS

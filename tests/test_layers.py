@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.scenario", "sim.catalog"),
     ("sim.contracts",),
     ("sim.topology", "sim.failures", "sim.checkpoint", "sim.detection", "sim.recovery", "sim.repair", "sim.scheduler"),
-    ("sim.pool", "sim.cluster", "sim.job", "sim.ledger", "sim.result", "sim.prepared"),
+    ("sim.places", "sim.pool", "sim.cluster", "sim.job", "sim.ledger", "sim.result", "sim.prepared"),
     ("sim.engine",),
     (
         "sim",

@@ -62,7 +62,7 @@ class Bugs:
             bug.mended = float("inf")
             bug.at += self.simulation.sources.life(bug.info.index, job.index, bug.number)
             self._expect(job)
-            self.simulation.groups.expect_finish(job.main, now)
+            self.simulation.paces.expect_finish(job.main, now)
             return
         if now <= bug.met * (1 + 1e-12):
             # Restarts that take no time (or no more than rounding makes of the work that a checkpoint does not hold)

@@ -58,7 +58,7 @@ class Conditions:
         for node in up:
             self.of_node.setdefault(node, []).append(condition)
         for job in jobs:
-            self.simulation.groups.respeed(job, now)
+            self.simulation.paces.respeed(job, now)
             if job.main.running:
                 self.taint(job)
         heals = now + draw(effect.heal, failure.mark, "heals") if effect.heal is not None else math.inf
@@ -111,7 +111,7 @@ class Conditions:
             self._count(condition)
             self._renew(condition)
             for job in self._settle(condition.nodes, self.kernel.now):
-                self.simulation.groups.respeed(job, self.kernel.now)
+                self.simulation.paces.respeed(job, self.kernel.now)
 
     def _on_noticed(self, call: Call) -> None:
         """Stop the nodes that still have the fault, and the jobs whose work it made wrong.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.cluster import Place
 from sim.engine.defects import RELAPSE
 from sim.engine.failure import Counts, Failure
 from sim.engine.kernel import Order
+from sim.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Groups"]
 
 _TIMED = (Stall, Restore, Save)
-NOT_YET = -math.inf
-"""End of a job that is not worked out, because an event that looks again comes before."""
 
 
 class Groups:
@@ -31,14 +29,12 @@ class Groups:
         self.cluster = simulation.cluster
         self.gpus_per_node = simulation.cluster.gpus_per_node
         self.lives = simulation.lives
-        self.delays = simulation.prepared.delays
-        self.hungry: list[Group] = []
-        """Groups that wait for nodes, longest first."""
+        self.paces = simulation.paces
         self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,
             Save: self._stall,
-            Acquire: self._acquire,
+            Acquire: simulation.supply.acquire,
             Requeue: self._requeue,
             Run: self._run,
             Background: simulation.replicas.send_away,
@@ -133,8 +129,7 @@ class Groups:
                 job.saved_at = now
         if group.waiting is not None:
             group.waiting = None
-            if group in self.hungry:
-                self.hungry.remove(group)
+            self.simulation.supply.forget(group)
 
     # ---------------------------------------------------------------------------------------------- plans
 
@@ -168,7 +163,8 @@ class Groups:
         if group is not group.job.main:
             self.simulation.replicas.rejoin(group, now)
 
-    def _on_phase_end(self, call: Call) -> None:
+    def on_phase_end(self, call: Call) -> None:
+        """Go on with the plan of a group, unless it was given up meanwhile."""
         group, epoch = call.argument
         if epoch == group.epoch:
             now = self.kernel.now
@@ -225,111 +221,11 @@ class Groups:
             group.run_at = end
             group.run_step = following
             if job.stops_at < math.inf:
-                self._set_pace(job, following.fraction)
-                self.expect_finish(group, end)
+                self.paces.set(job, following.fraction)
+                self.paces.expect_finish(group, end)
             return True
-        self.kernel.at(end, Order.PHASE, self._on_phase_end, (group, group.epoch))
+        self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
         return True
-
-    def _acquire(self, group: Group, step: Acquire, now: float) -> bool:
-        """Take nodes; wait if there are too few, or until they are ready."""
-        if step.unit == "node":
-            may_miss = max(len(group.missing) - step.wanted, 0) if step.wanted else 0
-            if self._feed(group, step, may_miss, now):
-                return self._await_nodes(group, step, now)
-            if step.timeout <= 0 and step.otherwise:
-                self.follow(group, step.otherwise, now)
-                return True
-            group.waiting = step._replace(wanted=may_miss)
-            self.hungry.append(group)
-        else:
-            if group.replicas >= step.wanted:
-                return False
-            group.waiting = step
-        self.wait(group, [(Bucket.STARVED, math.inf)], now, exposed=step.exposed)
-        if step.timeout < math.inf:
-            self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
-        return True
-
-    def _feed(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
-        """Give a group nodes until it misses no more than `may_miss`; return whether there were enough."""
-        missing = group.missing
-        if len(missing) > 1:
-            # Replacements come in the order of their numbers: a unit keeps neighbouring positions.
-            missing.sort(reverse=True)
-        while len(missing) > may_miss:
-            for pool in step.pools:
-                node = self.cluster.take(pool, now)
-                if node >= 0:
-                    break
-            else:
-                return False
-            alone = pool in ("warm", "cold") and self._get_ready(group, pool, now)
-            self.cluster.seat(group, missing.pop(), node)
-            if self.lives.nodes:
-                self.lives.join(node, group, now)
-            if alone and (step.fill or len(missing) > may_miss):
-                group.step -= 1
-                return True
-        if step.fill:
-            self._fill_spares(group, now)
-        return True
-
-    def _get_ready(self, group: Group, pool: str, now: float) -> bool:
-        """Note when a node of a reserve will be there; return whether the next one is asked for only then.
-
-        By that time a node that was repaired meanwhile may have made the next one needless. The nodes of a unit are
-        asked for together: half a unit is of no use.
-        """
-        seconds, one_by_one = self.delays.get(pool, (0.0, False))
-        group.called = True
-        if one_by_one:
-            group.ready_at = max(group.ready_at, now) + seconds
-        else:
-            group.ready_at = max(group.ready_at, now + seconds)
-        return one_by_one and seconds > 0 and not self.cluster.units
-
-    def _fill_spares(self, group: Group, now: float) -> None:
-        """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
-        spare = self.cluster.spare
-        self.cluster.move("idle", "spare", spare.target - spare.count, now)
-        while group.called and spare.count < spare.target and self.cluster.move("cold", "spare", 1, now):
-            if self._get_ready(group, "cold", now):
-                group.step -= 1
-                return
-
-    def _await_nodes(self, group: Group, step: Acquire, now: float) -> bool:
-        """Wait until all nodes that were taken are ready; return whether there is anything to wait for."""
-        ready = group.ready_at
-        if ready <= now:
-            return False
-        self.wait(group, [(Bucket.STARVED, ready)], now, exposed=step.exposed)
-        self.kernel.at(ready, Order.PHASE, self._on_phase_end, (group, group.epoch))
-        return True
-
-    def feed_hungry(self, now: float) -> None:
-        """Serve the groups that wait for nodes, longest first."""
-        for group in list(self.hungry):
-            if group.waiting is None:
-                continue
-            self.settle(group, now)
-            step = group.waiting
-            if self._feed(group, step, step.wanted, now):
-                self.hungry.remove(group)
-                group.waiting = None
-                group.epoch += 1
-                if not self._await_nodes(group, step, now):
-                    self.proceed(group, now)
-
-    def _on_timeout(self, call: Call) -> None:
-        group, epoch = call.argument
-        if epoch != group.epoch or group.waiting is None:
-            return
-        step = group.plan[group.step - 1]
-        if step.otherwise:
-            now = self.kernel.now
-            self.stop(group, now)
-            self.follow(group, step.otherwise, now)
 
     def _requeue(self, group: Group, step: Requeue, now: float) -> bool:
         """Give the nodes back; after the delay the job enters the queue."""
@@ -361,14 +257,14 @@ class Groups:
         if not group.exposed:
             self.expose(group, now, exposed=True)
         if job.stops_at < math.inf:
-            self.expect_finish(group, now)
+            self.paces.expect_finish(group, now)
         return True
 
     def _begin_run(self, group: Group, step: Run) -> None:
         """Close the incident; from now on the group steps."""
         job = group.job
-        if step.fraction != job.fraction or group.replicas != job.paced_replicas or self._may_be_slow(job):
-            self._set_pace(job, step.fraction)
+        if step.fraction != job.fraction or group.replicas != job.paced_replicas or self.paces.may_be_slow(job):
+            self.paces.set(job, step.fraction)
         if self.simulation.conditions.of_node:
             self.simulation.conditions.taint(job)
         job.live = True
@@ -376,61 +272,3 @@ class Groups:
         group.attempt = 0
         group.run_at = math.inf
         group.running = True
-
-    def _may_be_slow(self, job: Job) -> bool:
-        return job.speed != 1.0 or bool(self.simulation.conditions.of_node)
-
-    def _set_pace(self, job: Job, fraction: float) -> None:
-        """Set the pace of a job: its plan's, its nodes'."""
-        if self._may_be_slow(job):
-            job.speed, job.slow_cause = self.simulation.conditions.slowest(job)
-        job.set_pace(fraction)
-
-    def respeed(self, job: Job, now: float) -> None:
-        """Let a job step at the pace that its nodes have now."""
-        group = job.main
-        self.settle(group, now)
-        if group.running:
-            self._set_pace(job, job.fraction)
-            if job.stops_at < math.inf:
-                self.expect_finish(group, now)
-        elif group.run_at < math.inf and job.stops_at < math.inf:
-            assert group.run_step is not None
-            self._set_pace(job, group.run_step.fraction)
-            self.expect_finish(group, group.run_at)
-
-    def expect_finish(self, group: Group, start: float) -> None:
-        """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
-
-        One event waits for each job: most failures only move the end away, and an event that comes too early looks
-        again. What cannot end before that event is worked out then.
-        """
-        job = group.job
-        todo = max(job.stops_at - job.work, 0.0)
-        if start + todo / job.pace.rate > job.looks_at:
-            job.finish_at = NOT_YET
-            return
-        left = job.checkpoint.time_to(job.state, job.pace, todo)
-        job.finish_at = start + left
-        if job.finish_at < job.looks_at:
-            job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
-
-    def _on_look(self, call: Call) -> None:
-        job, time = call.argument
-        if time != job.looks_at:
-            return
-        job.looks_at = math.inf
-        main = job.main
-        if job.finish_at == NOT_YET:
-            self.settle(main, time)
-            self.expect_finish(main, main.run_at if main.run_at < math.inf else time)
-        elif job.finish_at <= time:
-            self.settle(job.main, time)
-            if job.stops_at < job.target:
-                self.simulation.bugs.meet(job, time)
-            else:
-                self.simulation.queue.finish(job, time, finished=True)
-        elif job.finish_at < math.inf:
-            job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))

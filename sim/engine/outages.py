@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.cluster import Place
 from sim.engine.kernel import Order
+from sim.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

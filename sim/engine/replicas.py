@@ -69,7 +69,7 @@ class Replicas:
             main.epoch += 1
             self.simulation.groups.proceed(main, now)
         elif main.run_at < math.inf:
-            self.simulation.groups.respeed(job, now)
+            self.simulation.paces.respeed(job, now)
 
     def absorb(self, job: Job, now: float) -> None:
         """Merge every group that is away, whole or not."""

@@ -20,10 +20,12 @@ from sim.engine.kernel import Kernel, Order
 from sim.engine.lifecycle import Lifecycle
 from sim.engine.lives import Lives
 from sim.engine.outages import Outages
+from sim.engine.paces import Paces
 from sim.engine.queue import Queue
 from sim.engine.replicas import Replicas
 from sim.engine.rollouts import Rollouts
 from sim.engine.sources import Sources
+from sim.engine.supply import Supply
 from sim.job import Job
 from sim.ledger import Account
 from sim.result import JobResult, Outage, Result
@@ -78,6 +80,8 @@ class Simulation:
             self.cluster.use_units(prepared.units)
         self.incidents = Incidents(self)
         self.replicas = Replicas(self)
+        self.supply = Supply(self)
+        self.paces = Paces(self)
         self.groups = Groups(self)
         self.queue = Queue(self)
         self.outages = Outages(self)
@@ -112,8 +116,8 @@ class Simulation:
 
     def serve(self, now: float) -> None:
         """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
-        if self.groups.hungry:
-            self.groups.feed_hungry(now)
+        if self.supply.hungry:
+            self.supply.feed_hungry(now)
         if self.queue.waiting:
             self.queue.serve(now)
 

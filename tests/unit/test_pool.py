@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sim.cluster import Place
 from sim.engine import Simulation
+from sim.places import Place
 from sim.pool import Level, Pool
 from tests.harness import prepared, trace
 

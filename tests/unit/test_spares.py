@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sim
-from sim.cluster import Place
 from sim.contracts import Bucket
 from sim.engine import Simulation
+from sim.places import Place
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:

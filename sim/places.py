@@ -1,0 +1,42 @@
+"""Where a node can be, and what a stay out of service is charged to."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = ["POOLS", "Place", "Reserve", "Stay"]
+
+
+class Place(IntEnum):
+    """Where a node is."""
+
+    IDLE = 0
+    SPARE = 1
+    JOB = 2
+    REPAIR = 3
+    WARM = 4
+    COLD = 5
+    STRANDED = 6
+
+
+POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
+
+
+class Reserve(NamedTuple):
+    """Nodes that a pool holds back at the start, and whether returning nodes fill it again."""
+
+    nodes: int
+    refills: bool = True
+
+
+class Stay:
+    """A node out of service: since when it is charged, to which cause, and through which phases it goes."""
+
+    __slots__ = ("cause", "segments", "since")
+
+    def __init__(self, since: float, cause: int, segments: list[tuple[int, float]]) -> None:
+        self.since = since
+        self.cause = cause
+        self.segments = segments
+        """Phases ahead: bucket and end [s]; the last one lasts until the node returns."""
