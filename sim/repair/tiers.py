@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -150,25 +149,27 @@ class Tiers(Strategy):
 
     def _visits(self, index: int, mark: Callable[[str], float]) -> Course:
         """Return the stays from a tier on."""
-        visits: list[Visit] = []
         compiled = self._compiled
         tests = self.qualification
-        for times, escalates, fixes, finds, tested in itertools.chain(
-            _FIRST_PURPOSES, map(_purposes, itertools.count(8))
-        ):
+        visits: list[Visit] = []
+        number = 0
+        while True:
+            repair, escalates, fixes, finds, tested = (
+                _FIRST_PURPOSES[number] if number < len(_FIRST_PURPOSES) else _purposes(number)
+            )
+            number += 1
             time, chance, success = compiled[index]
-            visits.append(Visit(index, time if isinstance(time, float) else time(mark(times))))
+            visits.append(Visit(index, time if type(time) is float else time(mark(repair))))  # type: ignore[operator]
             if chance > 0 and mark(escalates) < chance:
                 index += 1
                 continue
             fixed = success >= 1 or mark(fixes) < success
-            if tests is not None:
-                visits.append(Visit(-1, draw(tests.time, mark, tested)))
-                if not fixed and mark(finds) < tests.finds:
-                    index = min(index + 1, len(compiled) - 1)
-                    continue
-            break
-        return Course(tuple(visits), fixed)
+            if tests is None:
+                return Course(tuple(visits), fixed)
+            visits.append(Visit(-1, draw(tests.time, mark, tested)))
+            if fixed or mark(finds) >= tests.finds:
+                return Course(tuple(visits), fixed)
+            index = min(index + 1, len(compiled) - 1)
 
     @functools.cached_property
     def _compiled(self) -> tuple[tuple[float | Callable[[float], float], float, float], ...]:
