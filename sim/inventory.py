@@ -10,7 +10,7 @@ from sim.detection import DETECTIONS
 from sim.failures import SOURCES
 from sim.load import shipped
 from sim.recovery import RECOVERIES
-from sim.repair import REPAIRS
+from sim.repair import LEMONS, REPAIRS
 from sim.scheduler import SCHEDULERS
 from sim.topology import TOPOLOGIES
 
@@ -30,6 +30,7 @@ def inventory() -> dict[str, dict[str, str]]:
         "detection (detection.use)": DETECTIONS,
         "recovery (recovery.use)": RECOVERIES,
         "repair (repair.use)": REPAIRS,
+        "lemon policies (repair.lemons.use)": LEMONS,
         "schedulers (scheduler.use)": SCHEDULERS,
     }
     listing = {
