@@ -1,4 +1,4 @@
-"""Hypothesis strategies: valid scenarios as plain data for ``sim.parse``, small and with far too many failures.
+"""Hypothesis strategies: scenarios as plain data for ``sim.parse``, small and with far too many failures.
 
 Rates are set from the number of failures that they should cause, so that failures come in every phase of every
 recovery. Times are odd numbers of milliseconds, so that coincidences are rare: ties have tests of their own.
@@ -6,117 +6,92 @@ recovery. Times are odd numbers of milliseconds, so that coincidences are rare: 
 
 from __future__ import annotations
 
+import copy
+import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from tests.strategies_failures import PARTS, Setting, sources
+from tests.strategies_laws import Draw, laws, moments, seconds, times
+from tests.strategies_repair import detections, repairs, spares
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["laws", "scenarios", "seconds"]
+__all__ = ["laws", "odd_scenarios", "scenarios", "seconds"]
 
-Draw = Any
-RECOVERIES = ("full-restart", "hot-spare", "shrink-rejoin")
-WITHIN_A_NODE = ("node", "gpu", "nic")
-PLAIN_LAWS = ("exponential", "weibull", "lognormal", "gamma", "fixed", "empirical")
-PARTS = (*WITHIN_A_NODE, "leaf", "rack", "power", "pod")
+RECOVERIES = ("full-restart", "hot-spare", "shrink-rejoin", "standby")
+POOLS = ("spare", "warm", "idle", "cold")
 
 
-def seconds(low: float, high: float) -> st.SearchStrategy[str]:
-    """Return times between `low` and `high` [s] as text."""
-    return st.integers(int(low * 1e3), int(high * 1e3)).map(lambda value: f"{value / 1e3!r} s")
+@dataclass(frozen=True)
+class _Fleet:
+    """The nodes of a cluster, and how many of them are used as one."""
 
+    nodes: int
+    gpus: int
+    leaf: int
+    rack: int
+    unit: str | None
 
-def per_day(mean: float) -> str:
-    """Return the rate of events that are `mean` [s] apart as text."""
-    return f"{86_400 / mean!r} per day"
+    @property
+    def whole(self) -> int:
+        """Nodes that are used as one."""
+        return {None: 1, "node": 1, "rack": self.rack, "power": 2 * self.rack}[self.unit]
 
+    @property
+    def units(self) -> dict[str, int]:
+        """Number of units of each part."""
+        racks = -(-self.nodes // self.rack)
+        return {
+            "node": self.nodes,
+            "gpu": self.nodes * self.gpus,
+            "nic": self.nodes * self.gpus,
+            "leaf": -(-self.nodes // self.leaf) * self.gpus,
+            "rack": racks,
+            "power": -(-racks // 2),
+            "pod": 1,
+            "cluster": 1,
+        }
 
-@st.composite
-def laws(draw: Draw, mean: float, kinds: Sequence[str] = ()) -> dict[str, Any]:
-    """Return laws with about this mean [s]."""
-    kind = draw(st.sampled_from(kinds or (*PLAIN_LAWS, "piecewise", "mixture")))
-    text = draw(seconds(0.7 * mean, 1.3 * mean))
-    parameters: dict[str, Callable[[], dict[str, Any]]] = {
-        "exponential": lambda: {"mean": text},
-        "weibull": lambda: {"mean": text, "shape": draw(st.sampled_from((0.6, 1.0, 2.5)))},
-        "lognormal": lambda: {"mean": text, "sigma": draw(st.sampled_from((0.3, 1.2)))},
-        "gamma": lambda: {"mean": text, "shape": draw(st.sampled_from((0.7, 1.0, 3.0)))},
-        "fixed": lambda: {"value": text},
-        "empirical": lambda: {"values": draw(st.lists(seconds(0.1 * mean, 2 * mean), min_size=1, max_size=4))},
-        "uniform": lambda: {"low": "0 s", "high": text},
-        "piecewise": lambda: {
-            "hazards": [
-                {
-                    "until": draw(seconds(0.1 * mean, 0.5 * mean)),
-                    "rate": draw(st.sampled_from((0, per_day(0.3 * mean)))),
-                },
-                {"rate": per_day(mean)},
-            ]
-        },
-        "mixture": lambda: {
-            "parts": [
-                {"weight": 0.25, "law": draw(laws(0.3 * mean, PLAIN_LAWS))},
-                {"weight": "75 %", "law": draw(laws(mean, (*PLAIN_LAWS, "piecewise")))},
-            ]
-        },
-    }
-    return {"law": kind, **parameters[kind]()}
-
-
-def _times(*means: float) -> st.SearchStrategy[Any]:
-    """Return fixed or random times with one of these means [s]; 0 is always among them."""
-    kinds = ("exponential", "lognormal", "uniform", "fixed")
-    return st.one_of(st.just("0 s"), *(laws(mean, kinds) for mean in means))
+    @property
+    def cluster(self) -> dict[str, Any]:
+        """The cluster as data."""
+        return {
+            "use": "fat-tree",
+            "nodes": self.nodes,
+            "gpus_per_node": self.gpus,
+            "rails": self.gpus,
+            "radix": 1024,
+            "leaf": {"nodes": self.leaf},
+            "rack": {"nodes": self.rack},
+            "power": {"racks": 2},
+        }
 
 
 @st.composite
-def _sources(draw: Draw, number: int, units: dict[str, int], horizon: float, *, memoryless: bool) -> dict[str, Any]:
-    """Return one failure source with an expected number of failures; `memoryless` if wall clocks have to be."""
-    events = draw(st.sampled_from((2, 10, 40)))
-    source: dict[str, Any] = {"name": f"cause-{number}"}
-    if draw(st.integers(0, 4)) == 0:
-        source |= {"use": "job", "law": draw(laws(horizon / events))}
-    else:
-        source |= draw(_components(units, horizon / events, memoryless=memoryless))
-    if draw(st.integers(0, 3)) == 0:
-        source["detection"] = draw(_times(60, 600))
-    return source | {"planned": draw(st.booleans())}
+def _fleets(draw: Draw) -> _Fleet:
+    """Return small clusters."""
+    unit = draw(st.sampled_from((None, None, None, "node", "rack", "power")))
+    fleet = _Fleet(
+        draw(st.integers(4, 40)),
+        draw(st.sampled_from((1, 2, 8))),
+        draw(st.sampled_from((2, 4, 8))),
+        draw(st.sampled_from((2, 4))),
+        unit,
+    )
+    return replace(fleet, nodes=max(fleet.nodes // fleet.whole, 2) * fleet.whole)
 
 
 @st.composite
-def _components(draw: Draw, units: dict[str, int], between: float, *, memoryless: bool) -> dict[str, Any]:
-    """Return a source of parts of which one fails every `between` seconds [s]."""
-    part = draw(st.sampled_from(PARTS))
-    clock = draw(st.sampled_from(("wall", "in_service", "busy") if part in WITHIN_A_NODE else ("wall",)))
-    life = units[part] * between
-    source: dict[str, Any] = {
-        "use": "component",
-        "part": part,
-        "clock": clock,
-        "renews": draw(st.sampled_from(("at_failure", "at_return", "never"))),
-        "interrupts": draw(st.sampled_from((1.0, 1.0, 0.6))),
-    }
-    is_memoryless = memoryless and clock == "wall"
-    if draw(st.booleans()):
-        is_memoryless = True
-        source["rate"] = f"{86_400 / life!r} per {part}-day"
-    else:
-        source["law"] = draw(laws(life, ("exponential",) if is_memoryless else ()))
-        is_memoryless = source["law"]["law"] == "exponential"
-    if is_memoryless or clock != "wall":
-        source["idle_hazard"] = draw(st.sampled_from((1.0, 0.3, 0.0)))
-    if draw(st.integers(0, 2)) == 0:
-        source["repair"] = draw(_times(100, 5_000))
-    return source
-
-
-@st.composite
-def _jobs(draw: Draw, number: int, nodes: int, gpus: int, horizon: float, *, by_replica: bool) -> dict[str, Any]:
-    """Return a job that fits on `nodes` nodes of `gpus` GPUs."""
-    data = draw(st.integers(1, min(nodes, 5))) if by_replica else 1
-    width = draw(st.integers(1, max(nodes // data, 1)))
-    size = data * width * gpus
+def _jobs(draw: Draw, number: int, fleet: _Fleet, nodes: int, horizon: float, *, by_replica: bool) -> dict[str, Any]:
+    """Return a job that fits on `nodes` nodes."""
+    wholes = nodes // fleet.whole
+    data = draw(st.integers(1, min(wholes, 5))) if by_replica else 1
+    width = draw(st.integers(1, max(wholes // data, 1)))
+    size = data * width * fleet.whole * fleet.gpus
     job: dict[str, Any] = {"name": f"job-{number}", "gpus": size}
     if number:
         job["arrival"] = draw(seconds(0, 0.6 * horizon))
@@ -147,13 +122,13 @@ def _jobs(draw: Draw, number: int, nodes: int, gpus: int, horizon: float, *, by_
 @st.composite
 def _checkpoints(draw: Draw, jobs: Sequence[dict[str, Any]], *, can_fail: bool) -> dict[str, Any]:
     """Return periodic checkpoints whose interval every job can have."""
-    tier: dict[str, Any] = {"restore": draw(st.one_of(st.just("0 s"), seconds(1, 300)))}
+    tier: dict[str, Any] = {"restore": draw(moments(1, 300))}
     if draw(st.booleans()):
-        stall = draw(st.one_of(st.just("0 s"), seconds(1, 200)))
+        stall = draw(moments(1, 200))
         tier |= {"mode": "blocking", "write": stall}
     else:
-        stall = draw(st.one_of(st.just("0 s"), seconds(0.1, 20)))
-        tier |= {"mode": "async", "stall": stall, "write": draw(st.one_of(st.just("0 s"), seconds(1, 2_000)))}
+        stall = draw(moments(0.1, 20))
+        tier |= {"mode": "async", "stall": stall, "write": draw(moments(1, 2_000))}
     intervals = [seconds(30, 3_000)]
     if all("step_time" in job for job in jobs):
         intervals.append(st.integers(1, 40).map(lambda count: f"every {count} steps"))
@@ -163,25 +138,30 @@ def _checkpoints(draw: Draw, jobs: Sequence[dict[str, Any]], *, can_fail: bool) 
 
 
 @st.composite
-def _recoveries(draw: Draw, kind: str, spares: int, replicas: int) -> dict[str, Any]:
+def _recoveries(draw: Draw, kind: str, reserves: dict[str, Any], replicas: int) -> dict[str, Any]:
     """Return a recovery strategy of one kind."""
-    recovery: dict[str, Any] = {"use": kind, "initialize": draw(_times(60, 900))}
+    recovery: dict[str, Any] = {"use": kind}
+    if kind != "standby":
+        recovery["initialize"] = draw(times(60, 900))
     if kind == "full-restart":
-        return recovery | {"delay": draw(st.one_of(st.just("0 s"), seconds(1, 600)))}
-    pools = [["spare", "idle"], ["idle"], ["idle", "spare"]] + ([["spare"]] if spares else [])
-    recovery["pools"] = draw(st.sampled_from(pools))
+        return recovery | {"delay": draw(moments(1, 600))}
+    if draw(st.booleans()):
+        pools = draw(st.permutations(POOLS))[: draw(st.integers(1, 4))]
+        if not any(name == "idle" or reserves.get("hot" if name == "spare" else name) for name in pools):
+            pools = [*pools, "idle"]
+        recovery["pools"] = pools
+    if kind == "standby":
+        recovery |= {"recovery": draw(times(60, 900)), "selection": draw(times(30, 300))}
+        return recovery | {"exposed": draw(st.booleans())}
     if kind == "hot-spare":
-        recovery |= {"reschedule": draw(_times(30, 300)), "exposed": draw(st.sampled_from((True, True, False)))}
+        recovery |= {"reschedule": draw(times(30, 300)), "exposed": draw(st.sampled_from((True, True, False)))}
         if draw(st.booleans()):
-            recovery |= {
-                "patience": draw(st.one_of(st.just("0 s"), seconds(10, 2_000))),
-                "requeue_delay": draw(st.one_of(st.just("0 s"), seconds(1, 300))),
-            }
+            recovery |= {"patience": draw(moments(10, 2_000)), "requeue_delay": draw(moments(1, 300))}
         return recovery
     return recovery | {
-        "reconfigure": draw(_times(20)),
-        "catch_up": draw(_times(60)),
-        "rejoin": draw(_times(20)),
+        "reconfigure": draw(times(20)),
+        "catch_up": draw(times(60)),
+        "rejoin": draw(times(20)),
         "min_replicas": draw(st.integers(1, replicas)),
     }
 
@@ -193,60 +173,99 @@ def scenarios(
     most_jobs: int = 3,
     recoveries: Sequence[str] = RECOVERIES,
     fewest_sources: int = 0,
+    is_odd: bool = False,
 ) -> dict[str, Any]:
-    """Return valid scenarios with up to `most_jobs` jobs and at least `fewest_sources` failure sources."""
+    """Return scenarios with up to `most_jobs` jobs and at least `fewest_sources` failure sources.
+
+    They are valid, unless `is_odd`: then what the parts of a scenario demand of one another is forgotten.
+    """
     horizon = draw(st.integers(5_000, 40_000)) + 0.125
-    nodes = draw(st.integers(4, 40))
-    gpus = draw(st.sampled_from((1, 2, 8)))
-    spares = draw(st.integers(0, min(3, nodes - 1)))
-    leaf, rack = draw(st.sampled_from((2, 4, 8))), draw(st.sampled_from((2, 4)))
-    racks = -(-nodes // rack)
-    units = {
-        "node": nodes,
-        "gpu": nodes * gpus,
-        "nic": nodes * gpus,
-        "leaf": -(-nodes // leaf) * gpus,
-        "rack": racks,
-        "power": -(-racks // 2),
-        "pod": 1,
-    }
+    fleet = draw(_fleets())
+    reserves = draw(spares(fleet.nodes, fleet.whole))
+    held = sum(standby["nodes"] for standby in (reserves.get("warm"), reserves.get("cold")) if standby)
     kind = draw(st.sampled_from(recoveries))
     jobs = [
-        draw(_jobs(number, nodes - spares, gpus, horizon, by_replica=kind == "shrink-rejoin"))
+        draw(_jobs(number, fleet, fleet.nodes - reserves["hot"] - held, horizon, by_replica=kind == "shrink-rejoin"))
         for number in range(draw(st.integers(1, most_jobs)))
     ]
-    replicas = min(job.get("parallelism", {"data": 1})["data"] for job in jobs)
-    recovery = draw(_recoveries(kind, spares, replicas))
-    memoryless = not recovery.get("exposed", True)
-    failures = [
-        draw(_sources(number, units, horizon, memoryless=memoryless))
-        for number in range(draw(st.integers(fewest_sources, 4)))
-    ]
+    recovery = draw(_recoveries(kind, reserves, min(job.get("parallelism", {"data": 1})["data"] for job in jobs)))
+    repair = draw(repairs(horizon))
+    initial = draw(st.sampled_from(("new", "new", "stationary")))
+    setting = Setting(
+        units=fleet.units,
+        horizon=horizon,
+        memoryless=not recovery.get("exposed", True),
+        stationary=initial == "stationary",
+        tiers=tuple(tier["name"] for tier in repair.get("tiers", ())),
+    )
+    if is_odd:
+        tiers = draw(st.sampled_from((setting.tiers, (), ("reset",))))
+        setting = replace(setting, memoryless=draw(st.booleans()), stationary=draw(st.booleans()), tiers=tiers)
+    failures = draw(sources(setting, draw(st.integers(fewest_sources, 4))))
     data: dict[str, Any] = {
         "name": "drawn",
         "seed": draw(st.integers(0, 1_000)),
-        "cluster": {
-            "use": "fat-tree",
-            "nodes": nodes,
-            "gpus_per_node": gpus,
-            "rails": gpus,
-            "radix": 1024,
-            "leaf": {"nodes": leaf},
-            "rack": {"nodes": rack},
-            "power": {"racks": 2},
-        },
+        "cluster": fleet.cluster,
         "horizon": f"{horizon!r} s",
-        "initial": draw(st.sampled_from(("new", "stationary"))),
+        "initial": initial,
         "jobs": jobs,
         "failures": failures,
-        "detection": {"time": draw(_times(30, 600))},
-        "checkpoint": draw(_checkpoints(jobs, can_fail=bool(failures))),
+        "detection": draw(detections()),
+        "checkpoint": draw(_checkpoints(jobs, can_fail=any(map(_interrupts, failures)))),
         "recovery": recovery,
-        "spares": {"hot": spares},
-        "repair": {"time": draw(_times(100, 1_000, 10_000))},
+        "spares": reserves,
+        "repair": repair,
+        "scheduler": {"pick": draw(st.sampled_from(PICKS if "lemons" in repair or is_odd else PICKS[:-1]))},
     }
+    if fleet.unit is not None:
+        data["spares"]["unit"] = fleet.unit
     if draw(st.booleans()):
         data["warmup"] = draw(seconds(0, horizon / 3))
     if draw(st.booleans()):
         data["windows"] = draw(seconds(horizon / 9, horizon * 1.2))
     return data
+
+
+PICKS = ("lowest", "longest-idle", "random", "fewest-failures", "best-score")
+
+
+def _interrupts(source: dict[str, Any]) -> bool:
+    """Return whether a source gives a job a mean time to interrupt for sure."""
+    return source["use"] in ("component", "job", "bug", "incident") and "effect" not in source
+
+
+ODD = (None, True, "", "0 s", "-1 s", "3", "5 parsec", "nan s", "1e300 y", -1, 0, 1, 0.5, 1e308, [], {}, "none", "rack")
+"""Values that hardly anything takes."""
+
+OTHER_PARTS = (*PARTS, "spine", "core", "cable_spine_core", "cluster", "job")
+
+
+@st.composite
+def odd_scenarios(draw: Draw) -> dict[str, Any]:
+    """Return scenarios whose parts need not fit together, or with values that do not belong where they are."""
+    data = draw(scenarios(fewest_sources=1, is_odd=draw(st.booleans())))
+    kind = draw(st.sampled_from(("as it is", "unit", "part", "value", "value", "key", "other's")))
+    data = copy.deepcopy(data)
+    if kind == "unit":
+        data["spares"]["unit"] = draw(st.sampled_from(OTHER_PARTS))
+    elif kind == "part":
+        draw(st.sampled_from(data["failures"]))["part"] = draw(st.sampled_from(OTHER_PARTS))
+    elif kind != "as it is":
+        places = list(_places(data))
+        holder, key = draw(st.sampled_from(places))
+        if kind == "value":
+            holder[key] = draw(st.sampled_from(ODD))
+        elif kind == "key":
+            del holder[key]
+        else:
+            giver, name = draw(st.sampled_from(places))
+            holder[key] = copy.deepcopy(giver[name])
+    return data
+
+
+def _places(data: Any) -> Any:
+    """Yield holder and key of every value."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield data, key
+        yield from itertools.chain(_places(value))

@@ -1,0 +1,200 @@
+"""After every event each node is in exactly one place, and everything that points at something else is right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+
+import sim
+from sim.cluster import Place
+from sim.engine import Simulation
+from tests.harness import _Watched
+from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
+from tests.strategies import scenarios
+
+if TYPE_CHECKING:
+    from sim.job import Group, Job
+
+WAITS = (Place.IDLE, Place.SPARE, Place.WARM, Place.COLD, Place.STRANDED)
+
+
+class _Recounted(_Watched):
+    """A simulation that recounts what it keeps beside the places of nodes, after every event."""
+
+    def look(self) -> None:
+        """Look at every node and every job."""
+        super().look()
+        _check_nodes(self)
+        _check_pools(self)
+        _check_conditions(self)
+        for job in self.jobs:
+            _check_job(job, self.kernel.now)
+        assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
+
+
+def _check_nodes(simulation: Simulation) -> None:
+    """Nodes, positions, groups and clocks point at each other."""
+    cluster = simulation.cluster
+    for node in range(cluster.nodes):
+        place, group = cluster.where(node), cluster.group[node]
+        if place in WAITS:
+            assert cluster.outages[node] == 0
+        elif place is Place.REPAIR:
+            assert cluster.outages[node] > 0
+            assert group is None
+        else:
+            assert group is not None
+            assert cluster.outages[node] == 0 or node in [suspect for suspect, _ in group.suspects]
+        if group is not None:
+            assert place in (Place.JOB, Place.IDLE)
+            assert group.job.nodes[cluster.position[node]] == node
+            assert cluster.position[node] in _positions(group)
+        clock = simulation.lives.nodes.get(node)
+        assert clock is None or clock.group is group
+    seated = [node for job in simulation.jobs for node in job.nodes if node >= 0]
+    assert len(seated) == len(set(seated))
+
+
+def _check_pools(simulation: Simulation) -> None:
+    """A pool that is filled up holds no more than it should, and gives out every node that is in it."""
+    cluster = simulation.cluster
+    for name, pool in cluster.pools.items():
+        assert name == "idle" or pool.count <= pool.target
+        entries = {entry if pool.rank is None else entry[1] for entry in pool.entries}
+        assert {node for node in range(cluster.nodes) if cluster.place[node] == pool.place} <= entries
+    assert all(crews.free >= 0 and not (crews.free and crews.waiting) for crews in simulation.lifecycle.crews.values())
+
+
+def _check_conditions(simulation: Simulation) -> None:
+    """What is open on a node is open, and names the node; hidden faults are those of their node."""
+    for node, conditions in simulation.conditions.of_node.items():
+        assert conditions
+        assert all(condition.is_open and node in condition.nodes for condition in conditions)
+    for node, lives in simulation.defects.open.items():
+        assert all(life.node == node for life in lives)
+        hidden = [life.source for life in lives if simulation.sources.infos[life.source].source.hidden is not None]
+        assert len(hidden) == len(set(hidden)), "a node has one hidden fault of a kind"
+
+
+def _positions(group: Group) -> list[int]:
+    """Return the positions of the job that belong to a group."""
+    job = group.job
+    width = job.nodes_per_replica
+    if group is not job.main:
+        return list(range(group.first, group.first + width))
+    away = {replica.first // width for replica in job.away}
+    return [position for position in range(job.nodes_needed) if position // width not in away]
+
+
+def _check_job(job: Job, now: float) -> None:
+    """A job, its groups and their positions fit together."""
+    groups = [job.main, *job.away]
+    assert sum(group.replicas for group in groups) == job.replicas
+    for group in groups:
+        empty = [position for position in _positions(group) if job.nodes[position] < 0]
+        assert sorted(group.missing) == empty
+        assert group.since <= now or not job.arrival <= now
+        assert job.holding or not group.exposed
+        assert not (group.running and group.waiting)
+        assert not (group.exposed and group.deferred)
+    if job.main.is_running(now):
+        assert job.holding or job.finished
+        assert not job.main.missing or job.finished
+    assert not job.away or job.holding
+    assert 0 < job.speed <= 1
+    assert job.state.committed >= 0
+    assert all(taint.sound <= job.work * (1 + 1e-9) for taint in job.taints)
+
+
+def _watch(data: Scenario) -> sim.Result:
+    prepared = prepare(data)
+    return _Recounted(prepared, 0, sim.trace(prepared, 0)).run()
+
+
+@examples(150)
+@given(scenarios(fewest_sources=1))
+def test_each_node_is_in_exactly_one_place(data: Scenario) -> None:
+    """After every event the counts equal a recount, and nodes, positions, groups and clocks point at each other."""
+    _watch(data)
+
+
+@examples(250)
+@given(scenarios(fewest_sources=2, recoveries=("full-restart",)))
+def test_jobs_that_take_turns_leave_each_node_in_one_place(data: Scenario) -> None:
+    """The same for jobs that give their nodes back at every failure and take those of others."""
+    _watch(data)
+
+
+@pytest.mark.parametrize("recovery", ["hot-spare", "full-restart"])
+@pytest.mark.parametrize("clock", ["wall", "in_service", "busy"])
+def test_the_queue_of_events_does_not_grow_with_time(clock: str, recovery: str) -> None:
+    """Four times the horizon has four times the events and no more of them waiting: what is void does not pile up."""
+    rare = {"use": "component", "name": "rare", "part": "nic", "clock": clock, "rate": "1 per 10000 nic-day"}
+    data = {
+        "name": "long",
+        "cluster": {"use": "fat-tree", "nodes": 40},
+        "jobs": [{"name": "job", "gpus": 304, "work": {"time": "100000 d"}}],
+        "failures": [
+            {"use": "component", "name": "node", "rate": "1 per node-day"},
+            {"use": "job", "name": "software", "rate": "1 per 300 job-day"},
+            rare,
+        ],
+        "detection": {"time": "1 min"},
+        "checkpoint": {"tiers": [{"interval": "10 min", "write": "1 min", "restore": "1 min"}]},
+        "recovery": {"use": recovery, "initialize": "2 min"},
+        "repair": {"time": "30 min"},
+        "spares": {"hot": 2},
+    }
+    most, events = {}, {}
+    for days in (10, 40):
+        prepared = prepare(data | {"horizon": f"{days} d"})
+        simulation = Simulation(prepared, 0, sim.trace(prepared, 0))
+        most[days] = events[days] = 0
+        while simulation.is_open:
+            simulation.kernel.step()
+            events[days] += 1
+            most[days] = max(most[days], simulation.kernel.waiting)
+    assert events[40] > 3 * events[10] > 3_000
+    assert most[40] < most[10] + 10
+
+
+def test_lives_that_are_due_at_the_same_time_are_told_apart() -> None:
+    """Two jobs that take turns on nodes whose busy lives all last 600 s: equal readings of a clock have an order."""
+    data = {
+        "name": "turns",
+        "cluster": {"use": "fat-tree", "nodes": 3, "gpus_per_node": 1, "rails": 1},
+        "horizon": "12000 s",
+        "jobs": [{"name": "small", "gpus": 1}, {"name": "large", "gpus": 3}],
+        "failures": [
+            {"use": "component", "name": "node", "clock": "busy", "law": {"law": "fixed", "value": "600 s"}},
+            {"use": "job", "name": "software", "law": {"law": "exponential", "mean": "1200 s"}},
+        ],
+        "detection": {"time": "0 s"},
+        "checkpoint": {"tiers": [{"interval": "30 s", "write": "0 s", "restore": "0 s"}]},
+        "recovery": {"use": "full-restart", "initialize": "0 s", "delay": "1 s"},
+        "repair": {"time": "0 s"},
+    }
+    for seed in range(5):
+        _watch(data | {"seed": seed})
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) -> None:
+    """Work of k whole intervals takes k intervals and k - 1 saves, whatever the rounding of k times a step."""
+    data: Scenario = {
+        "name": "whole",
+        "cluster": {"use": "fat-tree", "nodes": 2},
+        "horizon": "1 d",
+        "detection": {"time": "0 s"},
+        "checkpoint": {
+            "tiers": [{"interval": f"every {every} steps", "mode": "blocking", "write": "3 s", "restore": "0 s"}]
+        },
+        "recovery": {"use": "hot-spare", "initialize": "0 s"},
+        "repair": {"time": "0 s"},
+    }
+    for saves in range(150):
+        steps = every * (saves + 1)
+        job = {"name": "job", "gpus": 16, "step_time": "1.029 s", "work": {"steps": steps}}
+        assert play(prepare(data | {"jobs": [job]})).jobs[0].end == pytest.approx(1.029 * steps + 3 * saves, rel=1e-9)

@@ -1,0 +1,316 @@
+"""Hypothesis strategies: failure sources of every kind, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from tests.strategies_laws import chances, laws, maybe, moments, seconds, times
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.strategies_laws import Draw
+
+__all__ = ["Setting", "sources"]
+
+WITHIN_A_NODE = ("node", "gpu", "nic")
+PARTS = (*WITHIN_A_NODE, "leaf", "rack", "power", "pod")
+MEMORYLESS = ("exponential",)
+RESCALED = ("exponential", "weibull")
+"""Laws that a hazard ratio merely stretches."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the sources of a scenario have to fit to.
+
+    Parameters
+    ----------
+    units
+        Units of each part.
+    horizon
+        Time that is simulated [s].
+    memoryless
+        Whether lives on the wall clock must not age.
+    stationary
+        Whether the simulation begins as after a long time.
+    tiers
+        Names of the tiers of repair, if there are any.
+    """
+
+    units: Mapping[str, int]
+    horizon: float
+    memoryless: bool = False
+    stationary: bool = False
+    tiers: tuple[str, ...] = ()
+
+    def members(self, part: str) -> int:
+        """Return the nodes of one domain."""
+        return max(-(-self.units["node"] // self.units[part]), 1)
+
+
+@st.composite
+def sources(draw: Draw, setting: Setting, count: int) -> list[dict[str, Any]]:
+    """Return `count` sources."""
+    kinds = ["component", "component", "component", "job", "bug", "maintenance", "rollout"]
+    kinds += [] if setting.stationary else ["incident", "incident", "defect"]
+    found: list[dict[str, Any]] = []
+    for number in range(count):
+        source = {"use": draw(st.sampled_from(kinds)), "name": f"cause-{number}"}
+        source |= _DETAILS[source["use"]](draw, setting)
+        if source["use"] not in ("maintenance", "rollout"):
+            source["planned"] = draw(st.booleans())
+            if maybe(draw, 4):
+                source["detection"] = draw(times(60, 600))
+        found.append(source)
+    for source in found:
+        if source["use"] == "rollout":
+            _change_hazards(draw, source, found)
+    return found
+
+
+# ---------------------------------------------------------------------------------------- what strikes nodes
+
+
+def _component(draw: Draw, setting: Setting) -> dict[str, Any]:
+    """Return parts that fail one by one."""
+    part = draw(st.sampled_from(PARTS))
+    own = part in WITHIN_A_NODE
+    source: dict[str, Any] = {"part": part, "renews": draw(st.sampled_from(("at_failure", "at_return", "never")))}
+    source["clock"] = draw(st.sampled_from(("wall", "in_service", "busy") if own else ("wall",)))
+    _draw_habits(draw, setting, source, of_nodes=own, apart=own)
+    differ = maybe(draw, 3) and not (setting.stationary and source["renews"] == "at_return")
+    kinds = RESCALED if setting.stationary and differ else ()
+    _draw_life(draw, setting, source, setting.units[part] * _between(draw, setting), kinds)
+    if differ:
+        _draw_variety(draw, setting, source, kinds)
+    return source
+
+
+def _incident(draw: Draw, setting: Setting) -> dict[str, Any]:
+    """Return incidents of a domain."""
+    part = draw(st.sampled_from(("cluster", "rack", "power", "leaf", "pod")))
+    members = setting.members(part)
+    source: dict[str, Any] = {"part": part, "clock": "wall"}
+    spread = maybe(draw, 3)
+    if spread:
+        source["spread"] = draw(times(60, 2_000))
+    source["repaired"] = "nodes" if spread else draw(st.sampled_from(("nodes", "part")))
+    if draw(st.booleans()):
+        source["size"] = draw(_sizes(members))
+    apart = source["repaired"] == "nodes"
+    _draw_habits(draw, setting, source, of_nodes=False, apart=apart)
+    _draw_life(draw, setting, source, setting.units[part] * _between(draw, setting))
+    return source
+
+
+@st.composite
+def _sizes(draw: Draw, members: int) -> dict[str, Any]:
+    """Return laws of the number of nodes that an incident takes in a domain of `members`."""
+    kind = draw(st.sampled_from(("nodes", "mean", "share", "values")))
+    least = {} if maybe(draw, 2) else {"least": draw(st.integers(1, members))}
+    if kind == "nodes":
+        return {"nodes": draw(st.integers(1, members + 2))}
+    if kind == "mean":
+        return {"mean": least.get("least", 1) + draw(st.sampled_from((0.0, 0.5, 3.0))), **least}
+    if kind == "share":
+        return {"share": draw(st.sampled_from((0.01, 0.4, 1.0))), **least}
+    values = draw(st.lists(st.integers(1, members + 2), min_size=1, max_size=3))
+    weights = [draw(st.sampled_from((0.0, 1.0, 2.5))) for _ in values]
+    return {"values": values, **({"weights": weights} if any(weights) else {})}
+
+
+def _defect(draw: Draw, setting: Setting) -> dict[str, Any]:
+    """Return hidden faults of some nodes."""
+    source: dict[str, Any] = {"clock": draw(st.sampled_from(("wall", "busy"))), "exact": draw(st.booleans())}
+    source["share"] = draw(st.sampled_from((0.0, 0.2, 1.0)))
+    if draw(st.booleans()):
+        source["onset"] = f"{86_400 * draw(st.sampled_from((0.5, 3.0))) / setting.horizon!r} per node-day"
+    _draw_habits(draw, setting, source, of_nodes=True, apart=True, relapses=False, tempo=False)
+    _draw_life(draw, setting, source, setting.horizon / draw(st.sampled_from((0.5, 3.0, 10.0))))
+    return source
+
+
+def _between(draw: Draw, setting: Setting) -> float:
+    """Return the mean time between the failures of a source [s]."""
+    return setting.horizon / float(draw(st.sampled_from((2, 10, 40))))
+
+
+def _draw_habits(
+    draw: Draw,
+    setting: Setting,
+    source: dict[str, Any],
+    *,
+    of_nodes: bool,
+    apart: bool,
+    relapses: bool = True,
+    tempo: bool = True,
+) -> None:
+    """Draw what every cause has that strikes nodes; `apart` says that each node is repaired by itself."""
+    source["interrupts"] = draw(st.sampled_from((1.0, 1.0, 0.6)))
+    source["defer"] = maybe(draw, 4)
+    if maybe(draw, 3):
+        source["effect"] = draw(_effects(setting.horizon))
+    by_tiers = bool(setting.tiers)
+    if maybe(draw, 3) or (by_tiers and (setting.stationary or not apart)):
+        source["repair"] = draw(times(100, 5_000))
+        by_tiers = False
+    if by_tiers and maybe(draw, 3):
+        source["tier"] = draw(st.sampled_from(setting.tiers))
+    if relapses and apart and not setting.stationary and maybe(draw, 4):
+        source["relapse"] = {"after": draw(laws(draw(st.sampled_from((100.0, setting.horizon / 20)))))}
+        if not by_tiers:
+            source["relapse"]["probability"] = draw(st.sampled_from((0.0, 0.3, 0.9)))
+    if tempo and source["clock"] == "wall" and not setting.stationary and maybe(draw, 4):
+        source["tempo"] = draw(_tempos(setting.horizon))
+
+
+def _draw_life(draw: Draw, setting: Setting, source: dict[str, Any], life: float, kinds: Sequence[str] = ()) -> None:
+    """Draw the law of a life of mean `life` [s], and the hazard of idle nodes where that is allowed."""
+    on_wall = source["clock"] == "wall"
+    bound = on_wall and setting.memoryless and not source["defer"]
+    if draw(st.booleans()):
+        source["rate"] = f"{86_400 / life!r} per {source.get('part', 'node')}-day"
+        memoryless = True
+    else:
+        source["law"] = draw(laws(life, MEMORYLESS if bound else kinds))
+        memoryless = source["law"]["law"] == "exponential"
+    if memoryless or not on_wall:
+        source["idle_hazard"] = draw(st.sampled_from((1.0, 0.3, 0.0)))
+    if maybe(draw, 8):
+        source["scale"] = draw(st.sampled_from((0.5, 2.0)))
+
+
+def _draw_variety(draw: Draw, setting: Setting, source: dict[str, Any], kinds: Sequence[str]) -> None:
+    """Let units differ."""
+    ages = source["clock"] != "wall" or (not setting.memoryless and source.get("idle_hazard", 1.0) == 1.0)
+    if maybe(draw, 2):
+        source["frailty"] = {
+            "shape": draw(st.sampled_from((0.3, 1.0, 5.0))),
+            "of": draw(st.sampled_from(("node", "part"))),
+            "shared": draw(st.sampled_from(("nodes", "others"))),
+        }
+    if maybe(draw, 2):
+        batch: dict[str, Any] = {"share": draw(st.sampled_from((0.0, 0.3, 1.0)))}
+        if draw(st.booleans()):
+            batch["ratio"] = draw(st.sampled_from((0.2, 1.0, 5.0)))
+        else:
+            batch["law"] = draw(laws(setting.horizon, kinds if ages else MEMORYLESS))
+        source["batches"] = [batch]
+    if maybe(draw, 2):
+        ratios = draw(st.lists(st.sampled_from((0.5, 1.0, 3.0)), min_size=1, max_size=3))
+        source["covariates"] = [{"name": "air", "ratios": ratios, "stride": draw(st.integers(1, 3))}]
+
+
+@st.composite
+def _effects(draw: Draw, horizon: float) -> str | dict[str, Any]:
+    """Return what a fault does."""
+    kind = draw(st.sampled_from(("hang", "slow", "degrade", "corrupt")))
+    if kind in ("hang", "corrupt"):
+        return str(kind)
+    heals = {"heals": draw(times(300, horizon / 5))} if draw(st.booleans()) else {}
+    if kind == "slow":
+        return {"kind": kind, "factor": draw(st.sampled_from((0.05, 0.5, 1.0))), **heals}
+    share = draw(st.sampled_from((0.1, 0.5, 1.0)))
+    return {"kind": kind, "bandwidth": draw(st.sampled_from((0.1, 0.5, 1.0))), "communication": share, **heals}
+
+
+@st.composite
+def _tempos(draw: Draw, horizon: float) -> dict[str, Any]:
+    """Return hazards that change in time."""
+    tempo: dict[str, Any] = {}
+    kind = draw(st.sampled_from(("trend", "calendar", "swings", "all")))
+    if kind in ("trend", "all"):
+        exponent = draw(st.sampled_from((0.5, 1.0, 1.7)))
+        tempo["trend"] = {
+            "exponent": exponent,
+            "reference": f"{horizon!r} s",
+            "age": draw(moments(100, horizon)),
+        }
+    if kind in ("calendar", "all"):
+        factors = [1.0, *draw(st.lists(st.sampled_from((0.0, 0.5, 2.0)), max_size=3))]
+        tempo["calendar"] = {"period": draw(seconds(horizon / 9, horizon)), "factors": factors}
+    if kind in ("swings", "all"):
+        tempo["swings"] = {
+            "every": draw(seconds(horizon / 20, horizon)),
+            "cv": draw(st.sampled_from((0.5, 2.0))),
+            "shared": draw(st.sampled_from(("cluster", "hall"))),
+        }
+    return tempo
+
+
+# ------------------------------------------------------------------------------------------- everything else
+
+
+def _job(draw: Draw, setting: Setting) -> dict[str, Any]:
+    """Return failures of jobs as a whole."""
+    return {"law": draw(laws(_between(draw, setting))), "effect": draw(st.sampled_from(("crash", "hang")))}
+
+
+def _bug(draw: Draw, setting: Setting) -> dict[str, Any]:
+    """Return bugs that strike again until they are mended."""
+    life = setting.horizon / draw(st.sampled_from((1, 5)))
+    return {"law": draw(laws(life)), "fix": draw(times(300, setting.horizon / 10))}
+
+
+def _maintenance(draw: Draw, setting: Setting) -> dict[str, Any]:
+    """Return windows of maintenance, one after another."""
+    part = draw(st.sampled_from((*PARTS, "cluster")))
+    units = 1 if part == "cluster" else setting.units[part]
+    windows = []
+    start = draw(st.integers(0, int(setting.horizon / 2)))
+    for _ in range(draw(st.integers(1, 3))):
+        length = draw(st.integers(1, int(setting.horizon / 8)))
+        first = draw(st.integers(0, units - 1))
+        count = draw(st.integers(1, units - first))
+        windows.append({"start": f"{start + 0.375} s", "duration": f"{length} s", "first": first, "units": count})
+        start += length + draw(st.integers(0, int(setting.horizon / 8)))
+    return {"part": part, "windows": windows, "saves": draw(st.booleans())}
+
+
+def _rollout(draw: Draw, setting: Setting) -> dict[str, Any]:
+    """Return a change that is brought to the nodes; whose hazard it changes is drawn later."""
+    nodes = setting.units["node"]
+    return {
+        "start": draw(moments(10, setting.horizon / 2)),
+        "nodes_per_day": nodes * 86_400 / setting.horizon * draw(st.sampled_from((0.7, 3.0, 100.0))),
+        "batch": draw(st.integers(1, max(nodes // 3, 1))),
+        "duration": draw(seconds(1, setting.horizon / 20)),
+        "mode": draw(st.sampled_from(("drain", "at_interruption"))),
+    }
+
+
+def _change_hazards(draw: Draw, source: dict[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
+    """Let a rollout change the hazard of causes that strike single nodes at a constant rate, and watch a few first."""
+    causes = [
+        other["name"]
+        for other in found
+        if other["use"] in ("component", "defect")
+        and other.get("part", "node") in WITHIN_A_NODE
+        and other.get("renews") != "never"
+        and ("rate" in other or other["law"]["law"] == "exponential")
+        and all("law" not in batch for batch in other.get("batches", ()))
+    ]
+    if not causes or not draw(st.booleans()):
+        return
+    source["hazard"] = {draw(st.sampled_from(causes)): draw(chances(0.3, 4.0))}
+    if draw(st.booleans()):
+        source["canary"] = {
+            "nodes": draw(st.integers(1, 4)),
+            "soak": draw(seconds(1, 5_000)),
+            "tolerates": draw(st.integers(0, 2)),
+        }
+
+
+_DETAILS = {
+    "component": _component,
+    "incident": _incident,
+    "defect": _defect,
+    "job": _job,
+    "bug": _bug,
+    "maintenance": _maintenance,
+    "rollout": _rollout,
+}
