@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from sim.failures.cause import Cause
-from sim.failures.source import Source
-from sim.fields import RuleError
+from sim.failures.job_level import OfJob
 from sim.laws import Law
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.failures.source import Source
+
 __all__ = ["Bug"]
 
 
-class Bug(Cause):
+class Bug(OfJob):
     """A deterministic fault: the job fails at one point of its work, and again each time it gets there, until mended.
 
     Its lives count healthy work, not time: a job that stands still meets no new bug.
@@ -26,22 +27,6 @@ class Bug(Cause):
     use: Literal["bug"] = "bug"
     fix: Law = Field(description="From the first failure to the mended program.")
 
-    @model_validator(mode="after")
-    def _rate_is_per_job(self) -> Self:
-        if self.rate is not None and self.rate.of not in ("", "job"):
-            raise RuleError(("rate",), f"a bug has a rate per job, not per {self.rate.of}")
-        return self
-
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:
         """Return the runtime source for `jobs` jobs."""
-        del counts
-        return Source(
-            name=self.name,
-            part="job",
-            units=jobs,
-            law=self.lives(),
-            fix=self.fix,
-            detection=self.detection,
-            planned=self.planned,
-            events=self.events,
-        )
+        return replace(super().build(counts, jobs), fix=self.fix)

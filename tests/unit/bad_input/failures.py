@@ -189,7 +189,7 @@ DEFECTS = [
     bad(
         "bug of a GPU",
         {7: "  - {use: bug, name: b, rate: §1 per gpu-day, fix: 1 d}"},
-        "failures.0.rate: a bug has a rate per job, not per gpu",
+        "failures.0.rate: must be per job, not per gpu",
     ),
     bad("bug for ever", {7: "  - §{use: bug, name: b, rate: 1 per job-day}"}, "failures.0.fix: is missing"),
 ]

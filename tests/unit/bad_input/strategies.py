@@ -59,8 +59,8 @@ CASES = [
     ),
     bad(
         "rate of a job per node",
-        {7: "  - §{use: job, name: bug, rate: 1 per node-day}"},
-        "failures.0: a job-level cause has a rate per job, not per node",
+        {7: "  - {use: job, name: bug, rate: §1 per node-day}"},
+        "failures.0.rate: must be per job, not per node",
     ),
     bad(
         "shape of zero",
