@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Bucket
@@ -19,7 +20,7 @@ __all__ = ["Cluster"]
 
 
 _FILLED_FIRST = ("spare", "warm", "cold")
-_POOL_AT = {place: name for name, place in POOLS.items()}
+_JOB = int(Place.JOB)
 
 
 class Cluster:
@@ -45,8 +46,10 @@ class Cluster:
         "on_leave",
         "outages",
         "place",
+        "pool_at",
         "pools",
         "position",
+        "refilled",
         "repairing",
         "spare",
         "stranded",
@@ -81,6 +84,9 @@ class Cluster:
         self.down_times: dict[int, float] = {}
         """How long how many nodes have been down [s]."""
         self.pools = self._make_pools(reserves)
+        self.pool_at = {int(pool.place): pool for pool in self.pools.values()}
+        self.refilled = [self.pools[name] for name in _FILLED_FIRST if name in self.pools and self.pools[name].refills]
+        """Pools that returning nodes fill up, in this order."""
         self.idle = self.pools["idle"]
         self.spare = self.pools["spare"]
 
@@ -248,14 +254,18 @@ class Cluster:
     def count_down(self, delta: int, now: float) -> None:
         """Note that `delta` more nodes are down."""
         down = self.down
-        self.down_times[down.count] = self.down_times.get(down.count, 0.0) + now - down.last
-        down.change(delta, now)
+        count = down.count
+        seconds = now - down.last
+        self.down_times[count] = self.down_times.get(count, 0.0) + seconds
+        down.area += count * seconds
+        down.last = now
+        down.count = count + delta
 
     def send_to_repair(self, node: int, cause: int, now: float, bucket: int = Bucket.REPAIR) -> None:
         """Move a node that is down out of its place; in a cluster of units the rest of its unit is stranded."""
         self._leave(node, now)
         self.place[node] = Place.REPAIR
-        self.repairing[node] = Stay(now, cause, [(bucket, float("inf"))])
+        self.repairing[node] = Stay(now, cause, [(bucket, math.inf)])
         if bucket == Bucket.REPAIR:
             self.failed[node] = self.failed.get(node, 0) + 1
         if self.units:
@@ -275,12 +285,16 @@ class Cluster:
 
     def _leave(self, node: int, now: float) -> None:
         """Take a node out of its pool or its job."""
-        place = self.where(node)
-        if place is Place.STRANDED:
-            self.stranded.change(-1, now)
-        elif place is not Place.JOB:
-            self.pools[_POOL_AT[place]].change(-1, now)
+        place = self.place[node]
         group = self.group[node]
+        if place == _JOB:
+            assert group is not None
+            if not group.job.holding:
+                self.idle.change(-1, now)
+        elif place == Place.STRANDED:
+            self.stranded.change(-1, now)
+        else:
+            self.pool_at[place].change(-1, now)
         if group is not None:
             position = self.position[node]
             group.job.nodes[position] = -1
@@ -318,9 +332,8 @@ class Cluster:
 
     def _refill(self, size: int) -> Pool:
         """Return the pool that `size` returning nodes go to."""
-        for name in _FILLED_FIRST:
-            pool = self.pools.get(name)
-            if pool is not None and pool.refills and pool.count + size <= pool.target:
+        for pool in self.refilled:
+            if pool.count + size <= pool.target:
                 return pool
         return self.idle
 

@@ -62,7 +62,8 @@ class Groups:
         pace_of_nodes = job.fraction * job.speed
         degraded = stepped * (1.0 - pace_of_nodes) * share if pace_of_nodes != 1.0 else 0.0
         cause = job.slow_cause or group.cause
-        job.account.step(stepped * pace.rate, degraded, (seconds - stepped) * share, cause, job.at_risk)
+        at_risk = job.at_risk if job.taints else job.state.at_risk
+        job.account.step(stepped * pace.rate, degraded, (seconds - stepped) * share, cause, at_risk)
         job.running_seconds += seconds
         if group.missing:
             job.account.absent[Bucket.DEGRADED] += seconds * len(group.missing) * self.gpus_per_node
