@@ -14,8 +14,9 @@ import numpy as np
 
 from sim.failures import draw_trace
 from sim.failures.source import Domains
-from sim.failures.trace import PARTS, Victims, hidden_at_start, life_key
+from sim.failures.trace import PARTS, life_key
 from sim.failures.variety import fleet_of
+from sim.failures.victims import Victims, hidden_at_start
 from tests.intervals import LEAST, Z, agree
 from tests.source_rival import counts_of, size_law
 

@@ -10,7 +10,8 @@ import numpy as np
 from sim import rng
 from sim.engine.kernel import Order
 from sim.engine.lives import Life
-from sim.failures.trace import PARTS, hidden_at_start
+from sim.failures.trace import PARTS
+from sim.failures.victims import hidden_at_start
 
 if TYPE_CHECKING:
     from sim.engine.failure import Failure, SourceInfo

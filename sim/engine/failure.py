@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim import rng
 from sim.engine.numbers import Numbers
-from sim.failures.trace import Victims
 from sim.failures.variety import fleet_of
+from sim.failures.victims import Victims
 from sim.laws import Fixed
 
 if TYPE_CHECKING:

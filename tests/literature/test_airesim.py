@@ -17,7 +17,7 @@ import pytest
 import sim
 from sim.contracts import Bucket
 from sim.engine import Simulation
-from sim.failures.trace import hidden_at_start
+from sim.failures.victims import hidden_at_start
 from sim.laws import Lognormal, Weibull
 from tests.harness import Z, prepared, scenario, seconds, trace
 from tests.harness import play as play_by_hand

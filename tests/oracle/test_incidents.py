@@ -13,7 +13,7 @@ import sim
 from sim.failures import Blast, draw_trace
 from sim.failures.size import Size
 from sim.failures.source import Domains
-from sim.failures.trace import Victims
+from sim.failures.victims import Victims
 from tests.harness import prepared
 from tests.intervals import LEAST, Z, close
 from tests.source_checks import pooled
