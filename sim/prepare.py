@@ -112,8 +112,7 @@ def _units(domains: Domains, count: int, unit: str) -> tuple[tuple[int, ...], ..
     """Return the nodes of each unit that is used whole, of `count` nodes together."""
     nodes, offsets = domains.nodes.tolist(), domains.offsets.tolist()
     units = tuple(tuple(nodes[start:stop]) for start, stop in itertools.pairwise(offsets))
-    # Parts without nodes, such as spines, leave the nodes without a unit.
-    if sorted(nodes) != list(range(count)) or any(not unit or unit[-1] - unit[0] + 1 != len(unit) for unit in units):
+    if sorted(nodes) != list(range(count)) or any(unit[-1] - unit[0] + 1 != len(unit) for unit in units):
         raise PathError(("spares", "unit"), f"a {unit} has no nodes for itself alone: it cannot be used whole")
     return units
 

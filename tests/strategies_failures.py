@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tests.strategies_laws import chances, laws, maybe, moments, seconds, times
+from tests.strategies_laws import chances, effects, laws, maybe, moments, seconds, tempos, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -153,7 +153,7 @@ def _draw_habits(
     source["interrupts"] = draw(st.sampled_from((1.0, 1.0, 0.6)))
     source["defer"] = maybe(draw, 4)
     if maybe(draw, 3):
-        source["effect"] = draw(_effects(setting.horizon))
+        source["effect"] = draw(effects(setting.horizon))
     by_tiers = bool(setting.tiers)
     if maybe(draw, 3) or (by_tiers and (setting.stationary or not apart)):
         source["repair"] = draw(times(100, 5_000))
@@ -165,7 +165,7 @@ def _draw_habits(
         if not by_tiers:
             source["relapse"]["probability"] = draw(st.sampled_from((0.0, 0.3, 0.9)))
     if tempo and source["clock"] == "wall" and not setting.stationary and maybe(draw, 4):
-        source["tempo"] = draw(_tempos(setting.horizon))
+        source["tempo"] = draw(tempos(setting.horizon))
 
 
 def _draw_life(draw: Draw, setting: Setting, source: dict[str, Any], life: float, kinds: Sequence[str] = ()) -> None:
@@ -203,43 +203,6 @@ def _draw_variety(draw: Draw, setting: Setting, source: dict[str, Any], kinds: S
     if maybe(draw, 2):
         ratios = draw(st.lists(st.sampled_from((0.5, 1.0, 3.0)), min_size=1, max_size=3))
         source["covariates"] = [{"name": "air", "ratios": ratios, "stride": draw(st.integers(1, 3))}]
-
-
-@st.composite
-def _effects(draw: Draw, horizon: float) -> str | dict[str, Any]:
-    """Return what a fault does."""
-    kind = draw(st.sampled_from(("hang", "slow", "degrade", "corrupt")))
-    if kind in ("hang", "corrupt"):
-        return str(kind)
-    heals = {"heals": draw(times(300, horizon / 5))} if draw(st.booleans()) else {}
-    if kind == "slow":
-        return {"kind": kind, "factor": draw(st.sampled_from((0.05, 0.5, 1.0))), **heals}
-    share = draw(st.sampled_from((0.1, 0.5, 1.0)))
-    return {"kind": kind, "bandwidth": draw(st.sampled_from((0.1, 0.5, 1.0))), "communication": share, **heals}
-
-
-@st.composite
-def _tempos(draw: Draw, horizon: float) -> dict[str, Any]:
-    """Return hazards that change in time."""
-    tempo: dict[str, Any] = {}
-    kind = draw(st.sampled_from(("trend", "calendar", "swings", "all")))
-    if kind in ("trend", "all"):
-        exponent = draw(st.sampled_from((0.5, 1.0, 1.7)))
-        tempo["trend"] = {
-            "exponent": exponent,
-            "reference": f"{horizon!r} s",
-            "age": draw(moments(100, horizon)),
-        }
-    if kind in ("calendar", "all"):
-        factors = [1.0, *draw(st.lists(st.sampled_from((0.0, 0.5, 2.0)), max_size=3))]
-        tempo["calendar"] = {"period": draw(seconds(horizon / 9, horizon)), "factors": factors}
-    if kind in ("swings", "all"):
-        tempo["swings"] = {
-            "every": draw(seconds(horizon / 20, horizon)),
-            "cv": draw(st.sampled_from((0.5, 2.0))),
-            "shared": draw(st.sampled_from(("cluster", "hall"))),
-        }
-    return tempo
 
 
 # ------------------------------------------------------------------------------------------- everything else

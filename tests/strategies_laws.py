@@ -1,4 +1,4 @@
-"""Hypothesis strategies for times and laws."""
+"""Hypothesis strategies: times, laws, what a fault does, and how a hazard changes in time, as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Draw", "chances", "laws", "maybe", "moments", "per_day", "seconds", "times"]
+__all__ = ["Draw", "chances", "effects", "laws", "maybe", "moments", "per_day", "seconds", "tempos", "times"]
 
 Draw = Any
 PLAIN_LAWS = ("exponential", "weibull", "lognormal", "gamma", "fixed", "empirical")
@@ -76,3 +76,40 @@ def times(*means: float) -> st.SearchStrategy[Any]:
     """Return fixed or random times with one of these means [s]; 0 is always among them."""
     kinds = ("exponential", "lognormal", "uniform", "fixed")
     return st.one_of(st.just("0 s"), *(laws(mean, kinds) for mean in means))
+
+
+@st.composite
+def effects(draw: Draw, horizon: float) -> str | dict[str, Any]:
+    """Return what a fault does."""
+    kind = draw(st.sampled_from(("hang", "slow", "degrade", "corrupt")))
+    if kind in ("hang", "corrupt"):
+        return str(kind)
+    heals = {"heals": draw(times(300, horizon / 5))} if draw(st.booleans()) else {}
+    if kind == "slow":
+        return {"kind": kind, "factor": draw(st.sampled_from((0.05, 0.5, 1.0))), **heals}
+    share = draw(st.sampled_from((0.1, 0.5, 1.0)))
+    return {"kind": kind, "bandwidth": draw(st.sampled_from((0.1, 0.5, 1.0))), "communication": share, **heals}
+
+
+@st.composite
+def tempos(draw: Draw, horizon: float) -> dict[str, Any]:
+    """Return hazards that change in time."""
+    tempo: dict[str, Any] = {}
+    kind = draw(st.sampled_from(("trend", "calendar", "swings", "all")))
+    if kind in ("trend", "all"):
+        exponent = draw(st.sampled_from((0.5, 1.0, 1.7)))
+        tempo["trend"] = {
+            "exponent": exponent,
+            "reference": f"{horizon!r} s",
+            "age": draw(moments(100, horizon)),
+        }
+    if kind in ("calendar", "all"):
+        factors = [1.0, *draw(st.lists(st.sampled_from((0.0, 0.5, 2.0)), max_size=3))]
+        tempo["calendar"] = {"period": draw(seconds(horizon / 9, horizon)), "factors": factors}
+    if kind in ("swings", "all"):
+        tempo["swings"] = {
+            "every": draw(seconds(horizon / 20, horizon)),
+            "cv": draw(st.sampled_from((0.5, 2.0))),
+            "shared": draw(st.sampled_from(("cluster", "hall"))),
+        }
+    return tempo

@@ -10,6 +10,7 @@ from hypothesis import given
 import sim
 from sim.cluster import Place
 from sim.engine import Simulation
+from tests import harness
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
@@ -100,6 +101,7 @@ def _check_job(job: Job, now: float) -> None:
         assert not (group.running and group.waiting)
         assert not (group.exposed and group.deferred)
     if job.main.is_running(now):
+        assert not any(taint.is_known for taint in job.taints), "a job steps on from what it knows to be wrong"
         assert job.holding or job.finished
         assert not job.main.missing or job.finished
     assert not job.away or job.holding
@@ -120,7 +122,7 @@ def test_each_node_is_in_exactly_one_place(data: Scenario) -> None:
     _watch(data)
 
 
-@examples(250)
+@examples(160)
 @given(scenarios(fewest_sources=2, recoveries=("full-restart",)))
 def test_jobs_that_take_turns_leave_each_node_in_one_place(data: Scenario) -> None:
     """The same for jobs that give their nodes back at every failure and take those of others."""
@@ -198,3 +200,22 @@ def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) ->
         steps = every * (saves + 1)
         job = {"name": "job", "gpus": 16, "step_time": "1.029 s", "work": {"steps": steps}}
         assert play(prepare(data | {"jobs": [job]})).jobs[0].end == pytest.approx(1.029 * steps + 3 * saves, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "repair"), [({"finds": 0.0}, 0.0), ({"blames_other": 1.0}, 20.0)], ids=["nobody", "another"]
+)
+def test_who_is_not_blamed_and_down_for_something_else_is_repaired(diagnosis: dict[str, float], repair: float) -> None:
+    """Node 0 fails at 300 s and is not blamed at 350 s; its rack, down since 320 s, keeps it out until 470 s."""
+    causes = [{"part": "node"}, {"part": "rack", "repair": "100 s"}]
+    law = {"law": "exponential", "mean": "1000 d"}
+    case = harness.prepared(
+        cluster={"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 2}},
+        jobs=[{"name": "job", "gpus": 3}],
+        failures=[{"use": "component", "name": cause["part"], "law": law, **cause} for cause in causes],
+        repair={"use": "tiers", "tiers": [{"name": "reset", "time": "20 s"}], "diagnosis": diagnosis},
+        detection={"time": "50 s"},
+    )
+    result = _Recounted(case, 0, harness.trace([(300.0, 0, 0), (320.0, 1, 0)])).run()
+    assert result.counts["hits"] == 2
+    assert result.down_node_seconds == pytest.approx((470 - 300) + (470 - 320) + repair)

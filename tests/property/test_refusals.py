@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import sim
+from tests import harness
 from tests.property.common import Scenario, examples, play
 from tests.strategies import odd_scenarios, scenarios
 
 
-@examples(300)
+@examples(150)
 @given(odd_scenarios())
 def test_a_scenario_is_refused_line_by_line_or_can_be_prepared(data: Scenario) -> None:
     """Nothing but a ScenarioError comes out of loading; what it lets pass is ready to run and dumps to itself."""
@@ -46,3 +50,47 @@ def test_what_is_not_refused_can_be_played(data: Scenario) -> None:
         return
     result = play(sim.prepare(scenario))
     assert result.counts["failures"] == result.counts["masked"] + result.counts["outside"] + result.counts["hits"]
+
+
+NINE = {"use": "fat-tree", "nodes": 9, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 4}}
+EIGHT = NINE | {"nodes": 8}
+RAILS = EIGHT | {"gpus_per_node": 4, "rails": 4}
+FAILS = {"use": "component", "name": "cause", "rate": "1 per node-day"}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "changes", "line"),
+    [
+        (EIGHT, {"failures": [FAILS | {"part": "core"}]}, "no part 'core'"),
+        (EIGHT, {"failures": [FAILS | {"use": "incident", "part": "core"}]}, "no part 'core'"),
+        (EIGHT, {"spares": {"unit": "core"}}, "spares.unit: a core has no nodes for itself alone"),
+        (RAILS, {"spares": {"unit": "leaf"}}, "spares.unit: a leaf has no nodes for itself alone"),
+        (NINE, {"spares": {"unit": "rack"}}, "spares.unit: 9 nodes do not fill 3 units of rack"),
+        (EIGHT, {"failures": [FAILS | {"relapse": {"after": "0 s"}}]}, "relapse.after: must have a mean above zero"),
+    ],
+    ids=[
+        "no cores to fail",
+        "no cores for incidents",
+        "no cores as units",
+        "leaves of rails",
+        "a broken rack",
+        "at once",
+    ],
+)
+def test_parts_that_are_not_there(cluster: Scenario, changes: dict[str, Any], line: str) -> None:
+    """Parts that the cluster has none of, units that share nodes or differ in size, faults without end."""
+    _, lines = _read(harness.scenario(cluster=cluster, jobs=[{"name": "job", "gpus": 4}], **changes))
+    assert any(line in each for each in lines), lines
+
+
+@examples(60)
+@given(st.integers(1, 120), st.sampled_from(("hot-spare", "full-restart")))
+def test_a_bug_beside_a_checkpoint_does_not_strike_without_end(steps: int, recovery: str) -> None:
+    """Where a restart takes no time, and rounding alone is between checkpoint and bug, a job waits for the fix."""
+    case = harness.prepared(
+        jobs=[{"name": "job", "gpus": 2, "step_time": "1.029 s", "arrival": "0.1 s"}],
+        failures=[{"use": "bug", "name": "bug", "law": f"{1.029 * steps!r} s", "fix": "100 s"}],
+        checkpoint={"tiers": [{"interval": "every 1 steps", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
+        recovery={"use": recovery, "initialize": "0 s"},
+    )
+    assert play(case).events < 5_000

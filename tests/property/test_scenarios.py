@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------------------------------------------ accounts
 
 
-@examples(300)
+@examples(180)
 @given(scenarios())
 def test_every_gpu_second_is_charged_once_and_to_a_possible_cause(data: Scenario) -> None:
     """The ledger closes (or run would raise), nothing is negative, and each bucket has causes that can lead to it."""
@@ -75,7 +75,7 @@ def test_ettr_is_scheduling_times_runtime(data: Scenario) -> None:
             assert -1e-9 <= runtime <= 1 + 1e-9
 
 
-@examples(300)
+@examples(180)
 @given(scenarios(fewest_sources=1))
 def test_events_are_conserved(data: Scenario) -> None:
     """Each candidate is suppressed, harmless, masked, outside every job, or a hit; a hit interrupts a job or more."""
@@ -111,7 +111,7 @@ def _strikes_one_job(source: Source) -> bool:
     return one_node and source.effect.kind != "corrupt"
 
 
-@examples(150)
+@examples(110)
 @given(scenarios(fewest_sources=1))
 def test_three_ways_to_count_the_time_that_nodes_are_down(data: Scenario) -> None:
     """The log of outages, the times by number of nodes down, and the node-time spent down say the same."""
@@ -248,9 +248,16 @@ def _fixed_interval(data: Scenario) -> Scenario:
 @examples(60)
 @given(scenarios(most_jobs=1, fewest_sources=1))
 def test_free_checkpoints_at_every_moment_lose_nothing(data: Scenario) -> None:
-    """With free saves every millisecond no failure costs more than a millisecond of work, or a step in flight."""
+    """With free saves every millisecond no failure costs more than a millisecond of work, or a step in flight.
+
+    Wrong results cost more, and a bug that waits between two steps would strike every millisecond.
+    """
     tier = {"interval": "1 ms", "mode": "blocking", "write": "0 s", "restore": "0 s"}
-    failures = [source for source in data["failures"] if source["use"] != "bug" and source.get("effect") != "corrupt"]
+    failures = [
+        source | ({"effect": "hang"} if source.get("effect") == "corrupt" else {})
+        for source in data["failures"]
+        if source["use"] != "bug"
+    ]
     prepared = prepare(data | {"checkpoint": {"tiers": [tier]}, "failures": failures})
     job = play(prepared).jobs[0]
     step = float(data["jobs"][0].get("step_time", "0 s").split()[0])
