@@ -127,10 +127,11 @@ class Incidents:
                 cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
                 lost += 1
         group.suspects.clear()
-        for other in cluster.torn:
-            if cluster.group[other] is group and not cluster.outages[other]:
-                cluster.strand(other, now)
-        cluster.torn.clear()
+        if cluster.torn:
+            for other in cluster.torn:
+                if cluster.group[other] is group and not cluster.outages[other]:
+                    cluster.strand(other, now)
+            cluster.torn.clear()
         return lost
 
     def start_view(self, job: Job, now: float) -> JobView:
