@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run, Stall
 from sim.fields import Duration
-from sim.laws import Fixed, Law, draw
-from sim.recovery.base import FromStore
+from sim.laws import Law
+from sim.recovery.base import InPlace
 
 if TYPE_CHECKING:
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
+    from sim.contracts import Plan, Step
 
 __all__ = ["HotSpare"]
 
 
-class HotSpare(FromStore):
+class HotSpare(InPlace):
     """Take spares for failed nodes, restart in place and restore; without a spare the job waits for one."""
 
     use: Literal["hot-spare"] = "hot-spare"
@@ -35,34 +34,14 @@ class HotSpare(FromStore):
         True, description="Whether failures can hit the job while it reschedules (teardown and swap)."
     )
 
-    @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return not self.exposed
+    _times = ("reschedule", "initialize")
 
     def expected_times(self) -> tuple[float, float] | None:
         """Return the mean times in which failures cannot and can hit the job before it restores [s]."""
         pause, restart = self.reschedule.mean_value, self.initialize.mean_value
         return (0.0, pause + restart) if self.exposed else (pause, restart)
 
-    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
-        """Swap what is missing, then initialize and restore."""
-        del cluster
-        if self._fixed is not None:
-            return self._fixed[job.nodes_missing > 0], memory
-        pause = draw(self.reschedule, failure.mark, "reschedule")
-        initialize = draw(self.initialize, failure.mark, "initialize")
-        return self._steps(pause, initialize, swap=job.nodes_missing > 0), memory
-
-    @functools.cached_property
-    def _fixed(self) -> tuple[Plan, Plan] | None:
-        """The two plans, without and with a swap, when no time is random."""
-        if not (isinstance(self.reschedule, Fixed) and isinstance(self.initialize, Fixed)):
-            return None
-        times = self.reschedule.value, self.initialize.value
-        return self._steps(*times, swap=False), self._steps(*times, swap=True)
-
-    def _steps(self, pause: float, initialize: float, *, swap: bool) -> Plan:
+    def _steps(self, pause: float, initialize: float, /, *, swap: bool) -> Plan:
         steps: list[Step] = []
         if swap:
             steps.append(self._acquire())

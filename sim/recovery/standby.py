@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from sim.contracts import Acquire, Bucket, PoolName, Restore, Run, Stall
-from sim.fields import Strategy
-from sim.laws import Fixed, Law, draw
+from sim.laws import Law, draw
+from sim.recovery.base import InPlace
 
 if TYPE_CHECKING:
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
+    from sim.contracts import JobView, Plan, Step
 
 __all__ = ["Standby"]
 
 
-class Standby(Strategy):
+class Standby(InPlace):
     """After a recovery time the hot spares step in at no cost; without one, hosts are selected anew.
 
     A selection takes idle nodes, and the cold ones if those do not suffice; it fills the hot spares up too. This is the
@@ -32,15 +31,7 @@ class Standby(Strategy):
     )
     exposed: bool = Field(True, description="Whether failures can hit the job before it steps again.")
 
-    @property
-    def elastic(self) -> bool:
-        """Whether replicas may go on without one another."""
-        return False
-
-    @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return not self.exposed
+    _times = ("recovery", "selection")
 
     def expected_times(self) -> tuple[float, float] | None:
         """Return the mean times in which failures cannot and can hit the job before it restores [s]."""
@@ -51,23 +42,7 @@ class Standby(Strategy):
         """Select hosts and restore."""
         return (*self._stall(Bucket.RESCHEDULE, draw(self.selection, job.mark, "selection")), *self._end())
 
-    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
-        """Recover, then take a hot spare for each missing node, or select hosts."""
-        del cluster
-        if self._fixed is not None:
-            return self._fixed[job.nodes_missing > 0], memory
-        recovery, selection = (draw(getattr(self, name), failure.mark, name) for name in ("recovery", "selection"))
-        return self._steps(recovery, selection, swap=job.nodes_missing > 0), memory
-
-    @functools.cached_property
-    def _fixed(self) -> tuple[Plan, Plan] | None:
-        """The two plans, without and with a swap, when no time is random."""
-        if not (isinstance(self.recovery, Fixed) and isinstance(self.selection, Fixed)):
-            return None
-        times = self.recovery.value, self.selection.value
-        return self._steps(*times, swap=False), self._steps(*times, swap=True)
-
-    def _steps(self, recovery: float, selection: float, *, swap: bool) -> Plan:
+    def _steps(self, recovery: float, selection: float, /, *, swap: bool) -> Plan:
         recover = self._stall(Bucket.INITIALIZE, recovery)
         if not swap:
             return (*recover, *self._end())
