@@ -24,10 +24,15 @@ POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": P
 
 
 class Reserve(NamedTuple):
-    """Nodes that a pool holds back at the start, and whether returning nodes fill it again."""
+    """Nodes that a pool holds back at the start, and whether returning nodes fill it again.
+
+    A node that is taken is ready after `delay` [s]; with `one_by_one` the next one only then begins to get ready.
+    """
 
     nodes: int
     refills: bool = True
+    delay: float = 0.0
+    one_by_one: bool = False
 
 
 class Stay:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sim import catalog
-from sim.failures.source import Domains
+from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.path_error import PathError
 from sim.perf import model_flop_per_token, step_time_from_mfu
 from sim.places import Reserve
 from sim.prepare_failures import build_sources, prior
-from sim.prepared import Delay, Prepared, PreparedJob
+from sim.prepared import Prepared, PreparedJob
 from sim.scenario import Work
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def examine(scenario: Scenario) -> Prepared:
     sources, merged = build_sources(scenario, counts)
     _check_pools(scenario)
     _check_pick(scenario)
-    _check_units(scenario, counts)
+    units = _whole_units(scenario, counts)
     gpus_per_node = counts["gpu"] // counts["node"]
     jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
     return Prepared(
@@ -52,19 +52,14 @@ def examine(scenario: Scenario) -> Prepared:
         nodes=counts["node"],
         gpus_per_node=gpus_per_node,
         reserves=_reserves(scenario),
-        delays={
-            name: Delay(standby.delay, standby.one_by_one)
-            for name, standby in (("warm", scenario.spares.warm), ("cold", scenario.spares.cold))
-            if standby is not None and standby.delay > 0
-        },
-        units=(),
+        units=units,
         horizon=scenario.horizon,
         warmup=scenario.warmup,
         windows=scenario.windows,
         stationary=scenario.initial == "stationary",
         seed=scenario.seed,
         sources=tuple(sources),
-        slots_per_node={"node": 1, "gpu": gpus_per_node, "nic": counts.get("nic", 0) // counts["node"]},
+        slots_per_node={part: slots_per_node(part, counts) for part in OF_ONE_NODE},
         blast={},
         jobs=jobs,
         repair=scenario.repair,  # type: ignore[arg-type]
@@ -86,19 +81,17 @@ def prepare(scenario: Scenario) -> Prepared:
     prepared = examine(scenario)
     one_node = {*prepared.slots_per_node, "job"}
     parts = {source.part for source in prepared.sources if source.blast is not None or source.part not in one_node}
-    unit = scenario.spares.unit
-    if not parts and unit is None:
+    if not parts:
         return prepared
     cluster: Any = scenario.cluster
     topology = cluster.build()
     domains = {"cluster": Domains(np.array([0, prepared.nodes]), np.arange(prepared.nodes))}
-    for part in (parts | ({unit} if unit is not None else set())) - {"cluster"}:
+    for part in parts - {"cluster"}:
         members = topology.members(part)
         domains[part] = Domains(members.offsets, members.nodes)
     return replace(
         prepared,
         blast={part: (domains[part].offsets.tolist(), domains[part].nodes.tolist()) for part in parts},
-        units=_units(domains[unit], prepared.nodes, unit) if unit is not None else (),
         sources=tuple(
             source
             if source.blast is None
@@ -108,7 +101,7 @@ def prepare(scenario: Scenario) -> Prepared:
     )
 
 
-def _units(domains: Domains, count: int, unit: str) -> tuple[tuple[int, ...], ...]:
+def _units(domains: Any, count: int, unit: str) -> tuple[tuple[int, ...], ...]:
     """Return the nodes of each unit that is used whole, of `count` nodes together."""
     nodes, offsets = domains.nodes.tolist(), domains.offsets.tolist()
     units = tuple(tuple(nodes[start:stop]) for start, stop in itertools.pairwise(offsets))
@@ -126,7 +119,7 @@ def _reserves(scenario: Scenario) -> dict[str, Reserve]:
     reserves = {"spare": Reserve(spares.hot)}
     for name, standby in (("warm", spares.warm), ("cold", spares.cold)):
         if standby is not None:
-            reserves[name] = Reserve(standby.nodes, standby.refills)
+            reserves[name] = Reserve(standby.nodes, standby.refills, standby.delay, standby.one_by_one)
     return reserves
 
 
@@ -150,11 +143,11 @@ def _check_pick(scenario: Scenario) -> None:
         raise PathError(("scheduler", "pick"), rule)
 
 
-def _check_units(scenario: Scenario, counts: Mapping[str, int]) -> None:
-    """Refuse jobs and spares that are not whole units."""
+def _whole_units(scenario: Scenario, counts: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the nodes of each unit that is used whole; refuse jobs and spares that are not whole units."""
     unit = scenario.spares.unit
     if unit is None:
-        return
+        return ()
     if unit not in counts:
         raise PathError(("spares", "unit"), catalog.unknown("part", unit, counts))
     cluster: Any = scenario.cluster
@@ -175,6 +168,7 @@ def _check_units(scenario: Scenario, counts: Mapping[str, int]) -> None:
             raise PathError(path, f"{nodes} nodes are not a whole number of units: a {unit} has {size} nodes")
     if getattr(scenario.recovery, "elastic", False):
         _check_replicas(scenario, per_node, size)
+    return units
 
 
 def _check_replicas(scenario: Scenario, per_node: int, size: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sim import catalog
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
+from sim.failures.source import OF_ONE_NODE
 from sim.fields import RuleError
 from sim.path_error import PathError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["build_sources", "prior"]
 
-_OF_ONE_NODE = ("node", "gpu", "nic")
 _MOST_STRETCHES = 1_000_000
 
 
@@ -104,24 +104,17 @@ def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
             if cause not in names:
                 raise PathError(path, catalog.unknown("cause", cause, names))
             target = found[names.index(cause)]
-            if target.part not in _OF_ONE_NODE or target.law is None or target.fix is not None:
+            if target.part not in OF_ONE_NODE or target.law is None or target.fix is not None:
                 raise PathError(path, f"'{cause}' is not a cause of single nodes with a rate")
             if target.renews == "never":
                 raise PathError(path, f"'{cause}' has one life for each unit (renews: never); it must go on to thin it")
             if not all(law.memoryless for law in target.variety.laws(target.law)):
                 raise PathError(path, f"a changed hazard thins '{cause}', which is right only for a constant rate")
             ceiling = max(ratio, 1.0)
-            variety = replace(
-                target.variety,
-                batches=tuple(
-                    batch if batch.law is None else batch.model_copy(update={"law": batch.law.scaled(1 / ceiling)})
-                    for batch in target.variety.batches
-                ),
-            )
             found[names.index(cause)] = replace(
                 target,
                 law=target.law.scaled(1 / ceiling),
-                variety=variety,
+                variety=target.variety.scaled(1 / ceiling),
                 ceiling=target.ceiling * ceiling,
                 thinned=True,
             )
@@ -151,7 +144,7 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...]) -> None:
 
 def _check_clock(source: Source, index: int, recovery: Any) -> None:
     """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
-    if source.clock != "wall" and source.part not in (*_OF_ONE_NODE, "job"):
+    if source.clock != "wall" and source.part not in (*OF_ONE_NODE, "job"):
         rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
         raise PathError(("failures", index, "clock"), rule)
     is_on_wall = source.clock == "wall" and source.fix is None  # bugs count the work of their job
@@ -169,7 +162,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
     repair: Any = scenario.repair
     path = ("failures", index)
     by_tiers = repair.single_time is None and source.repair is None
-    shared = source.part not in (*_OF_ONE_NODE, "job")
+    shared = source.part not in (*OF_ONE_NODE, "job")
     of_part = source.blast is None or source.blast.repair == "part"
     if by_tiers and shared and of_part and source.recorded is None:
         rule = f"'{source.name}': a {source.part} does not go through tiers of repair; give the source a repair time"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,14 +14,7 @@ if TYPE_CHECKING:
     from sim.places import Reserve
     from sim.scenario import Scenario
 
-__all__ = ["Delay", "Prepared", "PreparedJob"]
-
-
-class Delay(NamedTuple):
-    """How long nodes of a reserve take to be ready [s], and whether they do so one after another."""
-
-    seconds: float
-    one_by_one: bool
+__all__ = ["Prepared", "PreparedJob"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,6 @@ class Prepared:
     nodes: int
     gpus_per_node: int
     reserves: Mapping[str, Reserve]
-    delays: Mapping[str, Delay]
     units: tuple[tuple[int, ...], ...]
     horizon: float
     warmup: float

@@ -25,7 +25,7 @@ class Supply:
         self.kernel = simulation.kernel
         self.cluster = simulation.cluster
         self.lives = simulation.lives
-        self.delays = simulation.prepared.delays
+        self.reserves = simulation.prepared.reserves
         self.hungry: list[Group] = []
         """Groups that wait for nodes, longest first."""
 
@@ -84,7 +84,7 @@ class Supply:
         By that time a node that was repaired meanwhile may have made the next one needless. The nodes of a unit are
         asked for together: half a unit is of no use.
         """
-        seconds, one_by_one = self.delays.get(pool, (0.0, False))
+        _, _, seconds, one_by_one = self.reserves[pool]
         group.called = True
         if one_by_one:
             group.ready_at = max(group.ready_at, now) + seconds

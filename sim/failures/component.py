@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from sim.failures.cause import Cause
 from sim.failures.effects import Effect
-from sim.failures.source import Clock, Renews, Residue, Source
+from sim.failures.source import Clock, Renews, Residue, Source, slots_per_node
 from sim.failures.tempo import Tempo
 from sim.failures.variety import Batch, Covariate, Frailty, Variety
 from sim.fields import Fraction, Model, RuleError
@@ -144,18 +144,13 @@ class Component(Struck):
             # Memoryless lives of the GPUs of one node are one life of the node at their summed rate: an eighth of
             # the numbers to draw, and no other difference.
             share = counts["node"] / counts["gpu"]
-            part, law = "node", law.scaled(share)
-            batches = tuple(
-                batch if batch.law is None else batch.model_copy(update={"law": batch.law.scaled(share)})
-                for batch in self.batches
-            )
-            variety = Variety(self.frailty, batches, self.covariates)
+            part, law, variety = "node", law.scaled(share), variety.scaled(share)
         return Source(
             part=part,
             units=counts[part],
             law=law,
             renews=self.renews,
             variety=variety,
-            slots_per_node=counts[part] // counts["node"] if part in ("node", "gpu", "nic") else 0,
+            slots_per_node=slots_per_node(part, counts),
             **self.common(),
         )

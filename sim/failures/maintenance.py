@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim.failures.source import KNOWN, Recorded, Source
+from sim.failures.source import KNOWN, Recorded, Source, slots_per_node
 from sim.fields import Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
@@ -92,5 +92,5 @@ class Maintenance(Strategy):
             planned=True,
             defer=True,
             saves=self.saves,
-            slots_per_node=counts[self.part] // counts["node"] if self.part in ("node", "gpu", "nic") else 0,
+            slots_per_node=slots_per_node(self.part, counts),
         )

@@ -11,6 +11,8 @@ from sim.failures.variety import Variety
 from sim.laws import Fixed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -20,14 +22,34 @@ if TYPE_CHECKING:
     from sim.failures.tempo import Tempo
     from sim.laws import LawModel
 
-__all__ = ["KNOWN", "Blast", "Clock", "Domains", "Hidden", "Recorded", "Renews", "Residue", "Source"]
+__all__ = [
+    "KNOWN",
+    "OF_ONE_NODE",
+    "Blast",
+    "Clock",
+    "Domains",
+    "Hidden",
+    "Recorded",
+    "Renews",
+    "Residue",
+    "Source",
+    "slots_per_node",
+]
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
 Clock: TypeAlias = Literal["wall", "in_service", "busy"]
 
 
+OF_ONE_NODE = ("node", "gpu", "nic")
+"""Parts of which each unit belongs to one node."""
+
 KNOWN = Fixed.from_seconds(value=0.0)
 """Detection of what is planned: everybody knows beforehand."""
+
+
+def slots_per_node(part: str, counts: Mapping[str, int]) -> int:
+    """Return how many units of a part one node has; 0 for parts that belong to no single node."""
+    return counts.get(part, 0) // counts["node"] if part in OF_ONE_NODE else 0
 
 
 @dataclass(frozen=True)

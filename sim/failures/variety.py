@@ -12,7 +12,7 @@ the Royal Statistical Society B 34 (1972): hazard ratios of covariates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -104,6 +104,14 @@ class Variety:
         for covariate in self.covariates:
             total *= sum(covariate.ratios) / len(covariate.ratios)
         return total
+
+    def scaled(self, factor: float) -> Variety:
+        """Return the same variety of lives that are `factor` times as long [-]."""
+        batches = tuple(
+            batch if batch.law is None else batch.model_copy(update={"law": batch.law.scaled(factor)})
+            for batch in self.batches
+        )
+        return replace(self, batches=batches)
 
     def laws(self, law: LawModel) -> tuple[LawModel, ...]:
         """Return every law that a unit may have, the source's own first."""
