@@ -78,7 +78,7 @@ def run(
     from analysis import ensemble
     from analysis.console import format_run
     from analysis.document import document, render
-    from analysis.missing import log_lines
+    from analysis.missing import log_csv
     from analysis.progress import Progress
     from sim import prepare
 
@@ -103,7 +103,7 @@ def run(
             bands = ensemble.band(found, band, processes=jobs, progress=progress)
     text = render(document(found, command=_command(), bands=bands))
     content = json.loads(text)
-    extra = {"nodes.csv": "".join(log_lines(found.results, [s.name for s in prepared.sources]))} if node_log else {}
+    extra = {"nodes.csv": log_csv(found.results, [source.name for source in prepared.sources])} if node_log else {}
     complaint = _write_folder(out, described, text, extra) if out is not None else None
     _say(text if as_json else format_run(content, prepared))
     if complaint is not None:

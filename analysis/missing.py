@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from sim import Result
 
-__all__ = ["log_lines", "nodes_down"]
+__all__ = ["log_csv", "nodes_down"]
 
 LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
@@ -61,13 +63,14 @@ def nodes_down(results: Sequence[Result], nodes: int) -> dict[str, Any]:
     }
 
 
-def log_lines(results: Iterable[Result], causes: Sequence[str]) -> Iterable[str]:
-    """Yield the lines of a CSV file of all stretches in which a node was down; times [s] after the warm-up.
-
-    A cause with a comma or a quotation mark is quoted.
-    """
-    quoted = [f'"{cause.replace(chr(34), chr(34) * 2)}"' if set(cause) & set(',"') else cause for cause in causes]
-    yield "replication,node,start,end,cause\n"
+def log_csv(results: Iterable[Result], causes: Sequence[str]) -> str:
+    """Return a CSV file of all stretches in which a node was down; times [s] after the warm-up."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("replication", "node", "start", "end", "cause"))
     for result in results:
-        for outage in result.outages:
-            yield f"{result.replication},{outage.node},{outage.start!r},{outage.end!r},{quoted[outage.cause - 1]}\n"
+        rows.writerows(
+            (result.replication, outage.node, outage.start, outage.end, causes[outage.cause - 1])
+            for outage in result.outages
+        )
+    return text.getvalue()

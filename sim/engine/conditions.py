@@ -78,7 +78,7 @@ class Conditions:
             condition.nodes = tuple(other for other in condition.nodes if other != node)
             if not condition.nodes:
                 condition.is_open = False
-                self._renew(condition)
+                self.simulation.sources.renew(condition.failure)
                 if not self._wronged(condition):
                     self._count(condition)
 
@@ -92,16 +92,17 @@ class Conditions:
             if not mine:
                 del self.of_node[node]
 
-    def _renew(self, condition: Condition) -> None:
-        """Begin the next life of a unit that renews at return: it is well again."""
-        failure = condition.failure
-        self.simulation.sources.renew(failure.info, failure.slot, failure.round)
+    def _is_first(self, condition: Condition) -> bool:
+        """Return whether a fault that is noticed, or gone, has been neither before; from now on it has."""
+        if condition.is_counted:
+            return False
+        condition.is_counted = True
+        self.unnoticed -= 1
+        return True
 
     def _count(self, condition: Condition) -> None:
         """Count a fault that went away before anybody noticed."""
-        if not condition.is_counted:
-            condition.is_counted = True
-            self.unnoticed -= 1
+        if self._is_first(condition):
             self.simulation.faults.counts.healed += 1
 
     def _on_healed(self, call: Call) -> None:
@@ -109,7 +110,7 @@ class Conditions:
         if condition.is_open:
             self._close(condition)
             self._count(condition)
-            self._renew(condition)
+            self.simulation.sources.renew(condition.failure)
             for job in self._settle(condition.nodes, self.kernel.now):
                 self.simulation.paces.respeed(job, self.kernel.now)
 
@@ -137,9 +138,7 @@ class Conditions:
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         inside, outside = self.simulation.faults.find(up)
         groups = [job.main for job in wronged if job.holding]
-        if not condition.is_counted:
-            condition.is_counted = True
-            self.unnoticed -= 1
+        self._is_first(condition)
         self.simulation.faults.strike(condition.failure, up or nodes[:1], inside, outside, wronged=groups)
 
     # --------------------------------------------------------------------------------------------------- jobs

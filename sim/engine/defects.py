@@ -90,7 +90,7 @@ class Defects:
             slot, number = node, number * PARTS + slot
         number += RELAPSE
         after = self._after(failure.info, slot, number)
-        self._begin(Life(node, failure.index, slot, number, after), after, now)
+        self._begin(Life(node, failure.info.index, slot, number, after), after, now)
 
     def _after(self, info: SourceInfo, slot: int, number: int) -> float:
         """Return how long a fault that a repair left takes to strike again [s]."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sim import rng
 from sim.engine.numbers import Numbers
-from sim.failures.variety import fleet_of
 from sim.failures.victims import Victims
 from sim.laws import Fixed
 
@@ -66,11 +65,10 @@ class Counts:
 class Failure:
     """One failure and the random numbers that belong to it."""
 
-    __slots__ = ("index", "info", "round", "slot")
+    __slots__ = ("info", "round", "slot")
 
     def __init__(self, info: SourceInfo, slot: int, number: int) -> None:
         self.info = info
-        self.index = info.index
         self.slot = slot
         self.round = number
 
@@ -79,8 +77,7 @@ class Failure:
         numbers = self.info.numbers.get(purpose)
         if numbers is None:
             numbers = self.info.numbers_for(purpose)
-        column = numbers.columns.get(self.round)
-        return column[self.slot] if column is not None else numbers.get(self.slot, self.round)
+        return numbers.get(self.slot, self.round)
 
     def mark_at(self, node: int, purpose: str) -> float:
         """Return the uniform number for one of its nodes; where each is repaired by itself, each has its own."""
@@ -110,7 +107,6 @@ class SourceInfo:
         "cause",
         "detection",
         "divisor",
-        "fleet",
         "in_service",
         "index",
         "numbers",
@@ -142,9 +138,7 @@ class SourceInfo:
         self.bucket = source.down_bucket
         self.stops = source.effect.stops
         self.saves = source.saves or source.effect.saves
-        self.always = (
-            source.interrupts >= 1 and source.idle_hazard >= 1 and source.ceiling == 1.0 and not source.thinned
-        )
+        self.always = source.interrupts >= 1 and source.idle_hazard >= 1 and not source.thinned
         blast = source.blast
         scattered = blast is not None and blast.spread is not None
         self.slots = prepared.nodes if scattered else source.units
@@ -159,8 +153,9 @@ class SourceInfo:
         """Whether the tiers of repair decide what becomes of a node."""
         drawn = blast is not None and blast.size is not None and not scattered
         self.victims = Victims(blast, source.name, *self.prefix) if drawn and blast is not None else None
-        self.fleet = fleet_of(source, *self.prefix) if source.law is not None else None
-        self.tempo = source.tempo.realise(simulation.end, *self.prefix) if source.tempo is not None else None
+        # A life that renews at failure is in the trace, at its own time.
+        later = source.tempo is not None and source.renews != "at_failure"
+        self.tempo = source.tempo.realise(simulation.end, *self.prefix) if later and source.tempo is not None else None
 
     def numbers_for(self, purpose: str) -> Numbers:
         """Return the marks for a purpose."""

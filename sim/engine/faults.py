@@ -76,7 +76,7 @@ class Faults:
         counts.faults += 1
         if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
-            self.simulation.sources.renew(info, slot, number)
+            self.simulation.sources.renew(failure)
             return
         if not info.stops and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
@@ -92,7 +92,7 @@ class Faults:
             self.counts.candidates -= 1
             return
         self.counts.suppressed += 1
-        self.simulation.sources.renew(info, failure.slot, failure.round)
+        self.simulation.sources.renew(failure)
 
     def on_deferred(self, call: Call) -> None:
         """Let a candidate that had to wait happen; an outage that was to end by now is left out."""
@@ -189,7 +189,7 @@ class Faults:
             # Repaired or not, they stay out until the window closes.
             self._begin_outage(failure, nodes, [], 0.0, until)
         elif nodes:
-            self.simulation.sources.renew(info, failure.slot, failure.round, nodes[0])
+            self.simulation.sources.renew(failure, nodes[0])
 
     def _tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
         groups: list[Group] = list(wronged)
@@ -232,7 +232,7 @@ class Faults:
                 self._take_out(failure, nodes, outside, known + repair)
             else:
                 self.outages.mend(failure, nodes, self.kernel.now)
-                self.simulation.sources.renew(info, failure.slot, failure.round)
+                self.simulation.sources.renew(failure)
 
     def _take_out(self, failure: Failure, nodes: Sequence[int], outside: list[int], end: float) -> None:
         """Take nodes down until `end` [s]; those of jobs stay at their places until the job knows."""

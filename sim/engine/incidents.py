@@ -28,11 +28,10 @@ class Incidents:
         self.kernel = simulation.kernel
         self.cluster = simulation.cluster
         self.recovery = simulation.prepared.recovery
-        self.sources = simulation.prepared.sources
 
     def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
-        cause = failure.index + 1
+        cause = failure.info.cause
         for job in {group.job for group in groups} if len(groups) > 1 else (groups[0].job,):
             job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
             if job.main in groups and job.main.is_running(now):
@@ -55,7 +54,7 @@ class Incidents:
         # A save that is cut off by somebody who waits for one begins again.
         group.saves = failure.info.saves and (group.is_running(now) or self._is_saving(group, now))
         groups.stop(group, now)
-        cause = failure.index + 1
+        cause = failure.info.cause
         if not group.incident:
             group.incident = cause
         group.cause = cause
@@ -91,7 +90,7 @@ class Incidents:
             self.simulation.groups.follow(group, group.resume, now)
             return
         failure: Failure = group.failure
-        source = self.sources[failure.index]
+        source = failure.info.source
         width = job.nodes_per_replica
         missing = group.missing
         replicas_lost = len({position // width for position in missing}) if job.replicas > 1 else int(bool(missing))

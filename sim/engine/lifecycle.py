@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ class Lifecycle:
         if not is_up:
             # Something else has taken it down meanwhile.
             self._remove(node, group, failure, now)
-        self._finish_failure(failure)
+        self.simulation.sources.renew(failure)
         self.simulation.defects.remain(node, failure, now)
         if verdict == "none":
             counts.unblamed += 1
@@ -145,7 +146,7 @@ class Lifecycle:
             now += visit.seconds
             segments.append((Bucket.QUALIFICATION if visit.tier < 0 else Bucket.REPAIR, now))
         # Other outages of the node may last longer.
-        segments.append((Bucket.REPAIR, float("inf")))
+        segments.append((Bucket.REPAIR, math.inf))
         self.cluster.repairing[patient.node].segments = segments
 
     def _next(self, patient: Patient, now: float) -> None:
@@ -171,7 +172,7 @@ class Lifecycle:
             stay.segments[-1:] = [
                 (Bucket.REPAIR, now),
                 (Bucket.QUALIFICATION, now + visit.seconds),
-                (Bucket.REPAIR, float("inf")),
+                (Bucket.REPAIR, math.inf),
             ]
         self.kernel.at(now + visit.seconds, Order.RETURN, self._on_visit_end, patient)
 
@@ -208,13 +209,9 @@ class Lifecycle:
         node = patient.node
         self.returned[node] = now
         if not patient.is_wrong:
-            self._finish_failure(patient.failure)
+            self.simulation.sources.renew(patient.failure)
         if self.simulation.outages.close(node, now):
             self.simulation.serve(now)
-
-    def _finish_failure(self, failure: Failure) -> None:
-        """Begin the next life of a slot that renews at return."""
-        self.simulation.sources.renew(failure.info, failure.slot, failure.round)
 
     # --------------------------------------------------------------------------------------------- retirement
 

@@ -53,13 +53,11 @@ class Outages:
         """End an outage; its argument holds the nodes and the failure."""
         nodes, failure = call.argument
         now = self.kernel.now
-        simulation = self.simulation
         self.mend(failure, nodes, now)
         returned = False
         for node in nodes:
             returned |= self.close(node, now)
-        if failure.info.returns:
-            simulation.sources.renew(failure.info, failure.slot, failure.round)
+        self.simulation.sources.renew(failure)
         if returned:
             self.simulation.serve(now)
 

@@ -13,8 +13,10 @@ from sim.engine.kernel import Order
 from sim.engine.lives import Life
 from sim.engine.numbers import Numbers
 from sim.failures.trace import ROUNDS, life_key
+from sim.failures.variety import fleet_of
 
 if TYPE_CHECKING:
+    from sim.engine.failure import Failure
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
     from sim.failures.trace import FailureTrace
@@ -29,7 +31,8 @@ class Sources:
         self.simulation = simulation
         self.kernel = simulation.kernel
         self.infos = [SourceInfo(source, index, simulation) for index, source in enumerate(simulation.prepared.sources)]
-        self.lives = [_lives_of(info) for info in self.infos]
+        self.lives: dict[int, Numbers] = {}
+        """Lives of the slots of those sources whose lives are not all in the trace [s]."""
         self.row = 0
         self.time: list[float] = trace.time.tolist()
         self.source: list[int] = trace.source.tolist()
@@ -47,8 +50,9 @@ class Sources:
 
     def life(self, index: int, slot: int, number: int) -> float:
         """Return life `number` of a slot [s]."""
-        lives = self.lives[index]
-        assert lives is not None
+        lives = self.lives.get(index)
+        if lives is None:
+            lives = self.lives[index] = _lives_of(self.infos[index])
         return lives.get(slot, number)
 
     # -------------------------------------------------------------------------------------------- candidates
@@ -133,11 +137,12 @@ class Sources:
 
     # ---------------------------------------------------------------------------------------------- renewals
 
-    def renew(self, info: SourceInfo, slot: int, number: int, node: int = -1) -> None:
+    def renew(self, failure: Failure, node: int = -1) -> None:
         """Begin the next life of a slot that renews at return: now, or when its node, which is down, is back."""
+        info = failure.info
         if not info.returns:
             return
-        renewal = Renewal(info.index, slot, number + 1)
+        renewal = Renewal(info.index, failure.slot, failure.round + 1)
         if node >= 0:
             self.simulation.outages.renewals.setdefault(node, []).append(renewal)
         else:
@@ -163,7 +168,7 @@ class Sources:
         generation = self.simulation.lifecycle.generation[node]
         lives = self.simulation.lives
         for info in self.infos:
-            if info.source.renews != "never" or not info.divisor or info.fleet is None:
+            if info.source.renews != "never" or not info.divisor or info.source.law is None:
                 continue
             for slot in range(node * info.divisor, (node + 1) * info.divisor):
                 if info.source.clock == "wall":
@@ -177,11 +182,9 @@ class Sources:
                     lives.begin(Life(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
 
 
-def _lives_of(info: SourceInfo) -> Numbers | None:
+def _lives_of(info: SourceInfo) -> Numbers:
     """Return the lives of a source's slots [s]."""
-    fleet = info.fleet
-    if fleet is None:
-        return None
+    fleet = fleet_of(info.source, *info.prefix)
     slots = np.arange(info.source.units, dtype=np.int64)
     return Numbers(
         life_key(info.source, *info.prefix), info.source.units, lambda numbers: fleet.lives(slots, numbers), fleet.life
