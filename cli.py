@@ -9,12 +9,14 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
-    from sim import Scenario
+    from collections.abc import Iterator
+
+    from sim import ClusterSpec, Scenario
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,12 +24,22 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Answer what-if questions about training on large GPU clusters.",
 )
+topology = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, draw and export a cluster.")
+app.add_typer(topology, name="topology")
 
 ScenarioArgument = Annotated[str, typer.Argument(help="A scenario file, or the name of one that comes with Ettrick.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. horizon='90 d'. Repeatable."),
 ]
+ClusterArgument = Annotated[
+    str, typer.Argument(help="A topology or scenario file, or the name of one that comes with Ettrick.")
+]
+ClusterSetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. fabric.radix=128. Repeatable."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 DONE, NO, WRONG = 0, 1, 2
 
@@ -58,7 +70,7 @@ def run(
         int, typer.Option(help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0)
     ] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the resolved scenario and the JSON to this folder.")] = None,
     node_log: Annotated[
         bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
@@ -72,8 +84,11 @@ def run(
     if node_log and out is None:
         _refuse("--node-log: needs --out, the folder to write nodes.csv to")
     described = _load(scenario, set_, seed)
-    if out is not None:
-        _check_folder(out, described, overwrite=overwrite)
+    from analysis import files
+
+    complaint = files.refusal(out, described, overwrite=overwrite) if out is not None else None
+    if complaint is not None:
+        _refuse(f"--out {out}: {complaint}")
 
     from analysis import ensemble
     from analysis.console import format_run
@@ -104,10 +119,10 @@ def run(
     text = render(document(found, command=_command(), bands=bands))
     content = json.loads(text)
     extra = {"nodes.csv": log_csv(found.results, [source.name for source in prepared.sources])} if node_log else {}
-    complaint = _write_folder(out, described, text, extra) if out is not None else None
+    complaint = files.write_folder(out, described, text, extra) if out is not None else None
     _say(text if as_json else format_run(content, prepared))
     if complaint is not None:
-        _refuse(complaint)
+        _refuse(f"--out {out}: {complaint}")
     reasons = _reasons_against(content)
     if found.precise is False:
         reasons.append(f"--precision {precision}: not reached in {len(found.results)} replications")
@@ -145,6 +160,70 @@ def list_() -> None:
     _say("\n".join(lines))
 
 
+# -------------------------------------------------------------------------------------------- topology
+
+
+@topology.command(name="list")
+def list_topologies() -> None:
+    """List the topologies that come with Ettrick."""
+    from analysis.topology import format_list
+
+    _say(format_list())
+
+
+@topology.command()
+def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonOption = False) -> None:
+    """Show what a cluster is made of, and what goes with each of its parts."""
+    described = _load_cluster(cluster, set_)
+
+    from analysis.topology import describe, format_topology
+
+    content = describe(described)
+    _say(json.dumps(content, indent=2, ensure_ascii=False) if as_json else format_topology(content))
+
+
+@topology.command(name="check")
+def check_topology(cluster: ClusterArgument, set_: ClusterSetOption = None) -> None:
+    """Check a topology file."""
+    described = _load_cluster(cluster, set_)
+    nodes, gpus = described.hosts
+    _say(f"{cluster}: a valid topology, '{described.name}': {nodes * gpus:,} GPUs in {nodes:,} nodes")
+
+
+@topology.command()
+def plot(
+    cluster: ClusterArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The picture: a file that ends in .svg, .png or .pdf.")],
+    set_: ClusterSetOption = None,
+) -> None:
+    """Draw a cluster: every part of a small one, the tiers of a large one."""
+    from analysis import plots
+
+    if out.suffix.lower() not in plots.SUFFIXES:
+        _refuse(f"--out {out}: must end in {', '.join(plots.SUFFIXES[:-1])} or {plots.SUFFIXES[-1]}")
+    described = _load_cluster(cluster, set_)
+    _write(out, plots.render(plots.draw_topology(described.build()), out.suffix.lower()))
+
+
+@topology.command()
+def export(
+    cluster: ClusterArgument,
+    format_: Annotated[Literal["graphml", "json"], typer.Option("--format", help="How the graph is written.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; omitted: standard output.")] = None,
+    set_: ClusterSetOption = None,
+) -> None:
+    """Write a cluster as a graph of hosts, switches and cables."""
+    described = _load_cluster(cluster, set_)
+
+    from sim.topology import GRAPH_FORMATS
+
+    text = GRAPH_FORMATS[format_](described.build())
+    if out is None:
+        _say(text.rstrip("\n"))
+    else:
+        _write(out, text.encode())
+
+
 # --------------------------------------------------------------------------------------------- helpers
 
 
@@ -155,8 +234,25 @@ def _load(name: str, overrides: list[str] | None, seed: int | None) -> Scenario:
     changes = list(overrides or ())
     if seed is not None:
         changes.append(f"seed={seed}")
-    try:
+    with _mistakes_in_lines():
         return sim.load(sim.find(name), changes)
+
+
+def _load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:
+    """Return a cluster, or end with one line per mistake."""
+    import sim
+
+    with _mistakes_in_lines():
+        return sim.load_cluster(sim.find_cluster(name), overrides or ())
+
+
+@contextlib.contextmanager
+def _mistakes_in_lines() -> Iterator[None]:
+    """End with one line per mistake of a file."""
+    import sim
+
+    try:
+        yield
     except sim.ScenarioError as error:
         for line in error.lines:
             typer.echo(line, err=True)
@@ -197,46 +293,13 @@ def _reasons_against(content: dict[str, Any]) -> list[str]:
     return reasons
 
 
-def _check_folder(folder: Path, scenario: Scenario, *, overwrite: bool) -> None:
-    """Refuse a folder that cannot be made, or that holds something else than an earlier run of the same scenario."""
-    from analysis.document import scenario_digest
+def _write(path: Path, content: bytes) -> None:
+    """Write a file completely or not at all, or end with one line about why that cannot be done."""
+    from analysis import files
 
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not nearest.is_dir():
-        _refuse(f"--out {folder}: {nearest} is a file, not a folder")
-    if not os.access(nearest, os.W_OK):
-        _refuse(f"--out {folder}: cannot be written (no permission for {nearest})")
-    if overwrite or not folder.exists() or not any(folder.iterdir()):
-        return
-    try:
-        earlier = json.loads((folder / "run.json").read_bytes())["provenance"]["scenario_sha256"]
-    except (OSError, ValueError, LookupError, TypeError):
-        earlier = None
-    if earlier != scenario_digest(scenario):
-        _refuse(f"--out {folder}: holds something else; name another folder or add --overwrite")
-
-
-def _write_folder(folder: Path, scenario: Scenario, text: str, extra: dict[str, str]) -> str | None:
-    """Write all files, each complete or not at all; return what went wrong."""
-    import sim
-
-    contents = {"scenario.resolved.yaml": sim.dump(scenario.dump()), "run.json": text + "\n", **extra}
-    unfinished = {name: folder / f".{name}.unfinished" for name in contents}
-    is_new = not folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            unfinished[name].write_text(content, encoding="utf-8")
-        for name, path in unfinished.items():
-            path.replace(folder / name)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            for path in unfinished.values():
-                path.unlink(missing_ok=True)
-            if is_new:
-                folder.rmdir()
-        return f"--out {folder}: cannot be written ({error.strerror})"
-    return None
+    complaint = files.write_file(path, content)
+    if complaint is not None:
+        _refuse(f"--out {path}: {complaint}")
 
 
 def _command() -> str:

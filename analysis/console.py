@@ -102,13 +102,14 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
 def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -> None:
     scenario = prepared.scenario
     cluster: Any = scenario.cluster
+    kinds = ", ".join(dict.fromkeys(pool.accelerator for pool in cluster.all_pools))
     out.print(scenario.name, style="bold")
     if scenario.description:
         out.print(f"  {scenario.description}")
     rows = [
         (
             "cluster",
-            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({cluster.accelerator}) in {prepared.nodes:,} nodes",
+            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes",
         )
     ]
     for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):

@@ -26,6 +26,7 @@ SHARES = frozenset(
         "effective_mfu",
         "cluster_goodput",
         "node_availability",
+        "domain_availability",
         "job_availability",
         "p_finish_by",
         "at_risk_at_end",
@@ -109,6 +110,8 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
     pooled["cluster_goodput"] = Ratio(productive, result.owned)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
+    if result.unit_seconds:
+        pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
     return pooled
 
 

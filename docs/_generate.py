@@ -89,7 +89,7 @@ class _Page:
             return
         self.written.update((path, kind) for kind in kinds)
         tags = [self._tag(kind) for kind in kinds]
-        chosen = [self.definitions[kind]["properties"].get(tag) for kind, tag in zip(kinds, tags, strict=True)]
+        chosen = [self._choice(kind, tag) for kind, tag in zip(kinds, tags, strict=True)]
         if "." not in path:
             self.lines.append(f"## {path}\n")
             if chosen[0] is not None:
@@ -108,7 +108,7 @@ class _Page:
             if text:
                 self.lines.append(f"{text}\n")
             required = set(definition.get("required", ()))
-            inner = {name: part for name, part in definition["properties"].items() if name != tag}
+            inner = {name: part for name, part in definition["properties"].items() if name != tag or use is None}
             if inner:
                 rows = [self._row(path, name, part, required=name in required) for name, part in inner.items()]
                 self._table(rows)
@@ -117,6 +117,11 @@ class _Page:
             for name, part in inner.items():
                 if not self._is_law(part):
                     self._part(f"{path}.{name}", part)
+
+    def _choice(self, kind: str, tag: str) -> Node | None:
+        """Return the key that names a kind; a key of the same name may also be a quantity."""
+        found: Node | None = self.definitions[kind]["properties"].get(tag)
+        return found if found is not None and "const" in found else None
 
     def _tag(self, kind: str) -> str:
         """Return the key that names a kind; a key of this name may also be an ordinary one."""

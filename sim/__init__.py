@@ -10,18 +10,22 @@ from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.documents import dump
 from sim.inventory import inventory
 from sim.load import ScenarioError, find, load, parse, schema, shipped
+from sim.load_cluster import find_cluster, load_cluster
 from sim.prepare import PathError, prepare
 from sim.prepared import Prepared, PreparedJob
 from sim.result import JobResult, Ratio, Result
 from sim.run import run, trace
 from sim.scenario import Scenario
+from sim.topology import FABRIC_PARTS, ClusterSpec, Topology, edges
 
 __all__ = [
     "CLUSTER_BUCKETS",
+    "FABRIC_PARTS",
     "JOB_BUCKETS",
     "NO_FAILURE",
     "Bucket",
     "ClosedForm",
+    "ClusterSpec",
     "JobResult",
     "PathError",
     "Prepared",
@@ -30,11 +34,15 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "Topology",
     "closed_form",
     "dump",
+    "edges",
     "find",
+    "find_cluster",
     "inventory",
     "load",
+    "load_cluster",
     "parse",
     "prepare",
     "run",

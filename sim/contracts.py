@@ -300,6 +300,11 @@ class SchedulerStrategy(Protocol):
         """Which of the nodes that wait are taken first."""
         ...
 
+    @property
+    def pack(self) -> str | None:
+        """Domain that jobs are packed into, if any."""
+        ...
+
     def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
         """Return the positions in `queue` of the jobs to start, given `free` nodes."""
         ...

@@ -12,7 +12,7 @@ from sim.load import shipped
 from sim.recovery import RECOVERIES
 from sim.repair import LEMONS, REPAIRS
 from sim.scheduler import SCHEDULERS
-from sim.topology import TOPOLOGIES
+from sim.topology import FABRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ __all__ = ["inventory"]
 def inventory() -> dict[str, dict[str, str]]:
     """Return, by kind, the names of what comes with the program and a line about each."""
     strategies: dict[str, Mapping[str, Any]] = {
-        "topology kinds (cluster.use)": TOPOLOGIES,
+        "fabrics (cluster.fabric.use)": FABRICS,
         "failure sources (failures.use)": SOURCES,
         "checkpoints (checkpoint.use)": CHECKPOINTS,
         "detection (detection.use)": DETECTIONS,

@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Bucket, CheckpointState, Pace, Plan, Run
+from sim.footprint import Footprint
 
 if TYPE_CHECKING:
     from sim.contracts import CheckpointStrategy
+    from sim.footprint import Network
     from sim.ledger import Account
 
 __all__ = ["Group", "Job", "Taint"]
@@ -52,6 +54,7 @@ class Group:
         "missing",
         "plan",
         "ready_at",
+        "replaced",
         "replicas",
         "resume",
         "run_at",
@@ -75,6 +78,8 @@ class Group:
         """First position of a group that is away; it has the positions of one replica."""
         self.missing: list[int] = []
         """Positions of the job that belong to this group and have no node."""
+        self.replaced: list[int] = []
+        """Positions that lost their node to another one at once, until a plan has answered that."""
         self.since = now
         """Up to when time has been charged [s]."""
         self.cause = 0
@@ -143,13 +148,16 @@ class Job:
         "arrival",
         "away",
         "checkpoint",
+        "communication",
         "disruptions",
         "end",
         "finish_at",
         "finished",
+        "footprint",
         "fraction",
         "gpus",
         "holding",
+        "homes",
         "index",
         "interruptions",
         "live",
@@ -163,6 +171,9 @@ class Job:
         "nodes_per_replica",
         "pace",
         "paced_replicas",
+        "planned_bandwidth",
+        "pool_paces",
+        "rank_of",
         "replicas",
         "running_seconds",
         "saved_at",
@@ -193,6 +204,11 @@ class Job:
         arrival: float,
         checkpoint: CheckpointStrategy,
         account: Account,
+        communication: float = 0.0,
+        planned_bandwidth: float = 1.0,
+        pool_paces: tuple[float, ...] = (1.0,),
+        network: Network | None = None,
+        seats: tuple[int, ...] = (),
     ) -> None:
         self.index = index
         self.name = name
@@ -209,6 +225,18 @@ class Job:
         self.arrival = arrival
         self.checkpoint = checkpoint
         self.account = account
+        self.communication = communication
+        """Share of a healthy step that waits for communication between nodes [-]."""
+        self.planned_bandwidth = planned_bandwidth
+        """Bandwidth of a NIC when the job sits as closely together as it can, all well [B/s]."""
+        self.pool_paces = pool_paces
+        """Pace on nodes of each pool, relative to the first [-]."""
+        self.homes: list[int] = []
+        """Domain that each position was first packed into; empty when jobs are not packed."""
+        self.rank_of = sorted(range(len(seats)), key=seats.__getitem__)
+        """Place of each position in the order of ranks; empty where they are the same."""
+        self.footprint = Footprint(network) if network is not None else None
+        """Where in the network its nodes are; ``None`` when that makes no difference."""
         self.nodes = [-1] * nodes
         """Node at each position, or -1; position // nodes_per_replica is the replica."""
         self.holding = False
@@ -256,6 +284,11 @@ class Job:
         self.fraction = fraction
         self.paced_replicas = self.main.replicas
         self.pace = Pace(share * pace, self.step_time * stretch)
+
+    def pace_at(self, bandwidth: float) -> float:
+        """Return the pace with a share of the bandwidth that it was planned for [-]: 1 / (1 - c + c / b)."""
+        share = self.communication
+        return 1 / (1 - share + share / bandwidth)
 
     @property
     def at_risk(self) -> float:

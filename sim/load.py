@@ -14,31 +14,32 @@ from sim.checkpoint import CHECKPOINTS
 from sim.detection import DETECTIONS
 from sim.failures import SOURCES, Replay
 from sim.failures.bundle import Bundle
-from sim.kinds import kinds_at, tag_of
+from sim.kinds import kinds_at, tag_of, value_at
 from sim.prepare import PathError, examine
 from sim.recovery import RECOVERIES
 from sim.repair import REPAIRS
 from sim.scenario import Scenario
 from sim.scheduler import SCHEDULERS
-from sim.topology import TOPOLOGIES
+from sim.topology import ClusterSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sim.documents import Document, Keys
 
-__all__ = ["ScenarioError", "find", "load", "parse", "schema", "shipped"]
+__all__ = ["ScenarioError", "completed", "find", "load", "locate", "locate_files", "parse", "schema", "shipped"]
 
 _DEFAULTS = {
-    "cluster": "fat-tree",
+    "cluster.fabric": "fat-tree",
     "checkpoint": "tiers",
     "detection": "latency",
     "repair": "simple",
     "scheduler": "fifo",
 }
-"""Strategy of a field when the file names none."""
+"""Strategy of a field, by its path, when the file names none."""
 
 _SHORTHAND = ("cluster",)
+_READERS = ("replay", "graph-file")
 
 
 class ScenarioError(ValueError):
@@ -75,13 +76,23 @@ def find(name: str) -> Path:
     ScenarioError
         If there is no such file.
     """
+    return locate(name, shipped("scenarios"), "scenario")
+
+
+def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
+    """Return a file: a path, or the one that is known by this name.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such file.
+    """
     path = Path(name)
     if path.exists() or path.suffix in (".yaml", ".yml") or path.name != name:
         return path
-    known = shipped("scenarios")
     if name in known:
         return known[name]
-    raise ScenarioError([f"{name}: no such file, and no scenario of this name{documents.suggest(name, known)}"])
+    raise ScenarioError([f"{name}: no such file, and no {noun} of this name{documents.suggest(name, known)}"])
 
 
 # ------------------------------------------------------------------------------------------------- models
@@ -103,7 +114,6 @@ def _registries() -> dict[str, dict[str, type[BaseModel]]]:
         tag: Any = Literal[name]
         bundles[name] = create_model(f"Bundle_{name.replace('-', '_')}", __base__=Bundle, use=(tag, ...))
     return {
-        "cluster": _plain(TOPOLOGIES),
         "failures": {**_plain(SOURCES), **bundles},
         "checkpoint": _plain(CHECKPOINTS),
         "detection": _plain(DETECTIONS),
@@ -130,6 +140,7 @@ def _model() -> type[Scenario]:
         elif name == "scheduler":
             default = Field(default_factory=SCHEDULERS["fifo"], description=original.description)
         fields[name] = (kind, default)
+    fields["cluster"] = (ClusterSpec, Field(description=Scenario.model_fields["cluster"].description))
     model: type[Scenario] = create_model("Scenario", __base__=Scenario, **fields)
     return model
 
@@ -218,36 +229,52 @@ def _validate(document: Document, folder: Path) -> Scenario:
 
 
 def _complete(document: Document, folder: Path) -> dict[str, Any]:
-    """Return the data with strategies named, leftovers of replaced strategies dropped, and log files located."""
-    data: dict[str, Any] = copy.deepcopy(document.data)
-    for field, name in _DEFAULTS.items():
-        if isinstance(data.get(field), dict):
-            data[field].setdefault("use", name)
-    for path in document.stale:
-        _drop_leftover(data, path)
+    """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
+    data = completed(_model(), document, _DEFAULTS)
     failures = data.get("failures")
-    if isinstance(failures, list):
-        for index, item in enumerate(failures):
-            if isinstance(item, dict) and item.get("use") == "replay" and isinstance(item.get("file"), str):
-                item["file"] = str(_folder(document, index, folder) / item["file"])
+    sources = range(len(failures)) if isinstance(failures, list) else ()
+    locate_files(data, document, folder, (("cluster", "fabric"), *(("failures", index) for index in sources)))
     return data
 
 
-def _drop_leftover(data: dict[str, Any], path: Keys) -> None:
+def locate_files(data: dict[str, Any], document: Document, folder: Path, holders: Iterable[Keys]) -> None:
+    """Make absolute the names of the files that strategies at some paths read."""
+    for path in holders:
+        holder = value_at(data, path, None)
+        if isinstance(holder, dict) and holder.get("use") in _READERS and isinstance(holder.get("file"), str):
+            holder["file"] = str(_folder(document, (*path, "file"), folder) / holder["file"])
+
+
+def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> dict[str, Any]:
+    """Return the data of a `model` with strategies named, by path, and leftovers of replaced strategies dropped."""
+    data: dict[str, Any] = copy.deepcopy(document.data)
+    for path, name in defaults.items():
+        *above, field = path.split(".")
+        holder: Any = data
+        for step in above:
+            holder = holder.get(step) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and isinstance(holder.get(field), dict):
+            holder[field].setdefault("use", name)
+    for keys in document.stale:
+        _drop_leftover(model, data, keys)
+    return data
+
+
+def _drop_leftover(model: type[BaseModel], data: dict[str, Any], path: Keys) -> None:
     """Drop a parameter of the choice that a later ``use`` or ``law`` has replaced; a name nobody knows stays."""
     holder: Any = data
     for step in path[:-1]:
         holder = holder[step]
-    kinds = kinds_at(_model(), data, path[:-1])
+    kinds = kinds_at(model, data, path[:-1])
     chosen = [kind for kind in kinds if holder.get(tag_of(kind)[0]) in tag_of(kind)[1]]
     known = {name for kind in kinds for name in kind.model_fields}
     if chosen and path[-1] in known - set(chosen[0].model_fields):
         del holder[path[-1]]
 
 
-def _folder(document: Document, index: int, folder: Path) -> Path:
-    """Return the folder from which the file of a replay is meant, as an absolute path: a copy may lie elsewhere."""
-    mark = documents.nearest_mark(document, ("failures", index, "file"))
+def _folder(document: Document, path: Keys, folder: Path) -> Path:
+    """Return the folder from which the file named at a path is meant, absolute: a copy of ours may lie elsewhere."""
+    mark = documents.nearest_mark(document, path)
     if mark.text:
         return Path.cwd()
     return (Path(mark.file).parent if mark.line else folder).absolute()

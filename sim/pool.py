@@ -5,10 +5,14 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from sim.places import POOLS, Place
 
-__all__ = ["Level", "Pool"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sim.places import Reserve
+
+__all__ = ["Level", "Pool", "Tally", "make_pools"]
 
 
 class Level:
@@ -34,6 +38,26 @@ class Level:
         return area
 
 
+class Tally(Level):
+    """A level that also keeps for how long it had each value."""
+
+    __slots__ = ("times",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: dict[int, float] = {}
+        """How long it had each value [s]."""
+
+    def change(self, delta: int, now: float) -> None:
+        """Add `delta` at the time `now` [s]."""
+        count = self.count
+        seconds = now - self.last
+        self.times[count] = self.times.get(count, 0.0) + seconds
+        self.area += count * seconds
+        self.last = now
+        self.count = count + delta
+
+
 class Pool(Level):
     """Nodes in the order in which they are picked: by number, or by a key that `rank` gives a node when it enters.
 
@@ -54,6 +78,13 @@ class Pool(Level):
         self.rank: Callable[[int], Any] | None = None
         self.keys: dict[int, Any] = {}
 
+    def rank_by(self, rank: Callable[[int], Any]) -> None:
+        """Order the nodes by a key, those that are here already too."""
+        nodes, self.entries = self.entries, []
+        self.rank = rank
+        for node in nodes:
+            self.push(node)
+
     def push(self, node: int) -> None:
         """Enter a node; the caller counts it."""
         if self.rank is None:
@@ -61,6 +92,45 @@ class Pool(Level):
         else:
             key = self.keys[node] = self.rank(node)
             heappush(self.entries, (key, node))
+
+    def take_lowest(self, count: int, places: list[int], bring: Callable[[], None]) -> list[int]:
+        """Take nodes for a job, in rising order; of a pool without keys. `bring` enters more when none is left."""
+        heap = self.entries
+        heap.sort()
+        taken: list[int] = heap[:count]
+        if taken and taken[-1] - taken[0] + 1 == count and places[taken[0] : taken[-1] + 1] == [self.place] * count:
+            # A stretch of nodes that are here, as at the start: no need to look at each.
+            del heap[:count]
+            places[taken[0] : taken[-1] + 1] = [int(Place.JOB)] * count
+            return taken
+        taken = []
+        index = 0
+        while len(taken) < count:
+            while index == len(heap):
+                del heap[:index]
+                index = 0
+                bring()
+                heap.sort()
+            node = heap[index]
+            index += 1
+            if places[node] == self.place:
+                places[node] = int(Place.JOB)
+                taken.append(node)
+        del heap[:index]
+        # What was brought may have lower numbers than those taken before it.
+        return sorted(taken)
+
+    def members(self, places: list[int]) -> list[int]:
+        """Return the nodes that are here; of a pool without keys."""
+        return sorted({node for node in self.entries if places[node] == self.place})
+
+    def pop_near(self, places: list[int], domain_of: Sequence[int], home: int) -> int:
+        """Return the first node of the domain `home` that is here, or -1; of a pool without keys.
+
+        Its entry stays behind: the place decides.
+        """
+        near = [node for node in self.entries if places[node] == self.place and domain_of[node] == home]
+        return min(near, default=-1)
 
     def pop(self, places: list[int]) -> int:
         """Return the first node that is still here, or -1 if no entry is left."""
@@ -77,3 +147,20 @@ class Pool(Level):
                     del self.keys[node]
                     return int(node)
         return -1
+
+
+def make_pools(reserves: Mapping[str, Reserve], nodes: list[int], places: list[int]) -> dict[str, Pool]:
+    """Return the pools by name: the last of the nodes, which are all idle so far, go to the reserves."""
+    pools = {"idle": Pool(int(Place.IDLE), 0, refills=False), "spare": Pool(int(Place.SPARE), 0)}
+    for name, reserve in reserves.items():
+        kept = len(nodes) - min(reserve.nodes, len(nodes))
+        pool = Pool(int(POOLS[name]), len(nodes) - kept, refills=reserve.refills)
+        pool.entries = nodes[kept:]
+        del nodes[kept:]
+        for node in pool.entries:
+            places[node] = pool.place
+        pools[name] = pool
+    pools["idle"].entries = nodes
+    for pool in pools.values():
+        pool.count = len(pool.entries)
+    return pools

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,9 @@ from sim.path_error import PathError
 from sim.perf import model_flop_per_token, step_time_from_mfu
 from sim.places import Reserve
 from sim.prepare_failures import build_sources, prior
+from sim.prepare_layout import layout_warnings, seats
+from sim.prepare_network import needs_network, network_of, planned_bandwidth, pool_paces
+from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.scenario import Work
 
@@ -43,7 +45,10 @@ def examine(scenario: Scenario) -> Prepared:
     sources, merged = build_sources(scenario, counts)
     _check_pools(scenario)
     _check_pick(scenario)
-    units = _whole_units(scenario, counts)
+    units = whole_units(scenario, counts)
+    if units is not None and getattr(scenario.scheduler, "pack", None) is not None:
+        rule = "is for nodes that are used one by one; here jobs use whole units, which keep their nodes together"
+        raise PathError(("scheduler", "pack"), rule)
     gpus_per_node = counts["gpu"] // counts["node"]
     jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
     return Prepared(
@@ -67,6 +72,9 @@ def examine(scenario: Scenario) -> Prepared:
         scheduler=scenario.scheduler,  # type: ignore[arg-type]
         merged_intervals=merged,
         counts=counts,
+        warnings=tuple(
+            warning for index in range(len(scenario.jobs)) for warning in layout_warnings(scenario, index, units)
+        ),
     )
 
 
@@ -79,12 +87,20 @@ def prepare(scenario: Scenario) -> Prepared:
         If the scenario does not fit together.
     """
     prepared = examine(scenario)
-    one_node = {*prepared.slots_per_node, "job"}
-    parts = {source.part for source in prepared.sources if source.blast is not None or source.part not in one_node}
-    if not parts:
-        return prepared
     cluster: Any = scenario.cluster
     topology = cluster.build()
+    if prepared.scheduler.pack is not None:
+        prepared = replace(prepared, packed_by=tuple(topology.domains[prepared.scheduler.pack].tolist()))
+    if needs_network(scenario, prepared.sources):
+        prepared = replace(prepared, network=network_of(scenario, topology, prepared.sources))
+    one_node = {*prepared.slots_per_node, "job"}
+    parts = {
+        source.part
+        for source in prepared.sources
+        if source.blast is not None or source.of_fabric or source.part not in one_node
+    }
+    if not parts:
+        return prepared
     domains = {"cluster": Domains(np.array([0, prepared.nodes]), np.arange(prepared.nodes))}
     for part in parts - {"cluster"}:
         members = topology.members(part)
@@ -99,15 +115,6 @@ def prepare(scenario: Scenario) -> Prepared:
             for source in prepared.sources
         ),
     )
-
-
-def _units(domains: Any, count: int, unit: str) -> tuple[tuple[int, ...], ...]:
-    """Return the nodes of each unit that is used whole, of `count` nodes together."""
-    nodes, offsets = domains.nodes.tolist(), domains.offsets.tolist()
-    units = tuple(tuple(nodes[start:stop]) for start, stop in itertools.pairwise(offsets))
-    if sorted(nodes) != list(range(count)) or any(unit[-1] - unit[0] + 1 != len(unit) for unit in units):
-        raise PathError(("spares", "unit"), f"a {unit} has no nodes for itself alone: it cannot be used whole")
-    return units
 
 
 # ------------------------------------------------------------------------------------------------- reserves
@@ -141,46 +148,8 @@ def _check_pick(scenario: Scenario) -> None:
     if scheduler.pick == "best-score" and not getattr(scenario.repair, "lemons", ()):
         rule = "best-score needs repair with lemons: their policy keeps the score"
         raise PathError(("scheduler", "pick"), rule)
-
-
-def _whole_units(scenario: Scenario, counts: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
-    """Return the nodes of each unit that is used whole; refuse jobs and spares that are not whole units."""
-    unit = scenario.spares.unit
-    if unit is None:
-        return ()
-    if unit not in counts:
-        raise PathError(("spares", "unit"), catalog.unknown("part", unit, counts))
-    cluster: Any = scenario.cluster
-    units = _units(cluster.build().members(unit), counts["node"], unit)
-    size = len(units[0])
-    if any(len(nodes) != size for nodes in units):
-        rule = f"{counts['node']} nodes do not fill {counts[unit]} units of {unit}; whole units are needed"
-        raise PathError(("spares", "unit"), rule)
-    per_node = counts["gpu"] // counts["node"]
-    amounts = [(("spares", "hot"), scenario.spares.hot)]
-    amounts += [(("jobs", index, "gpus"), job.gpus // per_node) for index, job in enumerate(scenario.jobs)]  # type: ignore[misc]
-    for name in ("warm", "cold"):
-        standby = getattr(scenario.spares, name)
-        if standby is not None:
-            amounts.append((("spares", name, "nodes"), standby.nodes))  # type: ignore[arg-type]
-    for path, nodes in amounts:
-        if nodes % size:
-            raise PathError(path, f"{nodes} nodes are not a whole number of units: a {unit} has {size} nodes")
-    if getattr(scenario.recovery, "elastic", False):
-        _check_replicas(scenario, per_node, size)
-    return units
-
-
-def _check_replicas(scenario: Scenario, per_node: int, size: int) -> None:
-    """Refuse replicas that share a unit where one may leave without the other."""
-    for index, job in enumerate(scenario.jobs):
-        nodes = job.gpus // per_node // (job.parallelism.data if job.parallelism is not None else 1)
-        if nodes % size:
-            rule = (
-                f"a replica of {nodes} nodes is not a whole number of units of {size}, and with recovery "
-                f"'{scenario.recovery.use}' replicas leave one by one"
-            )
-            raise PathError(("jobs", index, "parallelism"), rule)
+    if scheduler.pack is not None and scheduler.pick != "lowest":
+        raise PathError(("scheduler", "pack"), f"packed jobs take nodes by their place, not as pick: {scheduler.pick}")
 
 
 # -------------------------------------------------------------------------------------------------- jobs
@@ -215,11 +184,13 @@ def _build_job(
         closed = checkpoint.build(mtti, step_time)
     except ValueError as error:
         raise PathError(("checkpoint", "tiers", 0, "interval"), str(error)) from None
+    replicas, order = seats(scenario, index, gpus_per_node)
     return PreparedJob(
         name=spec.name,
         gpus=spec.gpus,
         nodes=nodes,
-        replicas=_replicas(scenario, index, nodes),
+        replicas=replicas,
+        seats=order,
         step_time=step_time,
         keeps_batch=spec.batch is not None and spec.batch.on_loss == "keep",
         target=_target(spec, step_time),
@@ -230,30 +201,15 @@ def _build_job(
         detection_mean=detection_mean,
         mfu=mfu,
         tokens=spec.batch.tokens if spec.batch is not None else 0,
+        communication=spec.communication,
+        planned_bandwidth=planned_bandwidth(scenario.cluster, nodes),
+        pool_paces=pool_paces(scenario, spec),
     )
 
 
 def _nearest(gpus: int, gpus_per_node: int) -> str:
     below = gpus // gpus_per_node * gpus_per_node
     return f"{below} or {below + gpus_per_node}" if below else str(gpus_per_node)
-
-
-def _replicas(scenario: Scenario, index: int, nodes: int) -> int:
-    """Return the number of groups that the recovery strategy may separate."""
-    recovery: Any = scenario.recovery
-    if not recovery.elastic:
-        return 1
-    layout = scenario.jobs[index].parallelism
-    if layout is None:
-        rule = f"recovery '{recovery.use}' works by replica: give the job parallelism with its data width"
-        raise PathError(("jobs", index), rule)
-    if nodes % layout.data:
-        rule = f"{nodes} nodes do not divide into {layout.data} replicas of whole nodes"
-        raise PathError(("jobs", index, "parallelism", "data"), rule)
-    if recovery.min_replicas > layout.data:
-        rule = f"is {recovery.min_replicas}, but job '{scenario.jobs[index].name}' has {layout.data} replicas"
-        raise PathError(("recovery", "min_replicas"), rule)
-    return layout.data
 
 
 def _step(scenario: Scenario, index: int) -> tuple[float, float | None]:
@@ -285,12 +241,13 @@ def _peak(scenario: Scenario, index: int) -> float:
     """Return the dense peak of the cluster's accelerator at the job's precision [FLOP/s]."""
     cluster: Any = scenario.cluster
     parts = catalog.accelerators()
-    if cluster.accelerator not in parts:
-        raise PathError(("cluster", "accelerator"), catalog.unknown("accelerator", cluster.accelerator, parts))
-    peaks = parts[cluster.accelerator]["peak"]
+    accelerator = cluster.all_pools[0].accelerator
+    if accelerator not in parts:
+        raise PathError(("cluster", "accelerator"), catalog.unknown("accelerator", accelerator, parts))
+    peaks = parts[accelerator]["peak"]
     precision = scenario.jobs[index].precision
     if precision not in peaks:
-        rule = f"the catalog has no {precision} peak of {cluster.accelerator} (it has {', '.join(peaks)})"
+        rule = f"the catalog has no {precision} peak of {accelerator} (it has {', '.join(peaks)})"
         raise PathError(("jobs", index, "precision"), rule)
     return float(peaks[precision])
 

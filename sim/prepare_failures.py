@@ -12,6 +12,7 @@ from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.fields import RuleError
 from sim.path_error import PathError
+from sim.topology import FABRIC_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +45,10 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     repair: Any = scenario.repair
     detection: Any = scenario.detection
     cluster: Any = scenario.cluster
+    stopping = (*cluster.stopping_parts, "cluster")
+    sources = [_with_ages(_with_cables(source, stopping, counts), cluster) for source in sources]
     for source, index in zip(sources, origins, strict=True):
-        _check_part(source, index, (*cluster.stopping_parts, "cluster"))
+        _check_part(source, index, stopping, scenario)
         _check_clock(source, index, scenario.recovery)
         _check_repair(source, index, scenario)
         _check_tempo(source, index, scenario.warmup + scenario.horizon)
@@ -133,18 +136,43 @@ def _with_domain(source: Source, index: int, cluster: Any) -> Source:
     return replace(source, blast=replace(blast, members=members))
 
 
-def _check_part(source: Source, index: int, stopping: tuple[str, ...]) -> None:
-    """Refuse parts that stop nobody."""
-    if source.part == "job" or source.part in stopping:
+def _with_cables(source: Source, stopping: tuple[str, ...], counts: Mapping[str, int]) -> Source:
+    """Return a source that knows whether the cables decide whom its failures strike."""
+    cuts = float(source.part in stopping)
+    if cuts and source.part == "transceiver":
+        cuts = 2 * counts["cable_node_leaf"] / counts["transceiver"]  # those of the other cables cut nobody off
+    whole = source.blast is not None or source.rollout is not None or not source.effect.stops
+    if source.part not in FABRIC_PARTS or whole or (source.part == "nic" and cuts):
+        return source  # of a NIC whose node crashes without it, the node is repaired
+    return replace(source, of_fabric=True, cuts=cuts)
+
+
+def _with_ages(source: Source, cluster: Any) -> Source:
+    """Return a source that knows how old its parts are when the simulation starts."""
+    if not any(pool.age for pool in cluster.pools) or not source.slots_per_node or source.law is None:
+        return source
+    if all(law.memoryless for law in source.variety.laws(source.law)):
+        return source  # it makes no difference
+    return replace(source, ages=tuple((pool.count, pool.age) for pool in cluster.pools))
+
+
+def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario: Scenario) -> None:
+    """Refuse parts that stop nobody and slow nobody, and lost bandwidth that nobody needs."""
+    communicates = any(job.communication for job in scenario.jobs)
+    wanted = "no job says what share of its step waits for communication (jobs.0.communication)"
+    if source.effect.kind == "degrade" and not communicates:
+        raise PathError(("failures", index, "effect"), f"'{source.name}' takes bandwidth, and {wanted}")
+    if source.part == "job" or source.part in stopping or (source.of_fabric and communicates):
         return
     parts = ", ".join(part for part in stopping if part != "cluster")
-    rule = f"'{source.name}': a failed {source.part} stops no node here (parts that do: {parts})"
+    also = f", and {wanted}" if source.of_fabric else ""
+    rule = f"'{source.name}': a failed {source.part} stops no node here{also} (parts that do: {parts})"
     raise PathError(("failures", index, "part"), rule)
 
 
 def _check_clock(source: Source, index: int, recovery: Any) -> None:
     """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
-    if source.clock != "wall" and source.part not in (*OF_ONE_NODE, "job"):
+    if source.clock != "wall" and (source.of_fabric or source.part not in (*OF_ONE_NODE, "job")):
         rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
         raise PathError(("failures", index, "clock"), rule)
     is_on_wall = source.clock == "wall" and source.fix is None  # bugs count the work of their job
@@ -162,7 +190,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
     repair: Any = scenario.repair
     path = ("failures", index)
     by_tiers = repair.single_time is None and source.repair is None
-    shared = source.part not in (*OF_ONE_NODE, "job")
+    shared = source.of_fabric or source.part not in (*OF_ONE_NODE, "job")
     of_part = source.blast is None or source.blast.repair == "part"
     if by_tiers and shared and of_part and source.recorded is None:
         rule = f"'{source.name}': a {source.part} does not go through tiers of repair; give the source a repair time"
@@ -204,7 +232,9 @@ def _check_stationary(source: Source, index: int, repair: Any) -> None:
     if source.law is None or source.part == "job":
         return
     reason = None
-    if repair.single_time is None and source.repair is None:
+    if source.ages:
+        reason = "pools of a known age"
+    elif repair.single_time is None and source.repair is None:
         reason = "tiers of repair"
     elif source.tempo is not None:
         reason = "a hazard that changes in time"
@@ -238,7 +268,7 @@ def prior(sources: list[Source], share: float, horizon: float, success: float) -
             rate = _of_incidents(source, share)
         elif source.hidden is not None:
             rate = _of_hidden_faults(source, horizon, success) * share
-        rate *= source.interrupts
+        rate *= source.interrupts * source.cuts
         if source.residue is not None and source.repair is None and success > 0:
             rate /= success
         if source.tempo is not None:

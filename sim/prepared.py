@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from sim.checkpoint import Periodic
     from sim.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
     from sim.failures import Source
-    from sim.places import Reserve
+    from sim.footprint import Network
+    from sim.places import Reserve, Units
     from sim.scenario import Scenario
 
 __all__ = ["Prepared", "PreparedJob"]
@@ -35,6 +36,14 @@ class PreparedJob:
         Model FLOP utilisation of the healthy step [-], if the model and its step are known.
     tokens
         Tokens of a step, 0 if unknown.
+    seats
+        Position of each host, in the order of ranks; empty where they follow the ranks.
+    communication
+        Share of a healthy step that waits for communication between nodes [-].
+    planned_bandwidth
+        Bandwidth of a NIC when the job sits as closely together as it can [B/s].
+    pool_paces
+        Pace on the nodes of each pool of hosts, relative to the first [-].
     """
 
     name: str
@@ -51,6 +60,10 @@ class PreparedJob:
     detection_mean: float
     mfu: float | None
     tokens: int
+    seats: tuple[int, ...] = ()
+    communication: float = 0.0
+    planned_bandwidth: float = 1.0
+    pool_paces: tuple[float, ...] = (1.0,)
 
     @property
     def tokens_per_second(self) -> float:
@@ -67,7 +80,7 @@ class Prepared:
     nodes: int
     gpus_per_node: int
     reserves: Mapping[str, Reserve]
-    units: tuple[tuple[int, ...], ...]
+    units: Units | None
     horizon: float
     warmup: float
     windows: float | None
@@ -82,6 +95,9 @@ class Prepared:
     scheduler: SchedulerStrategy
     merged_intervals: int
     counts: Mapping[str, int]
+    network: Network | None = None
+    packed_by: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""

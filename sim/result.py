@@ -108,6 +108,9 @@ class Result:
         GPU-seconds of nodes outside jobs, shape (windows, buckets, causes).
     node_seconds, down_node_seconds
         All node time and the part of it in which the node was down [node s].
+    unit_seconds, whole_unit_seconds
+        All time of the units that are used as wholes, and the part of it in which they were of use [unit s]; 0 without
+        such units.
     counts
         Candidates, faults and failures by what became of them.
     events
@@ -128,5 +131,7 @@ class Result:
     down_node_seconds: float
     counts: Mapping[str, int]
     events: int
+    unit_seconds: float = 0.0
+    whole_unit_seconds: float = 0.0
     down_times: Mapping[int, float] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()

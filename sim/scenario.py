@@ -6,13 +6,15 @@ registry, so that this layer does not know which strategies exist.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from bisect import bisect
+from math import isqrt
+from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
 from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
 
 from sim.fields import Count, Duration, Fraction, Model, RuleError, Strategy
 
-__all__ = ["Batch", "JobSpec", "Parallelism", "Scenario", "Spares", "StandbyNodes", "Work"]
+__all__ = ["Batch", "GroupKind", "JobSpec", "Parallelism", "Scenario", "Spares", "StandbyNodes", "Work"]
 
 
 class Batch(Model):
@@ -34,6 +36,9 @@ class Batch(Model):
         return self
 
 
+GroupKind: TypeAlias = Literal["tensor", "context", "expert", "data", "pipeline"]
+
+
 class Parallelism(Model):
     """How the model is laid out: gpus = tensor x context x pipeline x data."""
 
@@ -41,11 +46,49 @@ class Parallelism(Model):
     context: int = Field(1, ge=1, description="GPUs that share each sequence.")
     pipeline: int = Field(1, ge=1, description="Pipeline stages.")
     data: int = Field(1, ge=1, description="Data-parallel replicas.")
+    expert: int = Field(
+        1, ge=1, description="GPUs that share the experts of each layer: GPUs of data, or of data and context."
+    )
+    order: tuple[GroupKind, ...] = Field(
+        ("tensor", "context", "expert", "data", "pipeline"),
+        description="From the fastest-varying rank to the slowest; neighbours in rank are neighbours in the cluster.",
+    )
+    within_domain: tuple[GroupKind, ...] = Field(
+        (), description="Kinds of groups that must fit into a scale-up domain; others may be cut, with a warning."
+    )
 
     @property
     def gpus(self) -> int:
         """Number of GPUs of this layout."""
         return self.tensor * self.context * self.pipeline * self.data
+
+    @property
+    def expert_covers_context(self) -> bool:
+        """Whether the GPUs of an expert group take in those of a context group."""
+        return self.data % self.expert != 0
+
+    @model_validator(mode="after")
+    def _experts_divide(self) -> Self:
+        whole, rest = divmod(self.expert, self.context)
+        if self.expert_covers_context and (rest or self.data % whole):
+            small = [part for part in range(1, isqrt(self.data) + 1) if self.data % part == 0]
+            parts = {*small, *(self.data // part for part in small)}
+            valid = sorted(parts | {self.context * part for part in parts})
+            place = bisect(valid, self.expert)
+            near = " or ".join(str(size) for size in valid[place - 1 : place + 1])
+            wider = f", nor are they context {self.context} times a divisor of it" if self.context > 1 else ""
+            message = f"{self.expert} GPUs do not divide data {self.data}{wider}; nearest: {near}"
+            raise RuleError(("expert",), message)
+        return self
+
+    @model_validator(mode="after")
+    def _order_is_whole(self) -> Self:
+        kinds = get_args(GroupKind)
+        if sorted(self.order) != sorted(kinds):
+            near = [*dict.fromkeys(self.order), *(kind for kind in kinds if kind not in self.order)]
+            message = f"must name each of {', '.join(kinds)} once; for example [{', '.join(near)}]"
+            raise RuleError(("order",), message)
+        return self
 
 
 class Work(Model):
@@ -85,6 +128,10 @@ class JobSpec(Model):
     batch: Batch | None = Field(None, description="The global batch; needed for tokens and steps.")
     parallelism: Parallelism | None = Field(None, description="Layout; its product must be the number of GPUs.")
     precision: Literal["bf16", "fp8"] = Field("bf16", description="Arithmetic of the matrix products.")
+    communication: Fraction = Field(
+        0.0,
+        description="Share of a healthy step that waits for communication between nodes; lost bandwidth stretches it.",
+    )
     arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
     deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")
     work: AnyWork = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
@@ -148,7 +195,7 @@ class Scenario(Model):
 
     name: str = Field(min_length=1, description="Name of the scenario.")
     description: str = Field("", description="One or two sentences: the question that it answers.")
-    cluster: SerializeAsAny[Strategy] = Field(description="The cluster: a file of topologies/, or its parameters.")
+    cluster: SerializeAsAny[Model] = Field(description="The cluster: a file of topologies/, or its parameters.")
     horizon: Duration = Field(gt=0, description="Time that is simulated after the warm-up.")
     warmup: Duration = Field("0 s", description="Time that the cluster runs before the jobs' time zero.")  # type: ignore[assignment]
     initial: Literal["new", "stationary"] = Field(

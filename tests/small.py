@@ -10,7 +10,7 @@ __all__ = ["SMALL", "YAML", "parse", "prepare"]
 
 SMALL: dict[str, Any] = {
     "name": "small",
-    "cluster": {"use": "fat-tree", "name": "tiny", "nodes": 16, "gpus_per_node": 8, "rails": 8},
+    "cluster": {"name": "tiny", "nodes": 16, "gpus_per_node": 8, "fabric": {"rails": 8}},
     "horizon": "2 d",
     "jobs": [{"name": "train", "gpus": 112, "step_time": "10 s"}],
     "failures": [{"use": "component", "name": "node", "part": "node", "rate": "200 per 1000 node-day"}],

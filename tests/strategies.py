@@ -39,7 +39,7 @@ class _Fleet:
     @property
     def whole(self) -> int:
         """Nodes that are used as one."""
-        return {None: 1, "node": 1, "rack": self.rack, "power": 2 * self.rack}[self.unit]
+        return {None: 1, "node": 1, "rack": self.rack, "pdu": 2 * self.rack}[self.unit]
 
     @property
     def units(self) -> dict[str, int]:
@@ -51,7 +51,7 @@ class _Fleet:
             "nic": self.nodes * self.gpus,
             "leaf": -(-self.nodes // self.leaf) * self.gpus,
             "rack": racks,
-            "power": -(-racks // 2),
+            "pdu": -(-racks // 2),
             "pod": 1,
             "cluster": 1,
         }
@@ -60,21 +60,18 @@ class _Fleet:
     def cluster(self) -> dict[str, Any]:
         """The cluster as data."""
         return {
-            "use": "fat-tree",
             "nodes": self.nodes,
             "gpus_per_node": self.gpus,
-            "rails": self.gpus,
-            "radix": 1024,
-            "leaf": {"nodes": self.leaf},
             "rack": {"nodes": self.rack},
-            "power": {"racks": 2},
+            "pdu": {"racks": 2},
+            "fabric": {"rails": self.gpus, "radix": 1024, "leaf": {"nodes": self.leaf}},
         }
 
 
 @st.composite
 def _fleets(draw: Draw) -> _Fleet:
     """Return small clusters."""
-    unit = draw(st.sampled_from((None, None, None, "node", "rack", "power")))
+    unit = draw(st.sampled_from((None, None, None, "node", "rack", "pdu")))
     fleet = _Fleet(
         draw(st.integers(4, 40)),
         draw(st.sampled_from((1, 2, 8))),
@@ -93,6 +90,8 @@ def _jobs(draw: Draw, number: int, fleet: _Fleet, nodes: int, horizon: float, *,
     width = draw(st.integers(1, max(wholes // data, 1)))
     size = data * width * fleet.whole * fleet.gpus
     job: dict[str, Any] = {"name": f"job-{number}", "gpus": size}
+    # Not none of it: who takes bandwidth from jobs that need none is refused.
+    job["communication"] = draw(st.sampled_from((0.1, 0.5, 1.0)))
     if number:
         job["arrival"] = draw(seconds(0, 0.6 * horizon))
     if by_replica:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Setting", "sources"]
 
 WITHIN_A_NODE = ("node", "gpu", "nic")
-PARTS = (*WITHIN_A_NODE, "leaf", "rack", "power", "pod")
+PARTS = (*WITHIN_A_NODE, "leaf", "rack", "pdu", "pod")
 MEMORYLESS = ("exponential",)
 RESCALED = ("exponential", "weibull")
 """Laws that a hazard ratio merely stretches."""
@@ -92,7 +92,7 @@ def _component(draw: Draw, setting: Setting) -> dict[str, Any]:
 
 def _incident(draw: Draw, setting: Setting) -> dict[str, Any]:
     """Return incidents of a domain."""
-    part = draw(st.sampled_from(("cluster", "rack", "power", "leaf", "pod")))
+    part = draw(st.sampled_from(("cluster", "rack", "pdu", "leaf", "pod")))
     members = setting.members(part)
     source: dict[str, Any] = {"part": part, "clock": "wall"}
     spread = maybe(draw, 3)

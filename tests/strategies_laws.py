@@ -87,8 +87,7 @@ def effects(draw: Draw, horizon: float) -> str | dict[str, Any]:
     heals = {"heals": draw(times(300, horizon / 5))} if draw(st.booleans()) else {}
     if kind == "slow":
         return {"kind": kind, "factor": draw(st.sampled_from((0.05, 0.5, 1.0))), **heals}
-    share = draw(st.sampled_from((0.1, 0.5, 1.0)))
-    return {"kind": kind, "bandwidth": draw(st.sampled_from((0.1, 0.5, 1.0))), "communication": share, **heals}
+    return {"kind": kind, "bandwidth": draw(st.sampled_from((0.1, 0.5, 1.0))), **heals}
 
 
 @st.composite

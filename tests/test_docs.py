@@ -138,7 +138,7 @@ def documents() -> list[dict[str, Any]]:
     found = []
     for name, overrides in (
         ("llama3-405b-54d", ["horizon=1 d", "windows=12 h"]),
-        ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h"]),
+        ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h", "spares.unit=node"]),
     ):
         prepared = sim.prepare(sim.load(sim.find(name), overrides))
         found.append(document.document(ensemble.replicate(prepared, 2, processes=1), command="test"))

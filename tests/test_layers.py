@@ -30,15 +30,31 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.scenario", "sim.catalog"),
     ("sim.contracts",),
     ("sim.topology", "sim.failures", "sim.checkpoint", "sim.detection", "sim.recovery", "sim.repair", "sim.scheduler"),
-    ("sim.places", "sim.pool", "sim.cluster", "sim.job", "sim.ledger", "sim.result", "sim.prepared"),
+    (
+        "sim.places",
+        "sim.pool",
+        "sim.footprint",
+        "sim.packing",
+        "sim.whole_units",
+        "sim.fabric_state",
+        "sim.cluster",
+        "sim.job",
+        "sim.ledger",
+        "sim.result",
+        "sim.prepared",
+    ),
     ("sim.engine",),
     (
         "sim",
         "sim.load",
+        "sim.load_cluster",
         "sim.complaints",
         "sim.kinds",
         "sim.path_error",
         "sim.prepare_failures",
+        "sim.prepare_network",
+        "sim.prepare_layout",
+        "sim.prepare_units",
         "sim.prepare",
         "sim.run",
         "sim.closed_form",
@@ -53,7 +69,7 @@ FREE_LAYERS = (RANKS["sim.job"], RANKS["sim"])
 # Beyond the ranks: reading documents is a leaf of its own, and analysis sees what any user of the library sees.
 ONLY_FROM = {"sim.documents": {"sim.units", "sim.strict_yaml"}}
 ONLY_TO = {
-    "sim.documents": {"sim", "sim.load", "sim.complaints", "sim.catalog", "sim.inventory"},
+    "sim.documents": {"sim", "sim.load", "sim.load_cluster", "sim.complaints", "sim.catalog", "sim.inventory"},
     "sim.strict_yaml": {"sim.documents"},
 }
 OPEN_TO_ANALYSIS = {"sim.theory", "sim.units"}

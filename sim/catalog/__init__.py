@@ -19,10 +19,11 @@ _HERE = Path(__file__).parent
 
 @functools.cache
 def accelerators() -> dict[str, Any]:
-    """Return the accelerators by name; ``peak`` is in FLOP/s by precision."""
+    """Return the accelerators by name; ``peak`` in FLOP/s by precision, ``scale_up`` in B/s per GPU and direction."""
     content: dict[str, Any] = load(_HERE / "accelerators.yaml").data
     for entry in content.values():
         entry["peak"] = {name: units.parse(value, units.FLOPS) for name, value in entry["peak"].items()}
+        entry["scale_up"] = units.parse(entry["scale_up"], units.BANDWIDTH)
     return content
 
 

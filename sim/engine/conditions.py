@@ -23,13 +23,15 @@ __all__ = ["Condition", "Conditions"]
 class Condition:
     """One such fault: which nodes have it, and whether they still do."""
 
-    __slots__ = ("corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
+    __slots__ = ("bandwidth", "corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
 
-    def __init__(self, failure: Failure, nodes: tuple[int, ...], speed: float) -> None:
+    def __init__(self, failure: Failure, nodes: tuple[int, ...]) -> None:
+        effect = failure.info.source.effect
         self.failure = failure
         self.nodes = nodes
-        self.speed = speed
-        self.corrupts = failure.info.source.effect.kind == "corrupt"
+        self.speed = effect.speed
+        self.bandwidth = effect.bandwidth_left
+        self.corrupts = effect.kind == "corrupt"
         self.is_open = True
         self.is_counted = False
         """Whether it has been counted as noticed, or as gone."""
@@ -52,7 +54,7 @@ class Conditions:
         now = self.kernel.now
         effect = failure.info.source.effect
         up = tuple(node for node in nodes if not self.cluster.outages[node])
-        condition = Condition(failure, up, effect.speed)
+        condition = Condition(failure, up)
         self.unnoticed += 1
         jobs = self._settle(up, now)
         for node in up:
@@ -149,8 +151,9 @@ class Conditions:
         for node, conditions in self.of_node.items():
             if self._serves(node, job):
                 for condition in conditions:
-                    if condition.speed < speed:
-                        speed, cause = condition.speed, condition.failure.info.cause
+                    pace = min(condition.speed, job.pace_at(condition.bandwidth))
+                    if pace < speed:
+                        speed, cause = pace, condition.failure.info.cause
         return speed, cause
 
     def taint(self, job: Job) -> None:

@@ -24,6 +24,7 @@ class Counts:
 
     __slots__ = (
         "candidates",
+        "degraded",
         "failures",
         "false_repairs",
         "faults",
@@ -45,6 +46,7 @@ class Counts:
         self.suppressed = 0
         self.faults = 0
         self.harmless = 0
+        self.degraded = 0
         self.healed = 0
         self.failures = 0
         self.masked = 0
@@ -110,6 +112,7 @@ class SourceInfo:
         "in_service",
         "index",
         "numbers",
+        "of_fabric",
         "of_job",
         "prefix",
         "repair",
@@ -135,6 +138,8 @@ class SourceInfo:
         self.returns = source.renews == "at_return" and source.clock == "wall"
         self.in_service = source.clock == "in_service"
         self.of_job = source.part == "job"
+        self.of_fabric = source.of_fabric
+        """Whether the cables decide whom its failures strike."""
         self.bucket = source.down_bucket
         self.stops = source.effect.stops
         self.saves = source.saves or source.effect.saves
@@ -143,7 +148,7 @@ class SourceInfo:
         scattered = blast is not None and blast.spread is not None
         self.slots = prepared.nodes if scattered else source.units
         """How many slots its failures can have; those of scattered nodes have their node."""
-        self.divisor = 1 if scattered else prepared.slots_per_node.get(source.part, 0)
+        self.divisor = 1 if scattered else 0 if self.of_fabric else prepared.slots_per_node.get(source.part, 0)
         self.blast = prepared.blast.get(source.part)
         self.apart = blast is not None and blast.repair == "nodes" and not scattered
         """Whether the nodes of one failure are repaired each by itself."""

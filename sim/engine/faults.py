@@ -35,6 +35,9 @@ class Faults:
 
     def start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
         """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
+        if info.of_fabric:
+            self.simulation.fabric.start_out(Failure(info, slot, -1), remaining)
+            return
         nodes = self.nodes_of(info, slot, 0)
         for node in nodes:
             self.outages.take_down(node, 0.0, info.cause)
@@ -77,6 +80,9 @@ class Faults:
         if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
             self.simulation.sources.renew(failure)
+            return
+        if info.of_fabric:
+            self.simulation.fabric.fail(failure, until)
             return
         if not info.stops and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
@@ -141,11 +147,26 @@ class Faults:
         counts.failures += 1
         counts.hits += 1
         group = self.simulation.jobs[failure.slot].main
-        self.simulation.incidents.hit([group], failure, self.kernel.now, self._detect(failure))
+        self.simulation.incidents.hit([group], failure, self.kernel.now, self.detect(failure))
 
-    def _detect(self, failure: Failure) -> float:
+    def detect(self, failure: Failure) -> float:
+        """Return how long it takes until a job knows of a failure [s]."""
         detection = failure.info.detection
         return detection if isinstance(detection, float) else detection(failure.mark("detection"))
+
+    def count(self, *, hits: bool, outside: bool, masked: bool, degraded: bool = False) -> None:
+        """Count a failure by the first that it strikes: jobs, other nodes, nodes that are down, or only bandwidth."""
+        counts = self.counts
+        if not (hits or outside or masked) and degraded:
+            counts.degraded += 1
+            return
+        counts.failures += 1
+        if hits:
+            counts.hits += 1
+        elif outside:
+            counts.outside += 1
+        else:
+            counts.masked += 1
 
     def strike(
         self,
@@ -157,30 +178,23 @@ class Faults:
         wronged: Sequence[Group] = (),
     ) -> None:
         """Let a failure take nodes down and tell the groups that hold them, and those whose work it made wrong."""
-        counts = self.counts
-        counts.failures += 1
-        if inside or wronged:
-            counts.hits += 1
-        elif outside:
-            counts.outside += 1
-        else:
-            counts.masked += 1
+        self.count(hits=bool(inside or wronged), outside=bool(outside), masked=True)
         if failure.info.source.thinned and (inside or outside):
             self.simulation.rollouts.note(failure.info, nodes[0])
         if not inside and not outside and len(nodes) < 2:
             self._mask(failure, nodes, until)
             if wronged:
-                self._tell(failure, [], 0.0, wronged)
+                self.tell(failure, [], 0.0, wronged)
             return
         # What is noticed late, because the node goes on meanwhile, is known when it stops.
-        latency = self._detect(failure) if inside and failure.info.stops else 0.0
+        latency = self.detect(failure) if inside and failure.info.stops else 0.0
         recorded = not math.isnan(until)
         if failure.info.by_course and not recorded:
             self._enter_course(failure, nodes, outside)
         else:
             self._begin_outage(failure, nodes, outside, latency, until)
         if inside or wronged:
-            self._tell(failure, inside, latency, wronged)
+            self.tell(failure, inside, latency, wronged)
 
     def _mask(self, failure: Failure, nodes: Sequence[int], until: float) -> None:
         """Let a failure strike a node that is down already, or none."""
@@ -191,7 +205,8 @@ class Faults:
         elif nodes:
             self.simulation.sources.renew(failure, nodes[0])
 
-    def _tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
+    def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
+        """Tell the groups that hold nodes which failed, and those whose work is wrong."""
         groups: list[Group] = list(wronged)
         for group, node in inside:
             group.suspects.append((node, failure))
@@ -206,7 +221,7 @@ class Faults:
             if not self.cluster.outages[node]:
                 self.outages.take_down(node, now, failure.info.cause)
         for node in outside:
-            self._leave_block(node, now)
+            self.leave_block(node, now)
             self.cluster.send_to_repair(node, failure.info.cause, now)
             self.simulation.lifecycle.admit(node, failure, now)
 
@@ -241,11 +256,11 @@ class Faults:
         for node in nodes:
             self.outages.take_down(node, now, info.cause)
             if node in outside:
-                self._leave_block(node, now)
+                self.leave_block(node, now)
                 self.cluster.send_to_repair(node, info.cause, now, info.bucket)
         self.kernel.at(end, Order.RETURN, self.outages.on_end, (nodes, failure))
 
-    def _leave_block(self, node: int, now: float) -> None:
+    def leave_block(self, node: int, now: float) -> None:
         """Let the lives of a node that a job in the queue once held go their own way."""
         former = self.cluster.group[node]
         if former is not None:

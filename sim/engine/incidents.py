@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sim import rng
-from sim.contracts import Bucket, ClusterView, FailureView, JobView, Save
+from sim.contracts import Background, Bucket, ClusterView, FailureView, JobView, Save
 from sim.engine.kernel import Order
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ class Incidents:
         failure: Failure = group.failure
         source = failure.info.source
         width = job.nodes_per_replica
-        missing = group.missing
-        replicas_lost = len({position // width for position in missing}) if job.replicas > 1 else int(bool(missing))
+        positions = (*group.missing, *group.replaced) if group.replaced else group.missing
+        replicas_lost = len({position // width for position in positions}) if job.replicas > 1 else int(bool(positions))
         view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark)
         cluster = self.cluster
         plan, job.memory = self.recovery.plan(
@@ -102,6 +102,9 @@ class Incidents:
             ClusterView(cluster.spare.count, cluster.idle.count),
             job.memory,
         )
+        if group.replaced and not any(type(step) is Background for step in plan):
+            # All replicas restore together: who lost its state gets it back like the others.
+            group.replaced = []
         saves = job.checkpoint.save_time() if group.saves else 0.0
         if self.simulation.rollouts.all:
             plan = self.simulation.rollouts.visit(job, plan, now + saves)
@@ -112,25 +115,21 @@ class Incidents:
 
     def remove_victims(self, group: Group, now: float) -> int:
         """Send the suspects that are still down to repair; return how many they are."""
-        if not group.suspects:
-            return 0
         lost = 0
         cluster = self.cluster
-        lives = self.simulation.lives
-        for node, failure in group.suspects:
-            if failure.info.by_course:
-                lost += self.simulation.lifecycle.diagnose(node, failure, group, now)
-            elif cluster.outages[node] and cluster.group[node] is group:
-                if lives.nodes:
-                    lives.leave(node, group, now)
-                cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
-                lost += 1
-        group.suspects.clear()
-        if cluster.torn:
-            for other in cluster.torn:
-                if cluster.group[other] is group and not cluster.outages[other]:
-                    cluster.strand(other, now)
-            cluster.torn.clear()
+        if group.suspects:
+            lives = self.simulation.lives
+            for node, failure in group.suspects:
+                if failure.info.by_course:
+                    lost += self.simulation.lifecycle.diagnose(node, failure, group, now)
+                elif cluster.outages[node] and cluster.group[node] is group:
+                    if lives.nodes:
+                        lives.leave(node, group, now)
+                    cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+                    lost += 1
+            group.suspects.clear()
+        if cluster.units is not None and cluster.units.torn:
+            cluster.units.let_go(group, now)
         return lost
 
     def start_view(self, job: Job, now: float) -> JobView:

@@ -27,12 +27,15 @@ class Paces:
 
     def may_be_slow(self, job: Job) -> bool:
         """Return whether a job is slow, or may have become so."""
-        return job.speed != 1.0 or bool(self.simulation.conditions.of_node)
+        return job.speed != 1.0 or job.footprint is not None or bool(self.simulation.conditions.of_node)
 
     def set(self, job: Job, fraction: float) -> None:
         """Set the pace of a job: its plan's, its nodes'."""
         if self.may_be_slow(job):
-            job.speed, job.slow_cause = self.simulation.conditions.slowest(job)
+            # Ties go to the fabric; a synchronous job waits for the slowest of all.
+            job.speed, job.slow_cause = min(
+                self.simulation.fabric.pace(job), self.simulation.conditions.slowest(job), key=lambda found: found[0]
+            )
         job.set_pace(fraction)
 
     def respeed(self, job: Job, now: float) -> None:

@@ -56,10 +56,13 @@ class Queue:
         main = job.main
         groups.settle(main, now)
         self.cluster.reclaim(job, now)
-        missing = sorted(main.missing)
+        # Neighbours in rank sit on neighbouring nodes.
+        missing = sorted(main.missing, key=job.rank_of.__getitem__ if job.rank_of else None)
         main.missing = []
         nodes = self.cluster.take_many(len(missing), now)
         self.cluster.seat_many(main, missing, nodes)
+        if self.cluster.packed_by:
+            job.homes = [self.cluster.packed_by[node] for node in job.nodes]
         if self.simulation.lives.nodes:
             for node in nodes:
                 self.simulation.lives.join(node, main, now)

@@ -23,11 +23,11 @@ class Replicas:
         self.simulation = simulation
 
     def send_away(self, main: Group, step: Background, now: float) -> bool:
-        """Send the replicas that miss a node away, each on its own."""
+        """Send the replicas that lost a node away, each on its own, even where another one sits in already."""
         job = main.job
         width = job.nodes_per_replica
         leaving = []
-        for replica in sorted({position // width for position in main.missing}):
+        for replica in sorted({position // width for position in (*main.missing, *main.replaced)}):
             group = Group(job, 1, now, first=replica * width)
             group.missing = [position for position in main.missing if position // width == replica]
             group.cause = main.cause
@@ -37,6 +37,7 @@ class Replicas:
             main.replicas -= 1
             leaving.append(group)
         main.missing = []
+        main.replaced = []
         job.away += leaving
         for group in leaving:
             self._move(group, main, group, now)

@@ -12,6 +12,7 @@ from sim.cluster import Cluster
 from sim.engine.bugs import Bugs
 from sim.engine.conditions import Conditions
 from sim.engine.defects import Defects
+from sim.engine.fabric import Fabric
 from sim.engine.failure import Counts
 from sim.engine.faults import Faults
 from sim.engine.groups import Groups
@@ -64,20 +65,26 @@ class Simulation:
                 arrival=prepared.warmup + job.arrival,
                 checkpoint=job.checkpoint,
                 account=Account(causes, job.gpus),
+                communication=job.communication,
+                planned_bandwidth=job.planned_bandwidth,
+                pool_paces=job.pool_paces,
+                network=prepared.network,
+                seats=job.seats,
             )
             for index, job in enumerate(prepared.jobs)
         ]
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
         self.outside = Account(causes, 0.0)
-        self.cluster = Cluster(prepared.nodes, prepared.gpus_per_node, prepared.reserves, self.outside)
+        self.cluster = Cluster(
+            prepared.nodes, prepared.gpus_per_node, prepared.reserves, self.outside, prepared.units, prepared.packed_by
+        )
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
         self.is_open = True
         self.events = 0
         self.lives = Lives(self.kernel, self.cluster.group.__getitem__)
         self.cluster.on_leave = self._leave
-        if prepared.units:
-            self.cluster.use_units(prepared.units)
+        self.cluster.on_join = self._join
         self.incidents = Incidents(self)
         self.replicas = Replicas(self)
         self.supply = Supply(self)
@@ -89,6 +96,7 @@ class Simulation:
         self.lifecycle = Lifecycle(self)
         self.defects = Defects(self)
         self.conditions = Conditions(self)
+        self.fabric = Fabric(self)
         self.bugs = Bugs(self)
         self.rollouts = Rollouts(self)
         self.sources = Sources(self, trace)
@@ -152,6 +160,11 @@ class Simulation:
         if group is not None:
             self.lives.leave(node, group, self.kernel.now)
 
+    def _join(self, node: int) -> None:
+        group = self.cluster.group[node]
+        if group is not None:
+            self.lives.join(node, group, self.kernel.now)
+
     def _on_end(self, call: Call) -> None:
         del call
         self.stop(self.kernel.now)
@@ -160,6 +173,7 @@ class Simulation:
         """Forget what the nodes did during the warm-up; no job has arrived yet."""
         del call
         self.cluster.settle(self.kernel.now)
+        self.cluster.units_whole.collect(self.kernel.now)
         self.faults.counts = Counts()
         self.cluster.down_times.clear()
         self.outside.tables.clear()
@@ -251,6 +265,8 @@ class Simulation:
             outside=outside,
             node_seconds=prepared.nodes * (end - prepared.warmup),
             down_node_seconds=self.down_node_seconds,
+            unit_seconds=len(prepared.units.nodes) * (end - prepared.warmup) if prepared.units is not None else 0.0,
+            whole_unit_seconds=self.cluster.units_whole.collect(end),
             counts=self._counts(),
             down_times=dict(self.cluster.down_times),
             outages=self._outages(end),

@@ -62,7 +62,7 @@ class Supply:
             missing.sort(reverse=True)
         while len(missing) > may_miss:
             for pool in step.pools:
-                node = self.cluster.take(pool, now)
+                node = self.cluster.take(pool, now, group.job.homes[missing[-1]] if group.job.homes else -1)
                 if node >= 0:
                     break
             else:
@@ -90,7 +90,7 @@ class Supply:
             group.ready_at = max(group.ready_at, now) + seconds
         else:
             group.ready_at = max(group.ready_at, now + seconds)
-        return one_by_one and seconds > 0 and not self.cluster.units
+        return one_by_one and seconds > 0 and self.cluster.units is None
 
     def _fill_spares(self, group: Group, now: float) -> None:
         """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""

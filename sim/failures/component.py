@@ -112,7 +112,7 @@ class Component(Struck):
     """A class of part of the topology; every part of it has its own life."""
 
     use: Literal["component"] = "component"
-    part: str = Field("node", description="Class of part: gpu, node, nic, leaf, rack, power, ...")
+    part: str = Field("node", description="Class of part: gpu, node, nic, leaf, rack, pdu, ...")
     renews: Renews = Field("at_failure", description="When the next life begins.")
     frailty: Frailty | None = Field(None, description="Some nodes are worse than others, nobody knows why.")
     batches: tuple[Batch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, model_validator
+from pydantic import Discriminator, Field
 from pydantic_core import core_schema
 
-from sim.fields import Fraction, Model, RuleError
+from sim.fields import Fraction, Model
 from sim.laws import Law
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ class EffectModel(Model):
     @property
     def speed(self) -> float:
         """Pace of a node that has this fault, relative to a healthy one [-]."""
+        return 1.0
+
+    @property
+    def bandwidth_left(self) -> float:
+        """Bandwidth of a node that has this fault, relative to a healthy one [-]."""
         return 1.0
 
     @property
@@ -89,18 +94,11 @@ class Slow(EffectModel):
 
 
 class Degrade(EffectModel):
-    """A link of the nodes lost bandwidth; the part of a step that waits for communication grows."""
+    """The nodes lost bandwidth; the part of a step that waits for communication (``jobs.communication``) grows."""
 
     kind: Literal["degrade"] = "degrade"
     bandwidth: Fraction = Field(gt=0, description="Bandwidth that is left [-].")
-    communication: Fraction = Field(description="Share of a healthy step that waits for this communication [-].")
     heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
-
-    @model_validator(mode="after")
-    def _communicates(self) -> Self:
-        if self.communication == 0:
-            raise RuleError(("communication",), "must be above zero: without communication the fault changes nothing")
-        return self
 
     @property
     def saves(self) -> bool:
@@ -108,9 +106,9 @@ class Degrade(EffectModel):
         return True
 
     @property
-    def speed(self) -> float:
-        """Pace of the node: 1 / (1 - c + c / b)."""
-        return 1 / (1 - self.communication + self.communication / self.bandwidth)
+    def bandwidth_left(self) -> float:
+        """Bandwidth of the nodes."""
+        return self.bandwidth
 
     @property
     def heal(self) -> Any:

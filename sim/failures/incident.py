@@ -26,7 +26,7 @@ class Incident(Struck):
     """
 
     use: Literal["incident"] = "incident"
-    part: str = Field("cluster", description="The shared part: cluster, rack, power, leaf, pod, ...")
+    part: str = Field("cluster", description="The shared part: cluster, rack, pdu, leaf, pod, ...")
     size: Size | None = Field(None, description="How many nodes it takes; without it, all of the domain.")
     spread: Law | None = Field(
         None, description="Delay of each node, which is then a failure of its own; without it they fail as one."

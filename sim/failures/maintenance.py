@@ -35,7 +35,7 @@ class Maintenance(Strategy):
 
     use: Literal["maintenance"] = "maintenance"
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
-    part: str = Field("node", description="Class of part that the windows count: node, rack, power, leaf, ...")
+    part: str = Field("node", description="Class of part that the windows count: node, rack, pdu, leaf, ...")
     windows: tuple[Window, ...] = Field(min_length=1, description="The windows.")
     saves: bool = Field(True, description="Whether jobs save before they stop.")
 

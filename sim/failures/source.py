@@ -162,6 +162,8 @@ class Source:
         How its units differ, and how the hazard of all changes in time.
     slots_per_node
         Units of one node; 0 for parts that belong to none.
+    ages
+        For each pool of hosts, its number of nodes and how long their parts have run at the start [s]; empty when new.
     effect
         What a fault does to its nodes.
     blast
@@ -178,6 +180,10 @@ class Source:
         Law of the time to mend a bug of a job's software that strikes again at the same step; ``None`` for no bug.
     rollout
         The change that is brought to the nodes one after another.
+    of_fabric
+        Whether the cables decide whom a failure strikes: nodes without a path crash, others lose bandwidth.
+    cuts
+        Share of the units of a part of the fabric whose failure, alone, cuts nodes off [-].
     tier
         Tier of repair that begins, by name; the first without one.
     ceiling, thinned
@@ -202,6 +208,7 @@ class Source:
     variety: Variety = field(default_factory=Variety)
     tempo: Tempo | None = None
     slots_per_node: int = 0
+    ages: tuple[tuple[int, float], ...] = ()
     effect: EffectModel = CRASH
     blast: Blast | None = None
     residue: Residue | None = None
@@ -210,6 +217,8 @@ class Source:
     saves: bool = False
     fix: LawModel | None = None
     rollout: Rollout | None = None
+    of_fabric: bool = False
+    cuts: float = 1.0
     tier: str = ""
     ceiling: float = 1.0
     thinned: bool = False

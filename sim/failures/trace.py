@@ -188,13 +188,16 @@ def _first_lives(
     """Return ends and slots of the first lives that end before the horizon."""
     law = source.law
     assert law is not None
-    if stationary or not fleet.is_plain:
+    if stationary or source.ages or not fleet.is_plain:
         slots = np.arange(source.units, dtype=np.int64)
-        times = (
-            _first_residual(source, fleet, seed, replication)[1]
-            if stationary
-            else fleet.lives(slots, rng.uniform(key, range(source.units), 0))
-        )
+        if stationary:
+            times = _first_residual(source, fleet, seed, replication)[1]
+        elif source.ages:
+            counts, ages = zip(*source.ages, strict=True)
+            each = np.repeat(np.asarray(ages), np.asarray(counts) * source.slots_per_node)
+            times = fleet.residuals(slots, rng.uniform(key, range(source.units), 0), each)
+        else:
+            times = fleet.lives(slots, rng.uniform(key, range(source.units), 0))
     else:
         reach = float(law.cdf(np.asarray([horizon]))[0])
         # The limits of rounding must not lose a life that ends just inside the horizon.

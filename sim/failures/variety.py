@@ -186,6 +186,23 @@ class Fleet:
             return law.ppf(numbers) * self.factor[slots]
         return law.ppf(hazard_number(numbers, self.ratio[slots]))
 
+    def residuals(
+        self, slots: NDArray[np.int64], numbers: NDArray[np.float64], ages: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what is left of the lives [s] of units that have lived to some age [s], shape (n,) each.
+
+        P(X > a + x | X > a) = S(a + x) / S(a), with S = exp(-h H) for the cumulative hazard H and the hazard ratio h.
+        """
+        hazard = np.empty(len(slots))
+        which = np.zeros(len(slots), dtype=np.int64) if self.which is None else self.which[slots]
+        for index, law in enumerate(self.laws):
+            mine = which == index
+            hazard[mine] = law.cumulative_hazard(ages[mine])
+        ratio = 1.0 if self.ratio is None else self.ratio[slots]
+        # Below one, or a life would be without end.
+        later = np.minimum(1 - (1 - numbers) * np.exp(-ratio * hazard), 1 - 2.0**-53)
+        return np.maximum(self.lives(slots, later) - ages, 0.0)
+
     def mean_lives(self, units: int) -> NDArray[np.float64]:
         """Return the mean life of each unit [s], shape (units,); hazard ratios must only stretch time."""
         means = np.array([law.mean_value for law in self.laws])

@@ -21,6 +21,11 @@ class Fifo(Strategy):
     pick: Literal["lowest", "longest-idle", "random", "fewest-failures", "best-score"] = Field(
         "lowest", description="Which of the nodes that wait are taken first; a score comes from the lemon policy."
     )
+    pack: Literal["leaf", "pod", "rack", "pdu", "cooling", "scale_up"] | None = Field(
+        None,
+        description="Domain that jobs are packed into: they start on as few of them as possible, the hot spares are "
+        "spread over them, and a lost node is replaced from its own domain first.",
+    )
 
     def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
         """Return the positions in `queue` of the jobs to start, given `free` nodes."""

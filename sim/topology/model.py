@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import abc
 from dataclasses import dataclass, fields
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.fields import Strategy
+from sim.topology.fabric import FABRIC_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-__all__ = ["VERTEX_PARTS", "Edges", "Members", "Topology", "TopologyKind", "edges"]
+    from sim.topology.paths import Paths
+
+__all__ = ["VERTEX_PARTS", "Edges", "Members", "Topology", "edges"]
 
 VERTEX_PARTS = ("node", "leaf", "spine", "core")
 """Part classes that are vertices of the graph, in the order of their numbers. GPUs are not vertices."""
@@ -67,39 +69,43 @@ class Topology:
 
     Attributes
     ----------
-    name, accelerator : str
-        As described by the user; `accelerator` is a catalog name that nothing here interprets.
+    name : str
+        As described by the user.
     nodes, gpus_per_node, rails : int
         Hosts, GPUs of each, and NICs of each [-].
     counts : mapping of str to int
-        Units of each part class: gpu, node, nic, leaf, spine, core, pod, rack, power, and the cables of each tier.
+        Units of each part class.
     domains : mapping of str to (nodes,) int32
-        Domain of each node: leaf (the group of nodes behind the same leaf switches), pod, rack, power.
+        Domain of each node: leaf (the group of nodes behind the same leaf switches), pod, rack, pdu, cooling, scale_up.
     bandwidth : mapping of str to float
         What one NIC gets when all send at once, by how far the traffic goes: leaf, pod, cluster [B/s].
-    blast : mapping of str to (str, int)
-        Part class to (the domain that one failed unit takes, units per domain). The domain ``node`` is implied.
-        Part classes that are not named stop nobody.
+    disjoint_paths : int
+        Lower bound of the paths between two leaf switches that share no other switch [-].
+    optical : tuple of int
+        Tiers whose cables have a transceiver at each end.
+    reroute : bool
+        Whether the traffic of a rail without a path takes the other rails.
     make_edges : callable
         Builds the edges; picklable.
     """
 
     name: str
-    accelerator: str
     nodes: int
     gpus_per_node: int
     rails: int
     counts: Mapping[str, int]
     domains: Mapping[str, NDArray[np.int32]]
     bandwidth: Mapping[str, float]
-    blast: Mapping[str, tuple[str, int]]
+    disjoint_paths: int
+    optical: tuple[int, ...]
+    reroute: bool
     make_edges: Callable[[], Edges]
 
     def __post_init__(self) -> None:
         """Make mappings and arrays read-only: replications share them."""
         for ids in self.domains.values():
             ids.setflags(write=False)
-        for name in ("counts", "domains", "bandwidth", "blast"):
+        for name in ("counts", "domains", "bandwidth"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __reduce__(self) -> tuple[type[Topology], tuple[Any, ...]]:
@@ -123,12 +129,18 @@ class Topology:
         first = sum(sizes[:place])
         return range(first, first + sizes[place])
 
-    def members(self, part: str) -> Members:
-        """Return the nodes that lose service when a unit of `part` fails.
+    @cached_property
+    def paths(self) -> Paths:
+        """The cables, reduced to what tells who is cut off and how much bandwidth is left."""
+        from sim.topology.paths import paths
 
-        The first, simple model: a synchronous job stops on a node as soon as one of its rails is cut, so a failed
-        NIC takes its node and a failed leaf switch every node behind it. A failed spine, core or cable above the
-        leaves takes nobody, because other paths remain.
+        return paths(self)
+
+    def members(self, part: str) -> Members:
+        """Return the nodes that lose service when a unit of `part`, alone, fails.
+
+        Parts of the fabric take the nodes of which they cut off a rail (with ``reroute``: every rail); parts that
+        nodes share, such as racks, take all that share them.
 
         Parameters
         ----------
@@ -149,12 +161,14 @@ class Topology:
             msg = f"topology {self.name!r} has no part {part!r}; it has: {', '.join(self.counts)}"
             raise ValueError(msg)
         count = self.counts[part]
-        if part not in self.blast:
-            return Members(np.zeros(count + 1, dtype=np.int64), np.empty(0, dtype=np.int32))
-        domain, units = self.blast[part]
-        if domain == "node":
-            return Members(np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int32) // units)
-        return _rows_by_domain(self.domains[domain], count // units, units)
+        if part in ("node", "gpu"):
+            units = count // self.nodes
+            return Members(np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int32) // np.int32(units))
+        if part in FABRIC_PARTS:
+            return self.paths.cut(part)
+        domain = self.domains["scale_up" if part == "switch_tray" else part]
+        domains = int(domain.max()) + 1
+        return _rows_by_domain(domain, domains, count // domains)
 
 
 def _rows_by_domain(ids: NDArray[np.int32], domains: int, units: int) -> Members:
@@ -171,27 +185,3 @@ def _rows_by_domain(ids: NDArray[np.int32], domains: int, units: int) -> Members
 def edges(topology: Topology) -> Edges:
     """Build the cables of `topology`; about 19 bytes each, so not kept."""
     return topology.make_edges()
-
-
-class TopologyKind(Strategy, abc.ABC):
-    """Parameters of one kind of topology, and what can be made of them."""
-
-    name: str
-
-    @property
-    @abc.abstractmethod
-    def stopping_parts(self) -> tuple[str, ...]:
-        """Part classes of which one failed unit stops at least one node."""
-
-    @abc.abstractmethod
-    def counts(self) -> dict[str, int]:
-        """Count every part from the parameters alone, without an array."""
-
-    def nodes_behind(self, part: str) -> int:
-        """Return how many nodes one failed unit of a stopping part takes, where its domain is full [-]."""
-        counts = self.counts()
-        return max(-(-counts["node"] // counts[part]), 1)
-
-    @abc.abstractmethod
-    def build(self) -> Topology:
-        """Build the domains; the edges wait until they are asked for."""

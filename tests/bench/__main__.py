@@ -85,11 +85,7 @@ def at_llama_rates(nodes: int, scale: float = 1.0, **changes: Any) -> sim.Prepar
         "name": f"{nodes} nodes",
         "cluster": {
             "nodes": nodes,
-            "rails": 1,
-            "radix": 128,
-            "leaf": {"nodes": 50},
-            "spine": {"leaf_groups": 20},
-            "core": {},
+            "fabric": {"rails": 1, "radix": 128, "leaf": {"nodes": 50}, "spine": {"leaf_groups": 20}, "core": {}},
         },
         "horizon": f"{DAYS} d",
         "jobs": [{"name": "train", "gpus": (nodes - spares) * 8, "step_time": "6 s"}],

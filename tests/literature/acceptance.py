@@ -229,7 +229,7 @@ def fault_cluster(
 ) -> sim.Prepared:
     """Return a cluster of new nodes that nobody uses: its one job arrives when it is over."""
     return prepared(
-        cluster={"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1, "radix": 1024},
+        cluster={"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
         horizon=f"{days!r} d",
         jobs=[{"name": "none", "gpus": 1, "arrival": f"{days!r} d"}],
         failures=failures,

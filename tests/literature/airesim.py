@@ -103,7 +103,7 @@ class Knobs:
         """Return the scenario, prepared."""
         nodes = self.working_pool_size + self.spare_pool_size
         return prepared(
-            cluster={"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1, "radix": 1024},
+            cluster={"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
             horizon=f"{self.horizon!r} d",
             jobs=[{"name": "train", "gpus": self.job_size, "work": {"time": f"{self.job_length!r} d"}}],
             failures=self.failures(),

@@ -142,7 +142,7 @@ def test_repairs_behind_a_full_job_are_poisson() -> None:
     """
     nodes, life, repair, begin = 100, 40.0, 3.0, 80.0
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 200, "gpus_per_node": 1, "rails": 1, "radix": 1024},
+        cluster={"nodes": 200, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
         horizon="400 d",
         jobs=[{"name": "job", "gpus": nodes}],
         failures=[fault(life, lognormal(repair, 1.0), clock="busy")],
@@ -181,7 +181,7 @@ def test_spares_that_are_needed(less: int) -> None:
     enough = spares_needed(required, down, level)
     spares = enough - less
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": required + spares, "gpus_per_node": 1, "rails": 1, "radix": 1024},
+        cluster={"nodes": required + spares, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
         horizon="400 d",
         windows="40 d",
         jobs=[{"name": "job", "gpus": required}],

@@ -193,7 +193,7 @@ def test_rsc_ettr(interval: float, printed: float, tolerance: float) -> None:
     """
     rate = 2000 * 6.5 / 1000 / DAY
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 2000, "gpus_per_node": 8, "radix": 1024},
+        cluster={"nodes": 2000, "gpus_per_node": 8, "fabric": {"radix": 1024}},
         horizon="80 d",
         jobs=[{"name": "job", "gpus": 16000}],
         failures=[{"use": "component", "name": "node", "part": "node", "rate": "6.5 per 1000 node-day"}],
@@ -305,7 +305,7 @@ def test_the_closed_form_of_a_scenario(recovery: str, repair: str) -> None:
         "full-restart": {"use": "full-restart", "delay": "1 min", "initialize": "4 min"},
     }
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 96, "gpus_per_node": 8},
+        cluster={"nodes": 96, "gpus_per_node": 8},
         horizon="150 d",
         jobs=[{"name": "train", "gpus": 512, "step_time": "10 s"}],
         failures=[{"use": "component", "name": "node", "part": "node", "rate": "50 per 1000 node-day"}],
@@ -336,7 +336,7 @@ SEEDS = 200
 def llama_counts() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return interruptions by seed and cause over 54 days on 16,384 GPUs, and the published counts."""
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 2048, "gpus_per_node": 8, "radix": 1024},
+        cluster={"nodes": 2048, "gpus_per_node": 8, "fabric": {"radix": 1024}},
         horizon="54 d",
         jobs=[{"name": "pretrain", "gpus": 16384}],
         failures=[{"use": "llama3-table5"}],

@@ -25,7 +25,7 @@ MINUTE = {"time": "1 min"}
 def idle(failure: dict[str, Any], days: float, nodes: int = NODES, **changes: Any) -> sim.Prepared:
     """Return a cluster without a job, and one cause."""
     base: dict[str, Any] = {
-        "cluster": {"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1},
+        "cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}},
         "horizon": f"{days} d",
         "jobs": [{"name": "job", "gpus": 1, "arrival": f"{days} d"}],
         "failures": [failure],
@@ -159,7 +159,7 @@ def test_a_relapse_can_wait_for_busy_time() -> None:
     """
     cause = {**RELAPSE, "clock": "busy", "relapse": {"after": "500 s", "probability": CERTAIN}}
     other = {"use": "component", "name": "other", "part": "node", "rate": "1 per 1000000 d", "repair": "5000 s"}
-    cluster = {"use": "fat-tree", "nodes": 3, "gpus_per_node": 1, "rails": 1}
+    cluster = {"nodes": 3, "gpus_per_node": 1, "fabric": {"rails": 1}}
     case = prepared(failures=[cause, other], cluster=cluster)
     assert starts(case, [(100.0, 0, 0), (400.0, 1, 1)]) == [(100.0, 0), (400.0, 1), (900.0, 0)]
     on_the_wall = prepared(failures=[{**cause, "clock": "wall"}, other], cluster=cluster)

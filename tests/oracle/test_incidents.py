@@ -29,7 +29,7 @@ EXPONENTIAL = {"law": "exponential", "mean": "1 h"}
 def idle(failure: dict[str, Any], days: int, **changes: Any) -> sim.Prepared:
     """Return 64 nodes in racks of 8, without a job, and one incident."""
     base: dict[str, Any] = {
-        "cluster": {"use": "fat-tree", "nodes": 64, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 8}},
+        "cluster": {"nodes": 64, "gpus_per_node": 1, "rack": {"nodes": 8}, "fabric": {"rails": 1}},
         "horizon": f"{days} d",
         "jobs": [{"name": "job", "gpus": 1, "arrival": f"{days} d"}],
         "failures": [{"use": "incident", "name": "incident", **failure}],
@@ -66,17 +66,15 @@ def test_incidents_choose_anew() -> None:
     assert close(common, 0.25, float(stats.hypergeom(64, 4, 4).var()))
 
 
-@pytest.mark.parametrize("part", ["rack", "leaf", "power", "cluster"])
+@pytest.mark.parametrize("part", ["rack", "leaf", "pdu", "cluster"])
 def test_the_blast_radius_is_the_domain(part: str) -> None:
     """Whoever goes down together is in one domain, and without a size all of it is."""
     tree = {
-        "use": "fat-tree",
         "nodes": 24,
         "gpus_per_node": 2,
-        "rails": 2,
-        "leaf": {"nodes": 8},
         "rack": {"nodes": 3},
-        "power": {"racks": 4},
+        "pdu": {"racks": 4},
+        "fabric": {"rails": 2, "leaf": {"nodes": 8}},
     }
     jobs = [{"name": "job", "gpus": 2, "arrival": "20 d"}]
     case = idle({"part": part, "rate": "1 per 10 d"}, 20, cluster=tree, jobs=jobs)

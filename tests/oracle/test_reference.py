@@ -44,7 +44,7 @@ def _plain(setup: Setup) -> dict[str, Any]:
         job["step_time"] = text(setup.step)
     return {
         "name": "reference",
-        "cluster": {"use": "fat-tree", "nodes": setup.nodes + setup.idle + setup.spares},
+        "cluster": {"nodes": setup.nodes + setup.idle + setup.spares},
         "horizon": text(setup.horizon),
         "jobs": [job],
         "failures": [{"use": "component", "name": "node", "rate": "1 per node-day"}],

@@ -22,7 +22,7 @@ LIFE = 1000.0
 def shares_of_time(repair: dict[str, Any], **changes: Any) -> np.ndarray[Any, Any]:
     """Return the shares of time with 0, 1, ... nodes down, shape (replications, nodes + 1), after a warm-up."""
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": NODES, "gpus_per_node": 1, "rails": 1},
+        cluster={"nodes": NODES, "gpus_per_node": 1, "fabric": {"rails": 1}},
         failures=[{"use": "component", "name": "fault", "law": {"law": "exponential", "mean": f"{LIFE} s"}}],
         horizon="150000 s",
         warmup="20000 s",
@@ -112,7 +112,7 @@ def test_repairs_that_do_not_repair(crews: int | None) -> None:
     q = 0.3 * manual_leaves + 0.7 * (0.5 * 0.4 + 0.5 * 0.6 * manual_leaves)
     nodes = 2000
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1},
+        cluster={"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}},
         jobs=[{"name": "job", "gpus": 1}],
         horizon="100 d",
         failures=[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DAY = 86400.0
 HORIZON = 40 * DAY
-COUNTS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "power": 8}
+COUNTS = {"node": 128, "gpu": 1024, "nic": 1024, "leaf": 16, "rack": 32, "pdu": 8}
 
 WEIBULL = {"law": "weibull", "shape": 0.7, "mean": "60 d"}
 LAWS: dict[str, dict[str, Any]] = {
@@ -103,7 +103,7 @@ CASES: dict[str, dict[str, Any]] = {
     "tempo at return": {**NODE, "law": WEIBULL, "renews": "at_return", "tempo": {"calendar": HOURS}},
     "whole rack": {**RACK, "repaired": "part"},
     "nodes of a rack": {**RACK, "size": {"nodes": 2}},
-    "mean of a power domain": {**RACK, "name": "power", "part": "power", "size": {"mean": 4, "least": 2}},
+    "mean of a power domain": {**RACK, "name": "pdu", "part": "pdu", "size": {"mean": 4, "least": 2}},
     "share of a leaf": {**RACK, "part": "leaf", "law": WEIBULL, "rate": None, "size": {"share": "40 %"}},
     "values of a cluster": {**CLUSTER, "size": {"values": [1, 2, 200], "weights": [5, 2, 1]}},
     "equal values": {**CLUSTER, "size": {"values": [3, 3, 9]}},

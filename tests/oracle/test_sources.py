@@ -85,7 +85,7 @@ def count_failures(case: sim.Prepared, replications: int, name: str = "failures"
 def idle_cluster(source: sim.failures.Source, days: float, **changes: Any) -> sim.Prepared:
     """Return a cluster of 512 nodes whose one source is given; its only job never arrives."""
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 512, "gpus_per_node": 1, "rails": 1},
+        cluster={"nodes": 512, "gpus_per_node": 1, "fabric": {"rails": 1}},
         horizon=f"{days} d",
         jobs=[{"name": "job", "gpus": 1, "arrival": f"{days} d"}],
         **changes,
@@ -202,7 +202,7 @@ def test_in_service_clock_stops_for_another_cause_too() -> None:
 def busy_case(source: sim.failures.Source, **recovery: Any) -> sim.Prepared:
     """Return one job on all of 64 nodes that runs for 10 of 30 days: it arrives after 20."""
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 64, "gpus_per_node": 1, "rails": 1},
+        cluster={"nodes": 64, "gpus_per_node": 1, "fabric": {"rails": 1}},
         horizon="30 d",
         jobs=[{"name": "job", "gpus": 64, "arrival": "20 d"}],
         recovery={"use": "hot-spare", "initialize": "1 h"} | recovery,
@@ -329,13 +329,11 @@ def test_stationary_downtime(renews: Any) -> None:
 # -------------------------------------------------------------------------------------------------- blast radius
 
 TREE = {
-    "use": "fat-tree",
     "nodes": 24,
     "gpus_per_node": 2,
-    "rails": 2,
-    "leaf": {"nodes": 8},
     "rack": {"nodes": 3},
-    "power": {"racks": 4},
+    "pdu": {"racks": 4},
+    "fabric": {"rails": 2, "leaf": {"nodes": 8}},
 }
 
 
@@ -346,7 +344,7 @@ TREE = {
         ("gpu", 11, [5]),
         ("nic", 47, [23]),
         ("rack", 2, [6, 7, 8]),
-        ("power", 1, list(range(12, 24))),
+        ("pdu", 1, list(range(12, 24))),
     ],
 )
 def test_a_failure_takes_its_domain(part: str, slot: int, expected: list[int]) -> None:

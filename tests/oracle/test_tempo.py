@@ -221,7 +221,7 @@ def test_ageing_units_run_in_operational_time(renews: str) -> None:
     source = source_of(tempo, law=law, renews=renews)
     source = replace(source, repair=sim.laws.Fixed.from_seconds(value=0.0))
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 512, "gpus_per_node": 1, "rails": 1},
+        cluster={"nodes": 512, "gpus_per_node": 1, "fabric": {"rails": 1}},
         horizon="30 d",
         jobs=[{"name": "job", "gpus": 1, "arrival": "30 d"}],
     )

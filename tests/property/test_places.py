@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import sim
 from sim.cluster import Place
 from sim.engine import Simulation
+from sim.places import Units
 from tests import harness
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
@@ -18,7 +22,7 @@ from tests.strategies import scenarios
 if TYPE_CHECKING:
     from sim.job import Group, Job
 
-WAITS = (Place.IDLE, Place.SPARE, Place.WARM, Place.COLD, Place.STRANDED)
+WAITS = (Place.IDLE, Place.SPARE, Place.WARM, Place.COLD, Place.STRANDED, Place.MATE)
 
 
 class _Recounted(_Watched):
@@ -29,6 +33,7 @@ class _Recounted(_Watched):
         super().look()
         _check_nodes(self)
         _check_pools(self)
+        _check_units(self)
         _check_conditions(self)
         for job in self.jobs:
             _check_job(job, self.kernel.now)
@@ -68,6 +73,31 @@ def _check_pools(simulation: Simulation) -> None:
     assert all(crews.free >= 0 and not (crews.free and crews.waiting) for crews in simulation.lifecycle.crews.values())
 
 
+def _check_units(simulation: Simulation) -> None:
+    """A unit is in use, with as many nodes as are needed in one pool or at places of one job, or it is broken."""
+    cluster = simulation.cluster
+    units = cluster.units
+    if units is None:
+        return
+    assert cluster.units_whole.count == units.is_broken.count(False)
+    for index, unit in enumerate(units.nodes):
+        places = [cluster.where(node) for node in unit]
+        if units.is_broken[index]:
+            held = [node for node, place in zip(unit, places, strict=True) if place is Place.JOB]
+            assert bool(held) == (index in units.torn)
+            assert set(places) <= {Place.REPAIR, Place.STRANDED} | ({Place.JOB} if held else set())
+            waiting = places.count(Place.STRANDED)
+            assert held or waiting < (len(unit) if units.drains else units.needed), f"unit {unit} could be used"
+            # A job lets go of what is broken when it knows of a failure: only a domain that drains breaks under it.
+            assert units.drains or not held
+            continue
+        active = [node for node, place in zip(unit, places, strict=True) if place not in (Place.REPAIR, Place.MATE)]
+        assert len(active) == units.needed, f"unit {unit}: {places}"
+        assert len({(cluster.place[node], cluster.group[node]) for node in active}) == 1, f"unit {unit}: {places}"
+        assert Place.STRANDED not in places
+        assert not units.drains or Place.REPAIR not in places
+
+
 def _check_conditions(simulation: Simulation) -> None:
     """What is open on a node is open, and names the node; hidden faults are those of their node."""
     for node, conditions in simulation.conditions.of_node.items():
@@ -104,6 +134,7 @@ def _check_job(job: Job, now: float) -> None:
         assert not any(taint.is_known for taint in job.taints), "a job steps on from what it knows to be wrong"
         assert job.holding or job.finished
         assert not job.main.missing or job.finished
+        assert not job.main.replaced, "a replica that lost its state steps on"
     assert not job.away or job.holding
     assert 0 < job.speed <= 1
     assert job.state.committed >= 0
@@ -129,6 +160,31 @@ def test_jobs_that_take_turns_leave_each_node_in_one_place(data: Scenario) -> No
     _watch(data)
 
 
+def _with_mates(data: Scenario, extra: int, *, drains: bool) -> sim.Prepared:
+    """Return a scenario whose units have `extra` nodes (of each rack) more than its jobs and spares need of them."""
+    data = copy.deepcopy(data)
+    cluster = data["cluster"]
+    rack = cluster["rack"]["nodes"]
+    unit = data["spares"].pop("unit", None)
+    racks = {None: 0, "node": 0, "rack": 1}.get(unit, 2)
+    needed = racks * rack or 1
+    size = needed + extra * max(racks, 1)
+    if racks:
+        cluster["rack"]["nodes"] = rack + extra
+    count = cluster["nodes"] = cluster["nodes"] // needed * size
+    prepared = prepare(data)
+    nodes = tuple(tuple(range(first, first + size)) for first in range(0, count, size))
+    return replace(prepared, units=Units(nodes, needed, drains))
+
+
+@examples(150)
+@given(scenarios(fewest_sources=2), st.integers(0, 3), st.booleans())
+def test_units_are_in_use_or_broken(data: Scenario, extra: int, drains: bool) -> None:
+    """After every event, whatever fails, alone or by the rack, and whoever holds the unit."""
+    prepared = _with_mates(data, extra, drains=drains)
+    _Recounted(prepared, 0, sim.trace(prepared, 0)).run()
+
+
 @pytest.mark.parametrize("recovery", ["hot-spare", "full-restart"])
 @pytest.mark.parametrize("clock", ["wall", "in_service", "busy"])
 def test_the_queue_of_events_does_not_grow_with_time(clock: str, recovery: str) -> None:
@@ -136,7 +192,7 @@ def test_the_queue_of_events_does_not_grow_with_time(clock: str, recovery: str) 
     rare = {"use": "component", "name": "rare", "part": "nic", "clock": clock, "rate": "1 per 10000 nic-day"}
     data = {
         "name": "long",
-        "cluster": {"use": "fat-tree", "nodes": 40},
+        "cluster": {"nodes": 40},
         "jobs": [{"name": "job", "gpus": 304, "work": {"time": "100000 d"}}],
         "failures": [
             {"use": "component", "name": "node", "rate": "1 per node-day"},
@@ -166,7 +222,7 @@ def test_lives_that_are_due_at_the_same_time_are_told_apart() -> None:
     """Two jobs that take turns on nodes whose busy lives all last 600 s: equal readings of a clock have an order."""
     data = {
         "name": "turns",
-        "cluster": {"use": "fat-tree", "nodes": 3, "gpus_per_node": 1, "rails": 1},
+        "cluster": {"nodes": 3, "gpus_per_node": 1, "fabric": {"rails": 1}},
         "horizon": "12000 s",
         "jobs": [{"name": "small", "gpus": 1}, {"name": "large", "gpus": 3}],
         "failures": [
@@ -187,7 +243,7 @@ def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) ->
     """Work of k whole intervals takes k intervals and k - 1 saves, whatever the rounding of k times a step."""
     data: Scenario = {
         "name": "whole",
-        "cluster": {"use": "fat-tree", "nodes": 2},
+        "cluster": {"nodes": 2},
         "horizon": "1 d",
         "detection": {"time": "0 s"},
         "checkpoint": {
@@ -210,7 +266,7 @@ def test_who_is_not_blamed_and_down_for_something_else_is_repaired(diagnosis: di
     causes = [{"part": "node"}, {"part": "rack", "repair": "100 s"}]
     law = {"law": "exponential", "mean": "1000 d"}
     case = harness.prepared(
-        cluster={"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 2}},
+        cluster={"nodes": 8, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
         jobs=[{"name": "job", "gpus": 3}],
         failures=[{"use": "component", "name": cause["part"], "law": law, **cause} for cause in causes],
         repair={"use": "tiers", "tiers": [{"name": "reset", "time": "20 s"}], "diagnosis": diagnosis},

@@ -52,9 +52,9 @@ def test_what_is_not_refused_can_be_played(data: Scenario) -> None:
     assert result.counts["failures"] == result.counts["masked"] + result.counts["outside"] + result.counts["hits"]
 
 
-NINE = {"use": "fat-tree", "nodes": 9, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 4}}
+NINE = {"nodes": 9, "gpus_per_node": 1, "rack": {"nodes": 4}, "fabric": {"rails": 1}}
 EIGHT = NINE | {"nodes": 8}
-RAILS = EIGHT | {"gpus_per_node": 4, "rails": 4}
+RAILS = EIGHT | {"gpus_per_node": 4, "fabric": {"rails": 4}}
 FAILS = {"use": "component", "name": "cause", "rate": "1 per node-day"}
 
 

@@ -85,7 +85,7 @@ def test_events_are_conserved(data: Scenario) -> None:
     assert min(counts.values()) >= 0
     assert counts["candidates"] == counts["suppressed"] + counts["faults"]
     assert counts["failures"] == counts["masked"] + counts["outside"] + counts["hits"]
-    seen = counts["harmless"] + counts["healed"] + counts["failures"]
+    seen = counts["harmless"] + counts["degraded"] + counts["healed"] + counts["failures"]
     if all(source.effect.stops for source in prepared.sources):
         assert counts["faults"] == seen
         assert counts["healed"] == counts["tainted_at_end"] == 0

@@ -37,7 +37,7 @@ def log() -> Log:
 def case() -> sim.Prepared:
     """Return 400 nodes with the log as their one failure source, and a job on half of them."""
     return prepared(
-        cluster={"use": "fat-tree", "nodes": 400, "gpus_per_node": 8, "radix": 256},
+        cluster={"nodes": 400, "gpus_per_node": 8, "fabric": {"radix": 256}},
         horizon="348 d",
         jobs=[{"name": "job", "gpus": 1600}],
         failures=[{"use": "replay", "file": str(LOG), "time_unit": "d", "columns": COLUMNS}],

@@ -116,7 +116,7 @@ def test_files_that_cannot_be_read(path: str, rule: str) -> None:
 def test_all_mistakes_at_once() -> None:
     """Every mistake of a file is said, in the order of the file; a name nearly right is not also missing."""
     mistakes = {
-        2: "cluster: {nodes: 16, leaf: {nods: 4}}",
+        2: "cluster: {nodes: 16, fabric: {leaf: {nods: 4}}}",
         3: "horizn: 30 d",
         5: "  - {name: train, gpus: 64, step_tme: 10 s, precision: fp4}",
         7: "  - {use: component, name: 5, rate: 6.5 per 1000 nodeday}",

@@ -35,7 +35,7 @@ REACHED = [(bundle, key) for bundle in catalog.bundles() for key in REACH if (bu
 def prepared(bundle: str, **keys: Any) -> sim.Prepared:
     """Return a scenario of 400 nodes with one bundle, some of its keys stated."""
     text = ", ".join(f"{key}: {value}" for key, value in {"use": bundle, **keys}.items())
-    overrides = [f"failures=[{{{text}}}]", "cluster={nodes: 400, rails: 1, leaf: {nodes: 25}}", SITE]
+    overrides = [f"failures=[{{{text}}}]", "cluster={nodes: 400, fabric: {rails: 1, leaf: {nodes: 25}}}", SITE]
     return sim.prepare(sim.load(sim.find("quickstart"), overrides))
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sim
-from sim.failures.effects import Degrade
 from tests.harness import Z, _Watched, losses, play, prepared, seconds, trace
 
 EXACT = 1e-9
@@ -41,7 +40,7 @@ def slow(factor: float, name: str = "slow", heals: str | None = None, **more: An
 
 def nodes(count: int, rack: int = 0) -> dict[str, Any]:
     """Return a cluster of nodes with one GPU each."""
-    cluster = {"use": "fat-tree", "nodes": count, "gpus_per_node": 1, "rails": 1}
+    cluster = {"nodes": count, "gpus_per_node": 1, "fabric": {"rails": 1}}
     return {**cluster, "rack": {"nodes": rack}} if rack else cluster
 
 
@@ -408,19 +407,20 @@ def test_two_jobs_each_have_their_own_pace() -> None:
 def test_a_degraded_link_stretches_the_part_of_a_step_that_communicates(bandwidth: float, communication: float) -> None:
     """By Amdahl: a step takes 1 - c + c / b of its healthy time."""
     stretch = 1 - communication + communication / bandwidth
-    effect = {"kind": "degrade", "bandwidth": bandwidth, "communication": communication}
-    assert Degrade.model_validate(effect).speed == pytest.approx(1 / stretch, rel=EXACT)
-    result = play(case(cause("link", effect)), [(130, 0, 0)])
+    effect = {"kind": "degrade", "bandwidth": bandwidth}
+    jobs = [{"name": "job", "gpus": 2, "communication": communication}]
+    result = play(case(cause("link", effect), jobs=jobs), [(130, 0, 0)])
     assert result.jobs[0].work == pytest.approx(100 + 870 / stretch, rel=EXACT)
     assert seconds(result).get("degraded", 0.0) == pytest.approx(870 * (1 - 1 / stretch), rel=EXACT, abs=1e-9)
 
 
 def test_a_degraded_link_is_noticed_and_heals_like_a_slow_node() -> None:
     """The scenario's detection has a law for it; what heals is healthy again."""
-    effect = {"kind": "degrade", "bandwidth": 0.5, "communication": 1.0}
-    one = case(cause("link", effect), detection={"slow": "1 s", "degrade": "300 s"})
+    effect = {"kind": "degrade", "bandwidth": 0.5}
+    jobs = [{"name": "job", "gpus": 2, "communication": 1.0}]
+    one = case(cause("link", effect), jobs=jobs, detection={"slow": "1 s", "degrade": "300 s"})
     assert losses(one, play(one, [(100, 0, 0)]))["degraded", "link"] == pytest.approx(150.0, rel=EXACT)
-    one = case(cause("link", {**effect, "heals": "100 s"}))
+    one = case(cause("link", {**effect, "heals": "100 s"}), jobs=jobs)
     assert losses(one, play(one, [(100, 0, 0)]))["degraded", "link"] == pytest.approx(50.0, rel=EXACT)
 
 
@@ -446,7 +446,7 @@ def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:
     often: dict[str, Any] = {"use": "component", "part": "node", "rate": "0.3 per node-h"}
     sources = [
         {**often, "name": "slow", "effect": {"kind": "slow", "factor": 0.5, "heals": "900 s"}, "detection": "1000 s"},
-        {**often, "name": "link", "effect": {"kind": "degrade", "bandwidth": 0.5, "communication": 0.3}},
+        {**often, "name": "link", "effect": {"kind": "degrade", "bandwidth": 0.5}},
         {**often, "name": "wrong", "effect": "corrupt", "detection": {"law": "exponential", "mean": "1500 s"}},
         {
             **often,
@@ -466,7 +466,7 @@ def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:
     tier = {"interval": "200 s", "mode": "async", "stall": "5 s", "write": "60 s", "restore": "20 s"}
     return prepared(
         cluster=nodes(12, rack=3),
-        jobs=[{"name": "job", "gpus": 8, "parallelism": {"data": 4, "tensor": 2}}],
+        jobs=[{"name": "job", "gpus": 8, "parallelism": {"data": 4, "tensor": 2}, "communication": 0.3}],
         horizon="20000 s",
         windows="3000 s",
         failures=sources,

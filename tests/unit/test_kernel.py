@@ -91,7 +91,7 @@ def test_an_error_in_a_handler_is_not_swallowed() -> None:
 
 def test_a_node_that_returns_at_the_moment_of_a_failure_is_there() -> None:
     """Returned before failure: node 0 is back at 300 s, when node 1 fails, so one node of two is at hand."""
-    cluster = {"use": "fat-tree", "nodes": 3, "gpus_per_node": 1, "rails": 1}
+    cluster = {"nodes": 3, "gpus_per_node": 1, "fabric": {"rails": 1}}
     case = prepared(cluster=cluster, recovery={"use": "hot-spare", "initialize": "0 s"})
     result = play(case, [(250.0, 0, 0, 300.0), (300.0, 1, 1, 900.0)])
     assert "starved" not in seconds(result)
@@ -101,7 +101,7 @@ def test_a_node_that_returns_at_the_moment_of_a_failure_is_there() -> None:
 
 def test_a_failure_at_the_moment_of_an_arrival_comes_first() -> None:
     """Failure before arrival: a node that fails when the job arrives is not given to it."""
-    cluster = {"use": "fat-tree", "nodes": 2, "gpus_per_node": 1, "rails": 1}
+    cluster = {"nodes": 2, "gpus_per_node": 1, "fabric": {"rails": 1}}
     case = prepared(cluster=cluster, jobs=[{"name": "job", "gpus": 2, "arrival": "100 s"}])
     result = play(case, [(100.0, 0, 0, 150.0)])
     assert seconds(result)["queued"] == pytest.approx(50.0, abs=1e-9)
@@ -132,7 +132,7 @@ def test_the_queue_does_not_fill_with_dead_events(recovery: dict[str, str], work
     """After thousands of failures the queue holds no more than what the open repairs and phases explain."""
     day = 86400.0
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 40, "gpus_per_node": 1, "rails": 1},
+        cluster={"nodes": 40, "gpus_per_node": 1, "fabric": {"rails": 1}},
         horizon="40 d",
         jobs=[{"name": "job", "gpus": 32, "parallelism": {"data": 8, "tensor": 4}, "work": work}],
         failures=[

@@ -165,7 +165,7 @@ def test_the_first_policy_scores() -> None:
 
 def case(repair: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return eight nodes, of which a job has the first two."""
-    return prepared(cluster={"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1}, repair=repair, **changes)
+    return prepared(cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}}, repair=repair, **changes)
 
 
 def outages(one: sim.Prepared, rows: list[tuple[float, int, int]]) -> list[tuple[int, float, float]]:

@@ -119,10 +119,10 @@ def test_set_reaches_through() -> None:
     """A path leads into mappings, lists by number, and clusters that are another file."""
     topology = sim.shipped("topologies")["small-1k"]
     scenario = load(
-        BASE.replace("{nodes: 16, leaf: {nodes: 4}}", str(topology)),
-        *("cluster.nodes=64", "cluster.leaf.nodes=16", "jobs.0.gpus=128", "checkpoint.tiers.0.interval=1 h"),
+        BASE.replace("{nodes: 16, fabric: {leaf: {nodes: 4}}}", str(topology)),
+        *("cluster.nodes=64", "cluster.fabric.leaf.nodes=16", "jobs.0.gpus=128", "checkpoint.tiers.0.interval=1 h"),
     )
-    assert (scenario.cluster.nodes, scenario.cluster.leaf.nodes, scenario.cluster.rack.nodes) == (64, 16, 4)
+    assert (scenario.cluster.nodes, scenario.cluster.fabric.leaf.nodes, scenario.cluster.rack.nodes) == (64, 16, 4)
     assert scenario.jobs[0].gpus == 128
     assert scenario.jobs[0].step_time == 10
     assert sim.prepare(scenario).jobs[0].checkpoint.interval == 3600
@@ -131,9 +131,9 @@ def test_set_reaches_through() -> None:
 def test_set_replaces_the_cluster() -> None:
     """``--set cluster=FILE`` replaces the whole cluster; the file is meant from the working directory."""
     Path("elsewhere").mkdir()
-    Path("elsewhere/mine.yaml").write_text("nodes: 32\nleaf: {nodes: 8}\nname: mine\n", encoding="utf-8")
+    Path("elsewhere/mine.yaml").write_text("nodes: 32\nfabric: {leaf: {nodes: 8}}\nname: mine\n", encoding="utf-8")
     cluster = over("cluster.rack.nodes=8", "cluster=elsewhere/mine.yaml").cluster
-    assert (cluster.name, cluster.nodes, cluster.leaf.nodes, cluster.rack.nodes) == ("mine", 32, 8, 4)
+    assert (cluster.name, cluster.nodes, cluster.fabric.leaf.nodes, cluster.rack.nodes) == ("mine", 32, 8, 4)
 
 
 def test_set_creates_what_is_not_there() -> None:
@@ -200,7 +200,7 @@ def test_logs_lie_beside_the_file_that_names_them() -> None:
 def test_a_strategy_may_be_left_to_its_default() -> None:
     """Where one strategy is the usual one, ``use`` may be left out; the scheduler may be left out altogether."""
     scenario = over()
-    chosen = (scenario.cluster, scenario.checkpoint, scenario.detection, scenario.repair, scenario.scheduler)
+    chosen = (scenario.cluster.fabric, scenario.checkpoint, scenario.detection, scenario.repair, scenario.scheduler)
     assert [part.use for part in chosen] == ["fat-tree", "tiers", "latency", "simple", "fifo"]
 
 

@@ -48,9 +48,9 @@ def job(name: str = "train", **changes: Any) -> JobResult:
     return replace(made_up, **changes)
 
 
-def result(*jobs: JobResult, replication: int = 0) -> Result:
+def result(*jobs: JobResult, replication: int = 0, **changes: Any) -> Result:
     """Return a replication on a cluster that owns 20,000 GPU s."""
-    return Result(
+    made_up = Result(
         replication=replication,
         edges=np.array([0.0, 1100.0]),
         owned=20_000.0,
@@ -62,6 +62,7 @@ def result(*jobs: JobResult, replication: int = 0) -> Result:
         counts={},
         events=0,
     )
+    return replace(made_up, **changes)
 
 
 def prepared(*plans: dict[str, Any]) -> Prepared:
@@ -72,9 +73,9 @@ def prepared(*plans: dict[str, Any]) -> Prepared:
     return replace(base, sources=sources, jobs=tuple(replace(base.jobs[0], **plan) for plan in plans))
 
 
-def values(plan: dict[str, Any], done: JobResult) -> dict[str, float]:
+def values(plan: dict[str, Any], done: JobResult, **changes: Any) -> dict[str, float]:
     """Return the metrics of one replication of one job as numbers."""
-    found = ratios(prepared(plan), result(done))
+    found = ratios(prepared(plan), result(done, **changes))
     return {name: ratio.amount / ratio.base for name, ratio in found.items()}
 
 
@@ -89,6 +90,16 @@ def test_shares_by_hand() -> None:
     assert found["node_availability"] == pytest.approx(0.95)
     assert found["job_availability"] == pytest.approx(750 / 900)
     assert found["at_risk_at_end"] == pytest.approx(0.02)
+
+
+def test_availability_of_domains_by_hand() -> None:
+    """Of 4,000 s of units they were of use for 3,000 s, and in another replication for 4,000 s; none without units."""
+    plan = prepared({})
+    found = [ratios(plan, result(job(), unit_seconds=4000.0, whole_unit_seconds=use)) for use in (3000.0, 4000.0)]
+    assert found[0]["domain_availability"] == Ratio(3000.0, 4000.0)
+    assert summaries(found)["domain_availability"].mean == pytest.approx(7 / 8)
+    assert "domain_availability" not in ratios(plan, result(job()))
+    assert "domain_availability" not in job_ratios(plan.jobs[0], job(), [False, True])
 
 
 def test_interruptions_by_hand() -> None:
@@ -241,7 +252,9 @@ def test_a_job_that_never_arrives_has_no_shares() -> None:
 
 def test_share_metrics_are_known_names() -> None:
     """Every name in SHARES is a metric of some scenario, and its value is between 0 and 1."""
-    found = values({"mfu": 0.4, "target": 100.0, "deadline": 50.0}, job(finished=True))
+    found = values(
+        {"mfu": 0.4, "target": 100.0, "deadline": 50.0}, job(finished=True), unit_seconds=9.0, whole_unit_seconds=8.0
+    )
     assert set(found) >= SHARES
     assert all(0 <= found[name] <= 1 for name in SHARES)
 

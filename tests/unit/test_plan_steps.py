@@ -67,7 +67,7 @@ RESTART: Plan = (Stall(Bucket.INITIALIZE, 30.0), Restore("stored"), Run())
 
 def cluster(nodes: int, **more: Any) -> dict[str, Any]:
     """Return a cluster of single-GPU nodes."""
-    return {"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1, **more}
+    return {"nodes": nodes, "gpus_per_node": 1, **more, "fabric": {"rails": 1}}
 
 
 def elastic(replicas: int, width: int, nodes: int, **changes: Any) -> sim.Prepared:

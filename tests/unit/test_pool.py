@@ -88,7 +88,7 @@ def case(pick: str, nodes: int = 8, **changes: Any) -> sim.Prepared:
     """Return a cluster of which a job has two nodes, with a repair of 50 s and points for each node."""
     points = {"use": "score", "start": 100, "blame_costs": 10, "regains": 86400, "floor": -1000}
     repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "lemons": [points]}
-    cluster = {"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 2}}
+    cluster = {"nodes": nodes, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}}
     base = {"cluster": cluster, "repair": repair, "scheduler": {"use": "fifo", "pick": pick}}
     return prepared(**(base | changes))
 

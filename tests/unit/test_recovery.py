@@ -285,7 +285,7 @@ def test_shrink_rejoin_by_hand() -> None:
     steps at half to 585, with a save from 565 to 575; 5 s for the rejoin; 410 s together.
     """
     jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 2, "tensor": 2}}]
-    cluster = {"use": "fat-tree", "nodes": 5, "gpus_per_node": 1, "rails": 1}
+    cluster = {"nodes": 5, "gpus_per_node": 1, "fabric": {"rails": 1}}
     case = prepared(cluster=cluster, jobs=jobs, recovery=SHIPPED["shrink-rejoin"])
     result = play(case, [(310.0, 0, 0), (350.0, 1, 2)])
     assert seconds(result) == pytest.approx(

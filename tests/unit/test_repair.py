@@ -78,7 +78,7 @@ def played(
 ) -> tuple[sim.Result, list[tuple[int, float, float]]]:
     """Play failures on eight nodes of which a job has the first two; return the result and (node, down, up)."""
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 2}},
+        cluster={"nodes": 8, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
         failures=changes.pop("failures", [{**FAILS, "name": "first"}, {**FAILS, "name": "second"}]),
         repair=repair,
         **changes,
@@ -331,7 +331,7 @@ def test_the_lives_of_an_old_node_end_with_it(clock: str) -> None:
     law = {"law": "fixed", "value": "400 s"}
     failures = [{**FAILS, "name": "first"}, {**FAILS, "name": "second", "law": law, "renews": "never", "clock": clock}]
     case = prepared(
-        cluster={"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1},
+        cluster={"nodes": 8, "gpus_per_node": 1, "fabric": {"rails": 1}},
         failures=failures,
         repair=tiers({}, lemons=LEMON, replacement="100 s"),
     )

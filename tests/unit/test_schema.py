@@ -99,7 +99,7 @@ def test_shipped_scenarios_fit(name: str) -> None:
         ("repair.time", {"law": "weibull", "mean": "1 d"}),
         ("repair.time", {"law": "fixed"}),
         ("repair.time", "long"),
-        ("cluster", {"nodes": 16, "radix": "big"}),
+        ("cluster", {"nodes": 16, "fabric": {"radix": "big"}}),
         ("cluster", {"leaf": {"nodes": 4}}),
         ("seed", -1),
         ("extends", 3),

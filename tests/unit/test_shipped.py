@@ -23,11 +23,12 @@ def test_every_shipped_scenario_runs_short() -> None:
 
 
 def test_every_shipped_topology_builds() -> None:
-    """Each topology can carry the quickstart's policies on a job of one node."""
+    """Each topology can carry the quickstart's policies on a job of one scale-up domain, or one node."""
     for path in sim.shipped("topologies").values():
-        scenario = sim.load(
-            sim.find("quickstart"), [f"cluster={path}", "jobs=[{name: one, gpus: 8, step_time: 10 s}]", "horizon=1 d"]
-        )
+        cluster = sim.load_cluster(path)
+        gpus = cluster.scale_up.used if cluster.scale_up is not None else cluster.hosts.gpus
+        job = f"jobs=[{{name: one, gpus: {gpus}, step_time: 10 s}}]"
+        scenario = sim.load(sim.find("quickstart"), [f"cluster={path}", job, "horizon=1 d", "spares.hot=0"])
         assert sim.prepare(scenario).nodes == scenario.cluster.counts()["node"]  # type: ignore[attr-defined]
 
 

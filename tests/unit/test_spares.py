@@ -21,7 +21,7 @@ ONLY_SPARES = {"use": "hot-spare", "initialize": "30 s", "pools": ["spare"]}
 
 def case(nodes: int, spares: dict[str, Any], **changes: Any) -> sim.Prepared:
     """Return a cluster of racks of two nodes; a job has the first two, unless `changes` say otherwise."""
-    cluster = {"use": "fat-tree", "nodes": nodes, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 2}}
+    cluster = {"nodes": nodes, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}}
     return prepared(cluster=cluster, spares=spares, **changes)
 
 
@@ -73,7 +73,7 @@ def test_nodes_of_two_failures_come_one_by_one() -> None:
 
 def test_n_nodes_take_n_delays() -> None:
     """A rack of four fails at once, and the cold nodes come one by one: 4 x 60 s."""
-    cluster = {"use": "fat-tree", "nodes": 8, "gpus_per_node": 1, "rails": 1, "rack": {"nodes": 4}}
+    cluster = {"nodes": 8, "gpus_per_node": 1, "rack": {"nodes": 4}, "fabric": {"rails": 1}}
     rack = {"use": "component", "name": "rack", "part": "rack", "rate": "1 per 1000 rack-d", "repair": "1 d"}
     cold = {"nodes": 4, "delay": "60 s", "one_by_one": True}
     one = prepared(cluster=cluster, jobs=[{"name": "job", "gpus": 4}], failures=[rack], spares={"cold": cold})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 BASE = """\
 name: base
-cluster: {nodes: 16, leaf: {nodes: 4}}
+cluster: {nodes: 16, fabric: {leaf: {nodes: 4}}}
 horizon: 30 d
 jobs:
   - {name: train, gpus: 64, step_time: 10 s}

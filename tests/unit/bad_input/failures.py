@@ -131,8 +131,8 @@ EFFECTS = [
     part("crash that heals", f"{RATE}, effect: {{kind: crash, §heals: 1 d}}", "unknown key 'heals'"),
     part(
         "nothing to degrade",
-        f"{RATE}, effect: {{kind: degrade, bandwidth: 0.5, communication: §0}}",
-        "failures.0.effect.communication: must be above zero",
+        f"{RATE}, effect: §{{kind: degrade, bandwidth: 0.5}}",
+        "failures.0.effect: 'node' takes bandwidth, and no job says what share of its step waits for communication",
     ),
     bad(
         "corrupt job",

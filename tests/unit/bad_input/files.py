@@ -42,6 +42,6 @@ CASES = [
         {2: "cluster: c.yaml"},
         "cluster.nods: unknown key 'nods'; did you mean 'nodes'?",
         place="c.yaml:2:1",
-        files={"c.yaml": "leaf: {nodes: 4}\nnods: 16\n"},
+        files={"c.yaml": "fabric: {leaf: {nodes: 4}}\nnods: 16\n"},
     ),
 ]

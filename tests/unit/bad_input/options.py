@@ -12,8 +12,8 @@ CASES = [
     over("of an unknown path", "a.b=c", "a: unknown key 'a' (choose from name, "),
     over(
         "of an unknown key inside",
-        "cluster.leaf.node=4",
-        "cluster.leaf.node: unknown key 'node'; did you mean 'nodes'?",
+        "cluster.fabric.leaf.node=4",
+        "cluster.fabric.leaf.node: unknown key 'node'; did you mean 'nodes'?",
     ),
     over("of an unknown key of an item", "jobs.0.gpu=64", "jobs.0.gpu: unknown key 'gpu'; did you mean 'gpus'?"),
     over("past the end", "jobs.1.gpus=64", "jobs: is a list of 1, counted from 0: there is no item '1'"),

@@ -9,7 +9,7 @@ TIERS = "repair: {use: tiers, tiers: [{name: reset, time: 1 h, escalates: 0.3}, 
 ROLLOUT = "{use: rollout, name: driver, nodes_per_day: 4, duration: 1 h, "
 NODES = "{use: component, name: node, rate: 1 per node-day}"
 LEAVES = "{use: component, name: leaf, part: leaf, rate: 1 per leaf-day}"
-RACK = "cluster: {nodes: 16, leaf: {nodes: 4}, rack: {nodes: %d}}"
+RACK = "cluster: {nodes: 16, fabric: {leaf: {nodes: 4}}, rack: {nodes: %d}}"
 
 
 def tiers(name: str, keys: str, *fragments: str) -> Bad:
@@ -114,7 +114,7 @@ PLANNED = [
         "windows: [§{start: 1 d, duration: 1 h, first: 14, units: 4}]",
         "failures.0.windows.0: goes up to node 17, counted from 0, but there are 16",
     ),
-    planned("window of a hall", "part: §pwer, windows: [{start: 1 d, duration: 1 h}]", "did you mean 'power'?"),
+    planned("window of a hall", "part: §pduu, windows: [{start: 1 d, duration: 1 h}]", "did you mean 'pdu'?"),
     rollout(
         "rollout and nobody", "hazard: {nod: §0.5}", "failures.1.hazard.nod: unknown cause 'nod'; did you mean 'node'?"
     ),

@@ -189,9 +189,9 @@ CASES = [
         place="s.yaml:5:5",
     ),
     bad(
-        "replicas of broken nodes",
-        {5: "  - {name: train, gpus: 64, parallelism: {tensor: 4, data: §16}}", 11: ELASTIC + "}"},
-        "jobs.0.parallelism.data: 8 nodes do not divide into 16 replicas of whole nodes",
+        "replicas that leave together",
+        {5: "  - {name: train, gpus: 64, parallelism: {tensor: 4, data: 16}}", 11: ELASTIC + ", min_replicas: §9}"},
+        "recovery.min_replicas: is 9, but job 'train' has 8 sets of replicas that can leave alone (2 share each host)",
     ),
     bad(
         "too many survivors wanted",
@@ -200,13 +200,17 @@ CASES = [
     ),
     bad(
         "small radix",
-        {2: "cluster: §{nodes: 16, leaf: {nodes: 4}, radix: 6}"},
-        "cluster: leaf radix 6 is too small for 4 links down and 4 up",
+        {2: "cluster: {nodes: 16, fabric: §{leaf: {nodes: 4}, radix: 6}}"},
+        "cluster.fabric: leaf radix 6 is too small for 4 links down and 4 up",
     ),
     bad(
         "pods that nothing joins",
-        {2: "cluster: §{nodes: 16, leaf: {nodes: 4}, spine: {leaf_groups: 2}}"},
-        "cluster: 4 leaf groups make 2 pods that nothing joins",
+        {2: "cluster: {nodes: 16, fabric: §{leaf: {nodes: 4}, spine: {leaf_groups: 2}}}"},
+        "cluster.fabric: 4 leaf groups make 2 pods that nothing joins",
     ),
-    bad("nodes of zero", {2: "cluster: {nodes: §0, leaf: {nodes: 4}}"}, "cluster.nodes: must be at least 1, not 0"),
+    bad(
+        "nodes of zero",
+        {2: "cluster: {nodes: §0, fabric: {leaf: {nodes: 4}}}"},
+        "cluster.nodes: must be at least 1, not 0",
+    ),
 ]

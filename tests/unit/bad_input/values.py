@@ -83,8 +83,8 @@ CASES = [
     ),
     bad(
         "bits for bytes",
-        {2: "cluster: {nodes: 16, leaf: {nodes: 4}, nic: §400 gbps}"},
-        "cluster.nic: unknown unit 'gbps'; did you mean 'GBps' or 'Gbps'?",
+        {2: "cluster: {nodes: 16, fabric: {leaf: {nodes: 4}, nic: §400 gbps}}"},
+        "cluster.fabric.nic: unknown unit 'gbps'; did you mean 'GBps' or 'Gbps'?",
     ),
     bad("negative time", {3: "horizon: §-30 d"}, "horizon: must not be negative"),
     bad("zero time", {3: "horizon: §0 d"}, "horizon: must be above 0, not '0 d'"),

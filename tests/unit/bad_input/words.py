@@ -24,13 +24,13 @@ CASES = [
     ),
     bad(
         "in the cluster",
-        {2: "cluster: {nodes: 16, §leafs: {nodes: 4}}"},
-        "cluster.leafs: unknown key 'leafs'; did you mean 'leaf'?",
+        {2: "cluster: {nodes: 16, §racks: {nodes: 4}}"},
+        "cluster.racks: unknown key 'racks'; did you mean 'rack'?",
     ),
     bad(
         "deep in the cluster",
-        {2: "cluster: {nodes: 16, leaf: {§node: 4}}"},
-        "cluster.leaf.node: unknown key 'node'; did you mean 'nodes'?",
+        {2: "cluster: {nodes: 16, fabric: {leaf: {§node: 4}}}"},
+        "cluster.fabric.leaf.node: unknown key 'node'; did you mean 'nodes'?",
     ),
     bad(
         "in a source",
@@ -68,9 +68,9 @@ CASES = [
         "failures.0.use: 'llama3-table4' is not a choice; did you mean 'llama3-table5'?",
     ),
     bad(
-        "use of the cluster",
-        {2: "cluster: {use: §fattree, nodes: 16}"},
-        "cluster.use: 'fattree' is not a choice; did you mean 'fat-tree'?",
+        "use of the fabric",
+        {2: "cluster: {nodes: 16, fabric: {use: §fattree}}"},
+        "cluster.fabric.use: 'fattree' is not a choice; did you mean 'fat-tree'?",
     ),
     bad(
         "use of the checkpoint",
@@ -123,7 +123,7 @@ CASES = [
     bad(
         "accelerator",
         {
-            2: "cluster: {nodes: 16, leaf: {nodes: 4}, accelerator: §H1000}",
+            2: "cluster: {nodes: 16, fabric: {leaf: {nodes: 4}}, accelerator: §H1000}",
             5: "  - {name: train, gpus: 64, model: llama3-405b, mfu: 0.4, batch: {tokens: 16 Mi, sequence: 8192}}",
         },
         "cluster.accelerator: unknown accelerator 'H1000'; did you mean 'h100'?",
@@ -152,8 +152,8 @@ CASES = [
     ),
     bad(
         "part that the topology lacks",
-        {7: COMPONENT + "part: §cdu, law: {law: exponential, mean: 1 year}}"},
-        "failures.0.part: unknown part 'cdu' (choose from gpu, node,",
+        {7: COMPONENT + "part: §flux, law: {law: exponential, mean: 1 year}}"},
+        "failures.0.part: unknown part 'flux' (choose from gpu, node,",
     ),
     bad(
         "cause of a bundle",

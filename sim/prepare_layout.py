@@ -1,0 +1,146 @@
+"""From the layout of a job to its place in the cluster: who leaves together, and what crosses scale-up domains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sim import catalog
+from sim.path_error import PathError
+from sim.topology.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sim.places import Units
+    from sim.scenario import GroupKind, JobSpec, Scenario
+    from sim.topology.placement import HostLoss, Span
+
+__all__ = ["Placement", "layout_warnings", "placement", "seats"]
+
+
+class Placement(NamedTuple):
+    """How a job sits in a healthy, empty cluster.
+
+    Attributes
+    ----------
+    spans : mapping
+        How far each kind of group reaches; kinds of single ranks are left out.
+    bandwidth : mapping
+        What one GPU gets for the traffic of each kind of group [B/s]; empty where the catalog knows no accelerator.
+    loss : HostLoss
+        What the job loses a part of with its first host.
+    """
+
+    spans: dict[GroupKind, Span]
+    bandwidth: dict[GroupKind, float]
+    loss: HostLoss
+
+
+def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tuple[int, ...]]:
+    """Return how many sets of replicas can leave alone, and the position of each host in the order of ranks.
+
+    Positions are empty where they follow the ranks. Replicas that share a host leave together.
+
+    Raises
+    ------
+    PathError
+        If the job has no layout.
+    """
+    recovery: Any = scenario.recovery
+    spec = scenario.jobs[index]
+    if not recovery.elastic:
+        return 1, ()
+    if spec.parallelism is None:
+        rule = f"recovery '{recovery.use}' works by replica: give the job parallelism with its data width"
+        raise PathError(("jobs", index), rule)
+    layout = Layout(spec.parallelism, gpus_per_node)
+    groups = layout.failure_groups
+    if recovery.min_replicas > groups:
+        has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
+        if groups == spec.parallelism.data:
+            has = f"{groups} replicas"
+        raise PathError(("recovery", "min_replicas"), f"is {recovery.min_replicas}, but job '{spec.name}' has {has}")
+    order = positions(layout)
+    is_plain = bool((order == np.arange(layout.hosts)).all())
+    return groups, () if is_plain else tuple(order.tolist())
+
+
+def placement(scenario: Scenario, index: int, used: Units | None = None) -> Placement | None:
+    """Return how a job sits in an empty cluster; ``None`` for a job without a layout.
+
+    Parameters
+    ----------
+    scenario, index
+        The job.
+    used
+        The domains that jobs use whole, if they do.
+    """
+    spec = scenario.jobs[index]
+    cluster: Any = scenario.cluster
+    if spec.parallelism is None or spec.gpus % cluster.hosts.gpus:
+        return None
+    layout = Layout(spec.parallelism, cluster.hosts.gpus)
+    topology = cluster.build()
+    found = spans(layout, topology.domains, _nodes(layout.hosts, used))
+    fast = _scale_up(cluster)
+    per_gpu = cluster.fabric.rails / cluster.hosts.gpus
+    seen = bandwidths(found, topology.bandwidth, fast, per_gpu) if fast is not None else {}
+    return Placement(found, seen, loss_of_host(layout, 0))
+
+
+def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple[str, ...]:
+    """Return what it costs that tensor groups are cut, in one line; refuse groups that the scenario wants whole.
+
+    Raises
+    ------
+    PathError
+        If a kind of groups that must fit into a scale-up domain does not.
+    """
+    spec = scenario.jobs[index]
+    if spec.parallelism is None or not _is_cut(scenario, spec):
+        return ()
+    place = placement(scenario, index, used)
+    if place is None:
+        return ()
+    cluster: Any = scenario.cluster
+    fast = _scale_up(cluster)
+    found = []
+    for kind, span in place.spans.items():
+        if span.level == "scale_up":
+            continue
+        if kind in spec.parallelism.within_domain:
+            rule = (
+                f"{kind} groups of {span.size} GPUs do not fit into scale-up domains of {span.domain_gpus}: they would "
+                f"span {span.domains}"
+            )
+            raise PathError(("jobs", index, "parallelism", "within_domain"), rule)
+        if kind == "tensor" and fast is not None:
+            cost = cost_of_crossing(span, fast, place.bandwidth[kind])
+            found += [f"job '{spec.name}': {cost}"] if cost is not None else []
+    return tuple(found)
+
+
+def _is_cut(scenario: Scenario, spec: JobSpec) -> bool:
+    """Return whether there is anything to say: a kind that must fit, or tensor groups that may not."""
+    assert spec.parallelism is not None
+    cluster: Any = scenario.cluster
+    gpus = cluster.nodes_per_domain * cluster.hosts.gpus
+    first = spec.parallelism.order[0] == "tensor" and gpus % spec.parallelism.tensor == 0
+    return bool(spec.parallelism.within_domain) or not first
+
+
+def _scale_up(cluster: Any) -> float | None:
+    """Return the scale-up bandwidth of the slowest of the cluster's accelerators [B/s], if the catalog has them."""
+    parts = catalog.accelerators()
+    rows = [parts.get(pool.accelerator, {}).get("scale_up") for pool in cluster.all_pools]
+    return min(rows) if all(rows) else None
+
+
+def _nodes(hosts: int, used: Units | None) -> NDArray[np.int64]:
+    """Return the node of each host of the first job on an empty cluster, (hosts,)."""
+    if used is None:
+        return np.arange(hosts, dtype=np.int64)
+    taken = [node for unit in used.nodes for node in unit[: used.needed]]
+    return np.asarray(taken[:hosts], dtype=np.int64)

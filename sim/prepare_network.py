@@ -1,0 +1,74 @@
+"""From a cluster to what the engine knows of its network and its pools of hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sim import catalog
+from sim.footprint import Network
+from sim.path_error import PathError
+
+if TYPE_CHECKING:
+    from sim.failures import Source
+    from sim.scenario import JobSpec, Scenario
+    from sim.topology import Topology
+
+__all__ = ["needs_network", "network_of", "planned_bandwidth", "pool_paces"]
+
+
+def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
+    """Return whether it makes a difference where in the network jobs sit."""
+    cluster: Any = scenario.cluster
+    if any(source.of_fabric for source in sources) or len(cluster.all_pools) > 1:
+        return True
+    levels = cluster.fabric.bandwidth(cluster.hosts).values()
+    return min(levels) < max(levels) and any(job.communication for job in scenario.jobs)
+
+
+def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ...]) -> Network:
+    """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
+    cluster: Any = scenario.cluster
+    paths = topology.paths if any(source.of_fabric for source in sources) else None
+    classes = topology.domains["leaf"] if paths is None else paths.class_of_node
+    pods = np.zeros(int(classes.max()) + 1, dtype=np.int32)
+    pods[classes] = topology.domains["pod"]
+    pools = np.repeat(np.arange(len(cluster.all_pools)), [pool.count for pool in cluster.all_pools])
+    return Network(classes.tolist(), pods, pools.tolist(), dict(topology.bandwidth), paths)
+
+
+def planned_bandwidth(cluster: Any, nodes: int) -> float:
+    """Return what a NIC of a job gets when it sits as closely together as it can [B/s]."""
+    bandwidth: dict[str, float] = cluster.fabric.bandwidth(cluster.hosts)
+    domains = cluster.fabric.domains(cluster.hosts)
+    for level in ("leaf", "pod"):
+        if nodes <= np.bincount(domains[level]).max():
+            return bandwidth[level]
+    return bandwidth["cluster"]
+
+
+def pool_paces(scenario: Scenario, job: JobSpec) -> tuple[float, ...]:
+    """Return the pace of a job on the nodes of each pool of hosts, relative to the first [-]: as their dense peaks.
+
+    Raises
+    ------
+    PathError
+        If the catalog does not know one of several accelerators, or its peak at the job's precision.
+    """
+    cluster: Any = scenario.cluster
+    pools = cluster.all_pools
+    if len(pools) == 1:
+        return (1.0,)
+    parts = catalog.accelerators()
+    peaks = []
+    for index, pool in enumerate(pools):
+        path = ("cluster", "pools", index, "accelerator")
+        if pool.accelerator not in parts:
+            raise PathError(path, catalog.unknown("accelerator", pool.accelerator, parts))
+        known = parts[pool.accelerator]["peak"]
+        if job.precision not in known:
+            rule = f"the catalog has no {job.precision} peak of {pool.accelerator} (it has {', '.join(known)})"
+            raise PathError(path, rule)
+        peaks.append(float(known[job.precision]))
+    return tuple(peak / peaks[0] for peak in peaks)

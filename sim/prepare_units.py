@@ -1,0 +1,105 @@
+"""The racks or scale-up domains that jobs use as wholes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from sim import catalog
+from sim.path_error import PathError
+from sim.places import Units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sim.scenario import Scenario
+
+__all__ = ["whole_units"]
+
+
+def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
+    """Return what jobs use as wholes, if anything; refuse jobs and spares that are not whole units.
+
+    Raises
+    ------
+    PathError
+        At the first amount that does not fit.
+    """
+    cluster: Any = scenario.cluster
+    unit = scenario.spares.unit
+    scale_up = cluster.scale_up
+    per_node = counts["gpu"] // counts["node"]
+    by_domain = scale_up is not None and scale_up.swap_unit != "tray" and cluster.nodes_per_domain > 1
+    if unit is None and not by_domain:
+        return None
+    if unit not in (None, *counts):
+        raise PathError(("spares", "unit"), catalog.unknown("part", str(unit), counts))
+    if by_domain:
+        if unit not in (None, "scale_up"):
+            rule = f"is {unit}, but the cluster's scale-up domains are swapped whole (cluster.scale_up.swap_unit)"
+            raise PathError(("spares", "unit"), rule)
+        nodes = _units(cluster.build().members("scale_up"), counts["node"], "scale_up")
+        found = Units(nodes, scale_up.used // per_node, scale_up.drains)
+        _check_amounts(scenario, found, per_node, "scale-up domain")
+        return found
+    assert unit is not None
+    nodes = _units(cluster.build().members(unit), counts["node"], unit)
+    size = len(nodes[0])
+    if any(len(each) != size for each in nodes):
+        rule = f"{counts['node']} nodes do not fill {counts[unit]} units of {unit}; whole units are needed"
+        raise PathError(("spares", "unit"), rule)
+    found = Units(nodes, size)
+    _check_amounts(scenario, found, per_node, unit)
+    return found
+
+
+def _units(domains: Any, count: int, unit: str) -> tuple[tuple[int, ...], ...]:
+    """Return the nodes of each unit that is used whole, of `count` nodes together."""
+    nodes, offsets = domains.nodes.tolist(), domains.offsets.tolist()
+    units = tuple(tuple(nodes[start:stop]) for start, stop in itertools.pairwise(offsets))
+    if sorted(nodes) != list(range(count)) or any(unit[-1] - unit[0] + 1 != len(unit) for unit in units):
+        raise PathError(("spares", "unit"), f"a {unit} has no nodes for itself alone: it cannot be used whole")
+    return units
+
+
+def _amounts(scenario: Scenario, per_node: int) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    """Yield path and number of nodes of everything that takes nodes."""
+    yield ("spares", "hot"), scenario.spares.hot
+    for index, job in enumerate(scenario.jobs):
+        yield ("jobs", index, "gpus"), job.gpus // per_node
+    for name in ("warm", "cold"):
+        standby = getattr(scenario.spares, name)
+        if standby is not None:
+            yield ("spares", name, "nodes"), standby.nodes
+
+
+def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -> None:
+    """Refuse jobs, spares and replicas that are not whole units, and jobs that too few units are there for."""
+    size, each = units.needed, len(units.nodes[0])
+    has = f"a {unit} has {size} nodes" if size == each else f"of the {each} nodes of a {unit} a job takes {size}"
+    for path, nodes in _amounts(scenario, per_node):
+        if nodes % size:
+            raise PathError(path, f"{nodes} nodes are not a whole number of units: {has}")
+    capacity = len(units.nodes) * size
+    for index, job in enumerate(scenario.jobs):
+        nodes = job.gpus // per_node
+        if nodes + scenario.spares.total > capacity:
+            rule = (
+                f"needs {nodes} nodes beside {scenario.spares.total} spares, but {has}: the cluster gives {capacity} "
+                "in all, so it could never start"
+            )
+            raise PathError(("jobs", index, "gpus"), rule)
+    if getattr(scenario.recovery, "elastic", False):
+        _check_replicas(scenario, per_node, size)
+
+
+def _check_replicas(scenario: Scenario, per_node: int, size: int) -> None:
+    """Refuse replicas that share a unit where one may leave without the other."""
+    for index, job in enumerate(scenario.jobs):
+        nodes = job.gpus // per_node // (job.parallelism.data if job.parallelism is not None else 1)
+        if nodes % size:
+            rule = (
+                f"a replica of {nodes} nodes is not a whole number of units of {size}, and with recovery "
+                f"'{scenario.recovery.use}' replicas leave one by one"
+            )
+            raise PathError(("jobs", index, "parallelism"), rule)

@@ -1,0 +1,198 @@
+"""The cluster as a user describes it: hosts, what they share beside the fabric, and the fabric."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from math import ceil
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from sim.fields import Duration, Model, RuleError
+from sim.topology.fabric import FABRIC_PARTS, Hosts, Some
+from sim.topology.fabrics import AnyFabric
+from sim.topology.fat_tree import FatTree
+from sim.topology.model import Topology
+from sim.topology.scale_up import ScaleUp
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ClusterSpec", "Cooling", "HostPool", "Pdu", "Rack"]
+
+
+class HostPool(Model):
+    """Nodes of one kind; pools follow one another in the numbers of the nodes."""
+
+    count: Some = Field(description="Nodes.")
+    accelerator: str = Field(description="Name in the catalog of accelerators.")
+    age: Duration = Field("0 s", description="How long the nodes and their parts have run when the simulation starts.")  # type: ignore[assignment]
+
+
+class Rack(Model):
+    """Physical racks."""
+
+    nodes: Some = Field(4, description="Nodes per rack.")
+
+
+class Pdu(Model):
+    """Power distribution units: racks that go dark together."""
+
+    racks: Some = Field(8, description="Racks per power distribution unit.")
+
+
+class Cooling(Model):
+    """Cooling units: racks that get hot together."""
+
+    racks: Some = Field(8, description="Racks per cooling unit.")
+
+
+class ClusterSpec(Model):
+    """A cluster: its hosts, the racks, power and cooling that they share, scale-up domains, and the fabric.
+
+    Partly filled last racks, power and cooling domains are allowed.
+    """
+
+    name: str = Field("cluster", min_length=1, description="Name of the cluster.")
+    nodes: Some | None = Field(None, description="Hosts, all alike; for several kinds of hosts give pools.")
+    accelerator: str | None = Field(None, description="Name in the catalog of accelerators; omitted: h100.")
+    pools: tuple[HostPool, ...] = Field((), description="Kinds of hosts, in place of nodes and accelerator.")
+    gpus_per_node: Some | None = Field(None, description="GPUs per host; omitted: 8, or those of a tray.")
+    scale_up: ScaleUp | None = Field(None, description="Scale-up domains; omitted: each node is one.")
+    rack: Rack = Rack()
+    pdu: Pdu = Pdu()
+    cooling: Cooling = Cooling()
+    fabric: AnyFabric = Field(default_factory=FatTree, description="What joins the hosts.")
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> Self:
+        self._check_hosts()
+        if self.scale_up is not None:
+            try:
+                self.scale_up.check(self.hosts.gpus, self.hosts.nodes, self.rack.nodes)
+            except RuleError as error:
+                raise RuleError(("scale_up", *error.at), error.rule) from None
+        try:
+            self.fabric.check(self.hosts)
+        except RuleError as error:
+            raise RuleError(("fabric", *error.at), error.rule) from None
+        except ValueError as error:
+            raise RuleError(("fabric",), str(error)) from None
+        if self.fabric.reroute == "scale_up" and self.fabric.rails == 1:
+            raise RuleError(("fabric", "reroute"), "needs several rails: the traffic of one goes over the others")
+        return self
+
+    def _check_hosts(self) -> None:
+        if (self.nodes is None) == (not self.pools):
+            message = "give exactly one of nodes and pools"
+            raise ValueError(message)
+        if self.pools and self.accelerator is not None:
+            raise RuleError(("accelerator",), "is for clusters of one kind of nodes; each of the pools names its own")
+
+    @property
+    def hosts(self) -> Hosts:
+        """Nodes, and GPUs of each [-]."""
+        nodes = self.nodes if self.nodes is not None else sum(pool.count for pool in self.pools)
+        tray = self.scale_up.tray if self.scale_up is not None else None
+        return Hosts(nodes, self.gpus_per_node or tray or 8)
+
+    @property
+    def all_pools(self) -> tuple[HostPool, ...]:
+        """The kinds of hosts, one if they are all alike."""
+        if self.pools:
+            return self.pools
+        return (HostPool.model_validate({"count": self.nodes, "accelerator": self.accelerator or "h100"}),)
+
+    @property
+    def nodes_per_domain(self) -> int:
+        """Nodes of one scale-up domain [-]."""
+        return self.scale_up.gpus // self.hosts.gpus if self.scale_up is not None else 1
+
+    @property
+    def optical(self) -> tuple[int, ...]:
+        """Tiers whose cables have a transceiver at each end."""
+        return (1, 2) if self.fabric.copper else (0, 1, 2)
+
+    def counts(self) -> dict[str, int]:
+        """Count every part from the parameters alone, without an array.
+
+        Returns
+        -------
+        dict of str to int
+            Units per part class [-].
+        """
+        nodes, gpus = self.hosts
+        racks = ceil(nodes / self.rack.nodes)
+        counts = {"gpu": nodes * gpus, "node": nodes}
+        if self.scale_up is not None:
+            counts["scale_up"] = nodes // self.nodes_per_domain
+            if self.scale_up.switch_trays:
+                counts["switch_tray"] = counts["scale_up"] * self.scale_up.switch_trays
+        counts["rack"] = racks
+        counts["pdu"] = ceil(racks / self.pdu.racks)
+        counts["cooling"] = ceil(racks / self.cooling.racks)
+        counts |= self.fabric.counts(self.hosts)
+        cables = [counts[name] for name in ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")]
+        counts["transceiver"] = 2 * sum(cables[tier] for tier in self.optical)
+        return counts
+
+    def nodes_behind(self, part: str) -> int:
+        """Return how many nodes one failed unit takes alone, where its domain is full [-]; 0 for none."""
+        nodes = self.hosts.nodes
+        if part in ("gpu", "node"):
+            return 1
+        if part in FABRIC_PARTS:
+            if self.fabric.disjoint_paths(self.hosts) == 1:
+                # One switch or cable may hold all the others together: only the cables tell who is behind it.
+                return int(np.diff(self._built.members(part).offsets).max(initial=0))
+            return self.fabric.nodes_behind(part, self.hosts)
+        if part == "pod":
+            return int(np.bincount(self.fabric.domains(self.hosts)["pod"]).max())
+        sizes = {
+            "rack": self.rack.nodes,
+            "pdu": self.rack.nodes * self.pdu.racks,
+            "cooling": self.rack.nodes * self.cooling.racks,
+            "scale_up": self.nodes_per_domain,
+            "switch_tray": self.nodes_per_domain,
+        }
+        return min(sizes[part], nodes)
+
+    @property
+    def stopping_parts(self) -> tuple[str, ...]:
+        """Part classes of which one failed unit stops at least one node."""
+        return tuple(part for part, count in self.counts().items() if count and self.nodes_behind(part))
+
+    @cached_property
+    def _built(self) -> Topology:
+        return self.build()
+
+    def build(self) -> Topology:
+        """Build the domains; the edges wait until they are asked for."""
+        nodes, gpus = self.hosts
+        rack = _blocks(nodes, self.rack.nodes)
+        domains = {
+            **self.fabric.domains(self.hosts),
+            "rack": rack,
+            "pdu": rack // np.int32(self.pdu.racks),
+            "cooling": rack // np.int32(self.cooling.racks),
+            "scale_up": _blocks(nodes, self.nodes_per_domain),
+        }
+        return Topology(
+            name=self.name,
+            nodes=nodes,
+            gpus_per_node=gpus,
+            rails=self.fabric.rails,
+            counts=self.counts(),
+            domains=domains,
+            bandwidth=self.fabric.bandwidth(self.hosts),
+            disjoint_paths=self.fabric.disjoint_paths(self.hosts),
+            optical=self.optical,
+            reroute=self.fabric.reroute == "scale_up",
+            make_edges=partial(self.fabric.edges, self.hosts),
+        )
+
+
+def _blocks(nodes: int, size: int) -> NDArray[np.int32]:
+    """Return the number of the block of `size` that each node is in, (nodes,)."""
+    return np.arange(nodes, dtype=np.int32) // np.int32(size)

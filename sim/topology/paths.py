@@ -1,0 +1,297 @@
+"""Whom a failure of any part of the fabric cuts off, and what bandwidth it leaves the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.topology.fabric import FABRIC_PARTS
+from sim.topology.lines import lines
+from sim.topology.model import Members, edges
+from sim.topology.rows import ReadOnly, offsets_of, ranges, sums
+from sim.topology.switches import Reach, switches, units_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sim.topology.capacity import Capacity
+    from sim.topology.lines import Lines
+    from sim.topology.model import Topology
+    from sim.topology.switches import Switches
+
+__all__ = ["SWITCH_PARTS", "Paths", "paths"]
+
+SWITCH_PARTS = ("leaf", "spine", "core")
+"""Part classes of the fabric that are vertices; the units of the others are one or more cables."""
+
+_CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+
+
+@dataclass(frozen=True, eq=False)
+class Paths(ReadOnly):
+    """Lines of the hosts and the switches above them; read-only, shared by all replications.
+
+    All cables are numbered as the edges are: access cables first.
+
+    Attributes
+    ----------
+    lines : Lines
+        Access cables.
+    switches : Switches
+        The network above them.
+    pod_of_class : (classes,) int32
+        Pod of each class of nodes [-].
+    optical : (cables,) int64
+        Cables that have transceivers [-].
+    """
+
+    lines: Lines
+    switches: Switches
+    pod_of_class: NDArray[np.int32]
+    optical: NDArray[np.int64]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes: nodes with the same leaf switches on every rail [-]."""
+        return self.pod_of_class.size
+
+    @property
+    def class_of_node(self) -> NDArray[np.int32]:
+        """Class of each node, (nodes,) [-]."""
+        return self.lines.class_of_node
+
+    @property
+    def access(self) -> int:
+        """Number of access cables [-]."""
+        return self.lines.node.size
+
+    def reach(self, here: NDArray[np.bool_]) -> Reach:
+        """Return how far traffic between nodes of some classes goes, (classes,)."""
+        first, last = int(here.argmax()), here.size - 1 - int(here[::-1].argmax())
+        if first >= last:
+            return Reach.LEAF
+        pods = self.pod_of_class
+        apart = pods[first] != pods[last] or bool((pods[here] != pods[first]).any())
+        return Reach.CLUSTER if apart else Reach.POD
+
+    @cached_property
+    def farthest(self) -> Reach:
+        """How far traffic of the whole cluster goes."""
+        return self.reach(np.ones(self.classes, dtype=np.bool_))
+
+    def units(self, part: str) -> range:
+        """Return the switches of a part class, or its cables; NICs and transceivers are counted from 0."""
+        if part == "nic":
+            return range(self.lines.of_endpoint.offsets.size - 1)
+        if part == "transceiver":
+            return range(2 * self.optical.size)
+        if part == "cable_node_leaf":
+            return range(self.access)
+        units = units_of(self.switches, part)
+        return units if part in SWITCH_PARTS else range(self.access + units.start, self.access + units.stop)
+
+    def cables(self, part: str, unit: int) -> list[int]:
+        """Return the cables that die with a unit that is no switch."""
+        if part == "nic":
+            cables: list[int] = self.lines.of_endpoint.row(unit).tolist()
+            return cables
+        return [int(self.optical[unit // 2]) if part == "transceiver" else self._first[part] + unit]
+
+    def switch(self, part: str, unit: int) -> int:
+        """Return the number of a switch among all switches."""
+        return self._first[part] + unit
+
+    @cached_property
+    def _first(self) -> dict[str, int]:
+        """Number of the first unit of each part class of switches or cables."""
+        return {part: self.units(part).start for part in (*SWITCH_PARTS, *_CABLES)}
+
+    def cut(self, part: str) -> Members:
+        """Return the nodes that one failure of each unit of a part class, alone, cuts off.
+
+        Parameters
+        ----------
+        part : str
+            One of ``FABRIC_PARTS``.
+
+        Returns
+        -------
+        Members
+            One row per unit, nodes ascending within a row.
+        """
+        assert part in FABRIC_PARTS, part
+        if part == "transceiver":
+            return _members_of_transceivers([self.cut(name) for name in _CABLES], self.optical)
+        if part in ("nic", "cable_node_leaf"):
+            unit = np.flatnonzero(self._ends_line(part))
+            node = unit // self.lines.rails if part == "nic" else self.lines.node[unit]
+        else:
+            unit, kind = self._units_that_cut(part)
+            offsets, nodes = self.lines.members
+            sizes = np.diff(offsets)[kind]
+            node = nodes[ranges(offsets[kind], sizes)].astype(np.int64)
+            unit = np.repeat(unit, sizes)
+        order = np.lexsort((node, unit))
+        return Members(offsets_of(np.bincount(unit, minlength=len(self.units(part)))), node[order].astype(np.int32))
+
+    def left(self, part: str) -> NDArray[np.float64]:
+        """Return the smallest share of bandwidth that one failure of each unit, alone, leaves to a node not cut off.
+
+        For traffic that goes as far as the cluster goes, all nodes sending at once; 1 where nobody notices.
+
+        Parameters
+        ----------
+        part : str
+            One of ``FABRIC_PARTS``.
+
+        Returns
+        -------
+        (units,) float64
+            From 0 to 1 [-].
+        """
+        assert part in FABRIC_PARTS, part
+        if part == "transceiver":
+            return np.repeat(np.concatenate([self.left(name) for name in _CABLES])[self.optical], 2)
+        if part in ("nic", "cable_node_leaf"):
+            weight = self.lines.weights()
+            if part == "nic":
+                weight = np.add.reduceat(weight[self.lines.of_endpoint.items], self.lines.of_endpoint.offsets[:-1])
+            return np.where(self._ends_line(part), 1.0, 1.0 - weight)
+        capacity = self.switches.capacity()
+        if part in SWITCH_PARTS:
+            critical = set(self.switches.critical(part))
+            every = range(len(self.units(part)))
+            return np.array([self._left_by(capacity, part, unit, unit in critical) for unit in every], dtype=np.float64)
+        left = self._left_by_cables(part)
+        for unit in self.switches.critical(part):
+            left[unit] = self._left_by(capacity, part, unit, True)
+        return left
+
+    def _ends_line(self, part: str) -> NDArray[np.bool_]:
+        """Return which units of NICs or access cables are all that their line has, (units,)."""
+        cables = self.lines.cables_of_line()
+        taken = np.ones_like(cables)
+        if part == "nic":
+            offsets, items = self.lines.of_endpoint
+            cables, taken = cables[items[offsets[:-1]]], np.diff(offsets)
+        return np.equal(cables, taken)
+
+    def _units_that_cut(self, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (unit, class) wherever one failure of a unit cuts off a class."""
+        pairs = [np.empty((2, 0), dtype=np.int64)]
+        if part == "leaf":
+            pairs.append(np.stack(self.lines.only_leaf()))
+        capacity = self.switches.capacity()
+        for unit in self.switches.critical(part):
+            self._turn(capacity, part, unit, dead=True)
+            classes = np.flatnonzero(self.lines.cut_classes(self.switches.cut_off(capacity), np.arange(self.classes)))
+            self._turn(capacity, part, unit, dead=False)
+            pairs.append(np.stack((np.full(classes.size, unit), classes)))
+        unit, kind = np.unique(np.concatenate(pairs, axis=1), axis=1)
+        return unit, kind
+
+    def _turn(self, capacity: Capacity, part: str, unit: int, *, dead: bool) -> None:
+        """Take a switch or a cable between switches out of `capacity`, or put it back."""
+        number = units_of(self.switches, part)[unit]
+        turn = self.switches.turn_switch if part in SWITCH_PARTS else self.switches.turn_cable
+        turn(capacity, number, dead=dead)
+
+    def _left_by(self, capacity: Capacity, part: str, unit: int, critical: bool) -> float:
+        """Return what one unit leaves; `capacity` is that of the healthy switches, before and after."""
+        self._turn(capacity, part, unit, dead=True)
+        if critical:
+            cut = self.switches.cut_off(capacity)
+        else:
+            cut = np.append(capacity.alive[: self.switches.leaves] == 0, True)
+        shares = self.lines.shares(self.switches.lost(capacity, cut, self.farthest))
+        self._turn(capacity, part, unit, dead=False)
+        return float(shares.min(initial=1.0, where=~self.lines.cut_classes(cut, np.arange(self.classes))))
+
+    def _left_by_cables(self, part: str) -> NDArray[np.float64]:
+        """Return what each cable between switches leaves, if it cuts nobody off, (units,) [-].
+
+        One cable lowers its leaf switch and its block only, so that a line loses B b + W max(l - b, 0), where b and l
+        are what the block and the leaf switch have lost and B and W the line's weights on them.
+        """
+        network, reach = self.switches, self.farthest
+        units = units_of(network, part)
+        here = slice(units.start, units.stop)
+        lower, upper, bandwidth = network.lower[here], network.upper[here], network.healthy.living[here]
+        if reach == Reach.LEAF or not lower.size:
+            return np.ones(len(units))
+        block_lost = self._block_loss(part, lower, upper, bandwidth) if reach == Reach.CLUSTER else np.zeros(len(units))
+        block = network.block[lower]
+        leaf, of_leaf, of_block = self._weights_on_leaves()
+        most = np.zeros(network.blocks)
+        np.maximum.at(most, network.block[leaf], of_block)
+        worst = most[block] * block_lost
+        if part == "cable_leaf_spine":
+            passed = np.minimum(network.healthy.down[lower], network.healthy.up[lower] - bandwidth)
+            leaf_lost = 1.0 - np.maximum(passed / network.ceiling[lower], network.lonely[lower])
+            sizes = np.bincount(leaf, minlength=network.leaves)
+            row = ranges(offsets_of(sizes)[lower], sizes[lower])
+            cable = np.repeat(np.arange(lower.size), sizes[lower])
+            more = np.maximum(leaf_lost - block_lost, 0.0)
+            np.maximum.at(worst, cable, of_block[row] * block_lost[cable] + of_leaf[row] * more[cable])
+        return 1.0 - worst
+
+    def _block_loss(
+        self, part: str, lower: NDArray[np.int32], upper: NDArray[np.int32], bandwidth: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what the block of each cable loses with it, for traffic that leaves the pod, (cables,) [-]."""
+        network, up, down = self.switches, self.switches.healthy.up, self.switches.healthy.down
+        passed = network.passed(network.healthy)
+        block = network.block[lower]
+        by_leaves, by_spines = network.tier_sums(passed)
+        from_leaves, from_spines = by_leaves[block], by_spines[block]
+        if part == "cable_leaf_spine":
+            from_leaves = from_leaves - passed[lower] + np.minimum(down[lower], up[lower] - bandwidth)
+            from_spines = from_spines - passed[upper] + np.minimum(down[upper] - bandwidth, up[upper])
+        else:
+            from_spines = from_spines - passed[lower] + np.minimum(down[lower], up[lower] - bandwidth)
+        ratio = np.minimum(from_leaves, from_spines) / network.block_ceiling[block]
+        lost: NDArray[np.float64] = 1.0 - np.maximum(ratio, network.level[block])
+        return lost
+
+    def _weights_on_leaves(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return (leaf switch, a line's weight on it, the line's weight on its block), each once, by leaf switch."""
+        used = self.lines.leaf < self.switches.leaves
+        leaf, weight = self.lines.leaf[used], self.lines.weight[used]
+        slots, *shape = self.lines.leaf.shape
+        line = np.broadcast_to(np.arange(shape[0] * shape[1]).reshape(shape), (slots, *shape))[used]
+        of_leaf = _sums(line * self.switches.leaves + leaf, weight)
+        of_block = _sums(line * self.switches.blocks + self.switches.block[leaf], weight)
+        leaf_column, *weights = np.unique(np.stack((leaf, of_leaf, of_block)), axis=1)
+        return leaf_column.astype(np.int64), weights[0], weights[1]
+
+
+def paths(topology: Topology) -> Paths:
+    """Work out the paths of a topology from its cables."""
+    cables = edges(topology)
+    hosts = lines(topology, cables)
+    example = hosts.members.nodes[hosts.members.offsets[:-1]]
+    optical = np.zeros(4, dtype=np.bool_)
+    optical[list(topology.optical)] = True
+    return Paths(
+        lines=hosts,
+        switches=switches(topology, cables),
+        pod_of_class=topology.domains["pod"][example],
+        optical=np.flatnonzero(optical[cables.tier]),
+    )
+
+
+def _sums(keys: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each entry the sum of the values with its key."""
+    _, group = np.unique(keys, return_inverse=True)
+    return sums(group, values, group.size)[group]
+
+
+def _members_of_transceivers(cables: list[Members], optical: NDArray[np.int64]) -> Members:
+    """Return the rows of optical cables, twice each, from the rows of the cables of every tier."""
+    sizes = np.concatenate([np.diff(members.offsets) for members in cables])
+    nodes = np.concatenate([members.nodes for members in cables])
+    chosen = np.repeat(optical, 2)
+    return Members(offsets_of(sizes[chosen]), nodes[ranges(offsets_of(sizes)[chosen], sizes[chosen])])

@@ -1,0 +1,89 @@
+"""Compressed sparse rows, and dataclasses whose arrays nobody may write."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ReadOnly", "Rows", "offsets_of", "ranges", "rows", "sums"]
+
+
+class Rows(NamedTuple):
+    """Compressed sparse rows: row ``i`` holds ``items[offsets[i]:offsets[i + 1]]``.
+
+    Attributes
+    ----------
+    offsets : (rows + 1,) int64
+        First position of each row [-].
+    items : (offsets[-1],) int64
+        What the rows hold, ascending within a row [-].
+    """
+
+    offsets: NDArray[np.int64]
+    items: NDArray[np.int64]
+
+    def row(self, number: int) -> NDArray[np.int64]:
+        """Return one row."""
+        return self.items[self.offsets[number] : self.offsets[number + 1]]
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of each row's values, (rows,)."""
+        starts, ends = self.offsets[:-1], self.offsets[1:]
+        filled = starts < ends
+        answer = np.zeros(starts.size)
+        answer[filled] = np.add.reduceat(values.take(self.items), starts[filled])
+        return answer
+
+
+class ReadOnly:
+    """Base of frozen dataclasses whose arrays nobody may write, not even in a copy in another process."""
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only: replications share them."""
+        for array in _arrays([getattr(self, name) for name in _names(self)]):
+            array.setflags(write=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle through the constructor."""
+        return type(self), tuple(getattr(self, name) for name in _names(self))
+
+
+def rows(keys: NDArray[np.integer[Any]], count: int) -> Rows:
+    """Return for each of `count` keys the positions that have it."""
+    return Rows(offsets_of(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable"))
+
+
+def offsets_of(sizes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Return where rows of these sizes begin, and where the last one ends, (rows + 1,) [-]."""
+    offsets = np.zeros(sizes.size + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers from each start on, as many as its size says, one range after the other."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if ends.size else 0
+    numbers: NDArray[np.int64] = np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
+    return numbers
+
+
+def sums(keys: NDArray[np.integer[Any]], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the sum of the values of each of `count` keys."""
+    total: NDArray[np.float64] = np.bincount(keys, values, minlength=count).astype(np.float64, copy=False)
+    return total
+
+
+def _names(value: Any) -> list[str]:
+    return [field.name for field in fields(value)]
+
+
+def _arrays(values: Any) -> list[NDArray[Any]]:
+    """Return the arrays in a sequence and in the tuples that it holds."""
+    found = [value for value in values if isinstance(value, np.ndarray)]
+    return found + [array for value in values if isinstance(value, tuple) for array in _arrays(value)]

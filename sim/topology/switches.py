@@ -1,0 +1,280 @@
+"""The network of switches alone: which leaf switches hang together, and how much each lets through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sim.topology.capacity import Capacity, whole_units
+from sim.topology.rows import ReadOnly, Rows, rows, sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sim.topology.model import Edges, Topology
+
+__all__ = ["Reach", "Switches", "switches", "units_of"]
+
+
+class Reach(IntEnum):
+    """How far traffic goes: to hosts behind the same leaf switches, within its pod, or through the cluster."""
+
+    LEAF = 0
+    POD = 1
+    CLUSTER = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Switches(ReadOnly):
+    """Leaf switches, spines and cores, numbered in this order, and the cables between them.
+
+    A *plane* hangs together without the hosts. A *block* hangs together without the cores too: the part of a pod that
+    lies in one plane.
+
+    Attributes
+    ----------
+    leaves, spines, cores, blocks : int
+        Numbers of switches and blocks [-].
+    disjoint_paths : int
+        As long as fewer spines, cores and cables are out, no living leaf switch is cut off [-].
+    leaf_cables : int
+        Cables between leaf switches and spines; they come first [-].
+    lower, upper : (cables,) int32
+        Switches at the ends of each cable [-].
+    healthy : Capacity
+        What there is when nothing is out.
+    access : (leaves,) int64
+        Access cables of each leaf switch [-].
+    plane : (switches,) int32
+        Plane of each switch [-].
+    block : (leaves + spines,) int64
+        Block of each leaf switch and spine [-].
+    tiers : Rows
+        Leaf switches of each block, then spines of each block.
+    ceiling : (leaves,) float64
+        What each leaf switch passes up when nothing is out, never 0.
+    block_ceiling : (blocks,) float64
+        What each block passes to the cores when nothing is out, never 0.
+    lonely : (leaves,) float64
+        1 for the only leaf switch of its plane, from which nothing goes up [-].
+    level : (blocks,) float64
+        1 for a block from which nothing goes to cores [-].
+    up_cables, down_cables : Rows
+        Cables of each switch to upper ones, and to lower ones.
+    """
+
+    leaves: int
+    spines: int
+    cores: int
+    blocks: int
+    disjoint_paths: int
+    leaf_cables: int
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    healthy: Capacity
+    access: NDArray[np.int64]
+    plane: NDArray[np.int32]
+    block: NDArray[np.int64]
+    tiers: Rows
+    ceiling: NDArray[np.float64]
+    block_ceiling: NDArray[np.float64]
+    lonely: NDArray[np.float64]
+    level: NDArray[np.float64]
+    up_cables: Rows
+    down_cables: Rows
+
+    def capacity(self) -> Capacity:
+        """Return what there is when nothing is out, in arrays of one's own."""
+        return Capacity(*(array.copy() for array in self.healthy))
+
+    def turn_switch(self, capacity: Capacity, switch: int, *, dead: bool) -> None:
+        """Take a switch out of `capacity`, or put it back."""
+        capacity.alive[switch] = not dead
+        if switch < self.leaves:
+            cables = self.up_cables.row(switch)
+            sums, ends = capacity.down, self.upper[cables]
+        else:
+            cables = self.down_cables.row(switch)
+            sums, ends = capacity.up, self.lower[cables]
+        (np.subtract if dead else np.add).at(sums, ends, capacity.living[cables])
+
+    def turn_cable(self, capacity: Capacity, cable: int, *, dead: bool) -> None:
+        """Take a cable between switches out of `capacity`, or put it back."""
+        bandwidth = self.healthy.living[cable]
+        capacity.living[cable] = 0.0 if dead else bandwidth
+        change = -bandwidth if dead else bandwidth
+        lower, upper = self.lower[cable], self.upper[cable]
+        capacity.up[lower] += change * capacity.alive[upper]
+        if cable < self.leaf_cables:
+            capacity.down[upper] += change * capacity.alive[lower]
+
+    def cut_off(self, capacity: Capacity) -> NDArray[np.bool_]:
+        """Return which leaf switches are dead or outside the main surviving component of their plane.
+
+        Main is the component with most access cables of living leaf switches, the one with the lowest switch of these.
+
+        Returns
+        -------
+        (leaves + 1,) bool
+            The last entry stands for no switch at all, and is true.
+        """
+        alive = capacity.alive > 0
+        kept = (capacity.living > 0) & alive[self.lower] & alive[self.upper]
+        label = _components(self.lower[kept], self.upper[kept], alive.size)
+        _, first = np.unique(label, return_index=True)
+        size = np.bincount(label[: self.leaves], self.access * alive[: self.leaves], minlength=first.size)
+        order = np.lexsort((first, -size, self.plane[first]))
+        _, best = np.unique(self.plane[first][order], return_index=True)
+        main = order[best]
+        cut = np.ones(self.leaves + 1, dtype=np.bool_)
+        cut[:-1] = ~alive[: self.leaves] | (label[: self.leaves] != main[self.plane[: self.leaves]])
+        return cut
+
+    def lost(self, capacity: Capacity, cut: NDArray[np.bool_], reach: Reach) -> NDArray[np.float64]:
+        """Return what share of its bandwidth each leaf switch has lost, for traffic that goes as far as `reach`.
+
+        A leaf switch passes the smaller of what comes from its hosts and what goes up. A block passes the smaller of
+        what its leaf switches and what its spines pass, and all its leaf switches share that. The smaller ratio to what
+        is passed when nothing is out is what is left.
+
+        Parameters
+        ----------
+        capacity : Capacity
+            What is left of the switches.
+        cut : (leaves + 1,) bool
+            Leaf switches that are cut off: these lose all.
+        reach : Reach
+            How far the traffic goes.
+
+        Returns
+        -------
+        (leaves + 1,) float64
+            From 0 to 1 [-].
+        """
+        lost = np.zeros(self.leaves + 1)
+        if reach > Reach.LEAF:
+            passed = self.passed(capacity)
+            ratio = np.maximum(passed[: self.leaves] / self.ceiling, self.lonely)
+            if reach == Reach.CLUSTER:
+                np.minimum(ratio, self.block_ratios(passed).take(self.block[: self.leaves]), out=ratio)
+            np.subtract(1.0, ratio, out=lost[:-1])
+        lost[cut] = 1.0
+        return lost
+
+    def passed(self, capacity: Capacity) -> NDArray[np.float64]:
+        """Return what each leaf switch and spine passes up: the smaller of what comes and what goes, (switches,)."""
+        passed = np.minimum(capacity.up, capacity.down)
+        passed *= capacity.alive
+        return passed
+
+    def block_ratios(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each block still passes to the cores of what it passes when nothing is out, (blocks,) [-]."""
+        by_leaves, by_spines = self.tier_sums(passed)
+        ratio: NDArray[np.float64] = np.minimum(by_leaves, by_spines) / self.block_ceiling
+        return np.maximum(ratio, self.level)
+
+    def tier_sums(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the leaf switches and the spines of each block pass, (2, blocks)."""
+        return self.tiers.sums(passed).reshape(2, self.blocks)
+
+    def touches(self, cables: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the leaf switches at the lower ends of cables between switches, and the blocks of the lower ends."""
+        lower = self.lower[cables].astype(np.int64)
+        return lower[cables < self.leaf_cables], np.unique(self.block[lower])
+
+    def critical(self, part: str) -> list[int]:
+        """Return units of leaf, spine, core or a class of cables of which one failure may cut off other leaf switches.
+
+        Cut vertices and bridges of the graph; none are looked for where enough disjoint paths are known of.
+        """
+        if self.disjoint_paths >= (1 if part == "leaf" else 2):
+            return []
+        import networkx as nx
+
+        graph: nx.Graph[int] = nx.Graph()
+        graph.add_edges_from(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
+        units = units_of(self, part)
+        if part in ("leaf", "spine", "core"):
+            return sorted(switch - units.start for switch in nx.articulation_points(graph) if switch in units)
+        found: Any = nx.bridges(graph)
+        bridges = {frozenset(bridge) for bridge in found}
+        ends = [frozenset((int(self.lower[cable]), int(self.upper[cable]))) for cable in units]
+        cables = Counter(ends)
+        return [unit for unit, pair in enumerate(ends) if pair in bridges and cables[pair] == 1]
+
+
+def units_of(network: Switches, part: str) -> range:
+    """Return the switches, or the cables between switches, of a part class."""
+    leaves, spines = network.leaves, network.spines
+    return {
+        "leaf": range(leaves),
+        "spine": range(leaves, leaves + spines),
+        "core": range(leaves + spines, leaves + spines + network.cores),
+        "cable_leaf_spine": range(network.leaf_cables),
+        "cable_spine_core": range(network.leaf_cables, network.lower.size),
+    }[part]
+
+
+def switches(topology: Topology, cables: Edges) -> Switches:
+    """Take the switches out of the cables of a topology."""
+    first = topology.vertices("leaf").start
+    leaves, spines, cores = (len(topology.vertices(part)) for part in ("leaf", "spine", "core"))
+    number = leaves + spines + cores
+    units = whole_units(cables.bandwidth)
+    access = int(np.searchsorted(cables.tier, 1))
+    leaf_cables = int(np.searchsorted(cables.tier, 2)) - access
+    behind = cables.upper[:access] - first
+    lower, upper, living = cables.lower[access:] - first, cables.upper[access:] - first, units[access:]
+
+    low = slice(leaf_cables)
+    healthy = Capacity(
+        alive=np.ones(number),
+        living=living,
+        up=sums(lower, living, number),
+        down=sums(upper[low], living[low], number),
+    )
+    healthy.down[:leaves] = sums(behind, units[:access], leaves)
+    plane = _components(lower, upper, number)
+    block = _components(lower[low], upper[low], leaves + spines).astype(np.int64)
+    blocks = int(block.max()) + 1
+    alone = np.bincount(plane[:leaves], minlength=number)[plane[:leaves]] == 1
+    passed = np.minimum(healthy.up, healthy.down)
+    tiers = rows(np.where(np.arange(block.size) < leaves, block, block + blocks), 2 * blocks)
+    passes = tiers.sums(passed).reshape(2, blocks).min(axis=0)
+    level = passes == 0
+    level[block[:leaves][alone]] = True
+    return Switches(
+        leaves=leaves,
+        spines=spines,
+        cores=cores,
+        blocks=blocks,
+        disjoint_paths=topology.disjoint_paths,
+        leaf_cables=leaf_cables,
+        lower=lower,
+        upper=upper,
+        healthy=healthy,
+        access=np.bincount(behind, minlength=leaves),
+        plane=plane,
+        block=block,
+        tiers=tiers,
+        ceiling=np.where(passed > 0, passed, 1.0)[:leaves],
+        block_ceiling=np.where(passes > 0, passes, 1.0),
+        lonely=(alone | (passed[:leaves] == 0)).astype(np.float64),
+        level=level.astype(np.float64),
+        up_cables=rows(lower, number),
+        down_cables=rows(upper, number),
+    )
+
+
+def _components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+    """Return the connected component of each of `number` vertices."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(lower.size, dtype=np.int8), (lower, upper)), shape=(number, number))
+    label: NDArray[np.int32] = connected_components(graph, directed=False)[1]
+    return label

@@ -1,0 +1,267 @@
+"""Whom one failure cuts off and what it leaves: cases by hand, and the same answers from the state of a replication."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from sim.fabric_state import Change, FabricState
+from sim.topology import FABRIC_PARTS, ClusterSpec, Topology
+from sim.topology.paths import paths
+from tests.random_fabrics import Rival, by_hand, drawn, units
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sim.topology.paths import Paths
+
+
+def built(nodes: int, **fabric: object) -> Topology:
+    """Return a fat tree of hosts with two GPUs."""
+    document = {"nodes": nodes, "gpus_per_node": 2, "fabric": {"use": "fat-tree", "rails": 2, **fabric}}
+    return ClusterSpec.model_validate(document).build()
+
+
+TREE = {"radix": 16, "leaf": {"nodes": 4}, "spine": {"leaf_groups": 2}, "core": {}}
+CASES = {
+    "tree": built(20, **TREE),
+    "oversubscribed": built(20, **TREE | {"core": {"oversubscription": 2}, "reroute": "scale_up"}),
+    "two tiers": built(12, leaf={"nodes": 4}),
+    "one leaf group": built(4, leaf={"nodes": 4}),
+    "only spine": built(12, leaf={"nodes": 4}, spine={"switches": 1}),
+    **{f"drawn {seed}": drawn(seed) for seed in range(25)},
+    **{f"saturated {seed}": drawn(seed, saturated=True) for seed in range(25)},
+}
+
+
+def share(state: FabricState, source: Paths, nodes: Collection[int]) -> float:
+    """Return the share of a job that holds these nodes."""
+    presence = np.bincount(source.class_of_node[list(nodes)], minlength=source.classes)
+    return state.share(presence, nodes.__contains__)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_failure_does_what_the_state_says(name: str) -> None:
+    """For every unit: ``cut`` and ``left`` are what a state says that is whole but for it; mending undoes that."""
+    topology = CASES[name]
+    source = paths(topology)
+    state = FabricState(source)
+    everybody = range(topology.nodes)
+    for part in FABRIC_PARTS:
+        offsets, nodes = source.cut(part)
+        left = source.left(part)
+        assert offsets.size == topology.counts[part] + 1
+        assert left.size == topology.counts[part]
+        for unit in range(topology.counts[part]):
+            cut = nodes[offsets[unit] : offsets[unit + 1]].tolist()
+            assert state.fail(part, unit) == Change(cut, [])
+            assert left[unit] == pytest.approx(share(state, source, everybody), abs=1e-12)
+            assert state.mend(part, unit) == Change([], cut)
+            assert state.is_whole
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_failure_cuts_off_whom_networkx_says(name: str) -> None:
+    """For every unit of every class."""
+    topology = CASES[name]
+    source = paths(topology)
+    rows = {part: source.cut(part) for part in FABRIC_PARTS}
+    for part, unit in units(topology):
+        offsets, nodes = rows[part]
+        assert set(nodes[offsets[unit] : offsets[unit + 1]].tolist()) == Rival(topology, ((part, unit),)).cut
+
+
+@pytest.mark.parametrize("name", list(CASES)[::2])
+def test_one_failure_is_to_blame_if_it_is_felt(name: str) -> None:
+    """A single failure hurts a job exactly when it leaves it less; one that is not out hurts nobody."""
+    topology = CASES[name]
+    source = paths(topology)
+    state = FabricState(source)
+    generator = np.random.default_rng(0)
+    for part, unit in units(topology):
+        job = set(generator.choice(topology.nodes, size=int(generator.integers(1, topology.nodes + 1))).tolist())
+        presence = np.bincount(source.class_of_node[list(job)], minlength=source.classes)
+        assert not state.hurts(part, unit, presence, job.__contains__)
+        state.fail(part, unit)
+        # Who loses what lies behind a failure that cuts off other leaf switches is only approximately known.
+        if len(Rival(topology, ((part, unit),)).connected) + (part == "leaf") == topology.counts["leaf"]:
+            felt = share(state, source, job) < 1
+            assert state.hurts(part, unit, presence, job.__contains__) == felt, (part, unit)
+        state.mend(part, unit)
+
+
+def test_classes_of_a_fat_tree_are_its_leaf_groups() -> None:
+    """They are found from the cables alone, and pods follow."""
+    topology = CASES["tree"]
+    source = paths(topology)
+    assert np.array_equal(source.class_of_node, topology.domains["leaf"])
+    assert np.array_equal(source.pod_of_class[source.class_of_node], topology.domains["pod"])
+    assert source.classes == 5
+
+
+def test_paths_are_read_only_and_travel() -> None:
+    """A copy in another process says the same and cannot be written either."""
+    source = paths(CASES["tree"])
+    copy = pickle.loads(pickle.dumps(source))
+    for each in (source, copy):
+        for array in (each.pod_of_class, each.lines.leaf, each.switches.healthy.up, each.switches.up_cables.items):
+            assert not array.flags.writeable
+    for part in FABRIC_PARTS:
+        assert np.array_equal(copy.left(part), source.left(part))
+        assert np.array_equal(copy.cut(part).nodes, source.cut(part).nodes)
+
+
+def test_two_spines_of_sixteen_leave_fourteen_sixteenths() -> None:
+    """To jobs beyond one leaf group; within one nobody notices, and a third spine that is mended changes nothing."""
+    topology = built(32, leaf={"nodes": 16}, spine={"switches": 16})
+    source = paths(topology)
+    state = FabricState(source)
+    for spine in (3, 9, 5):
+        assert state.fail("spine", spine) == Change([], [])
+    state.mend("spine", 5)
+    assert share(state, source, range(32)) == 14 / 16
+    assert share(state, source, range(16)) == 1
+    assert np.array_equal(source.left("spine"), np.full(16, 15 / 16))
+
+
+def dual_homed(*, planes: int = 2, reroute: bool = False) -> Topology:
+    """Return eight hosts of two rails, each NIC on a pair of leaf switches, in as many planes as asked for."""
+    access = [
+        (node, rail, pair * 2 + node // 4 * 4 + home, 0.5)
+        for node in range(8)
+        for rail, pair in ((0, 0), (1, 1))
+        for home in (0, 1)
+    ]
+    spines = 4 // planes
+    links = [
+        (1, leaf, spine, 1.0)
+        for leaf in range(8)
+        for spine in (range(4) if planes == 1 else range(leaf % 2 * spines, leaf % 2 * spines + spines))
+        for _ in range(4 // (4 if planes == 1 else 2))
+    ]
+    return by_hand((8, 8, 4, 0), access, links, reroute=reroute, disjoint_paths=spines)
+
+
+@pytest.mark.parametrize("planes", [1, 2])
+def test_a_pair_of_leaf_switches_stands_in_for_each_other(planes: int) -> None:
+    """One of them leaves half of the bandwidth, even within the leaf group; both cut the hosts off."""
+    source = paths(dual_homed(planes=planes))
+    state = FabricState(source)
+    assert state.fail("leaf", 2) == Change([], [])
+    assert share(state, source, range(4)) == 0.5
+    assert share(state, source, range(4, 8)) == 1
+    assert state.fail("leaf", 3) == Change([0, 1, 2, 3], [])
+    assert state.is_cut(0)
+    assert share(state, source, range(8)) == 1, "those who are cut off do not count"
+    assert state.mend("leaf", 2) == Change([], [0, 1, 2, 3])
+    assert share(state, source, range(8)) == 0.5
+
+
+def test_a_dead_cable_and_a_dead_leaf_switch_meet() -> None:
+    """A host that lost its cable to one of a pair is cut off with the other one, alone."""
+    source = paths(dual_homed())
+    state = FabricState(source)
+    assert state.fail("cable_node_leaf", 4) == Change([], [])  # node 1, rail 0, first home
+    assert share(state, source, {1}) == 0.5
+    assert share(state, source, {0, 2, 3}) == 1
+    assert state.fail("leaf", 1) == Change([1], [])
+    assert share(state, source, {0, 1, 2}) == 0.5
+    assert share(state, source, {1, 5}) == 1
+    assert state.mend("cable_node_leaf", 4) == Change([], [1])
+
+
+def test_rerouted_rails_share_what_is_left() -> None:
+    """A dead NIC of two leaves half, a dead cable of four three quarters; only both NICs cut the host off."""
+    source = paths(dual_homed(reroute=True))
+    state = FabricState(source)
+    assert state.fail("nic", 6) == Change([], [])
+    assert share(state, source, range(8)) == 0.5
+    assert state.fail("nic", 7) == Change([3], [])
+    assert share(state, source, range(8)) == 1
+    assert state.mend("nic", 6) == Change([], [3])
+    assert state.mend("nic", 7) == Change([], [])
+    assert state.fail("cable_node_leaf", 13) == Change([], [])
+    assert share(state, source, range(8)) == 0.75
+    assert source.cut("nic").nodes.size == 0
+
+
+def test_reasons_for_a_dead_cable_add_up() -> None:
+    """A cable lives again when it, both its transceivers and its NIC do; what fails twice is mended twice."""
+    source = paths(built(4, leaf={"nodes": 4}))
+    state = FabricState(source)
+    assert state.fail("cable_node_leaf", 5) == Change([2], [])
+    for reason in (("transceiver", 10), ("transceiver", 11), ("nic", 5), ("nic", 5)):
+        assert state.fail(*reason) == Change([], [])
+    for reason in (("nic", 5), ("cable_node_leaf", 5), ("nic", 5), ("transceiver", 11)):
+        assert state.mend(*reason) == Change([], [])
+    assert state.mend("transceiver", 10) == Change([], [2])
+    assert state.is_whole
+    with pytest.raises(AssertionError, match="is not out"):
+        state.mend("transceiver", 10)
+
+
+def test_cables_without_transceivers_have_none() -> None:
+    """Transceivers are counted over the optical tiers only: the first one here is at the first cable to a spine."""
+    ends = [(node, 0, node // 2, 1.0) for node in range(4)]
+    links = [(1, leaf, spine, 1.0) for leaf in range(2) for spine in range(2)]
+    source = paths(by_hand((4, 2, 2, 0), ends, links, optical=(1,), disjoint_paths=2))
+    assert source.cut("transceiver").offsets.tolist() == [0] * 9
+    assert source.left("transceiver").tolist() == [0.5] * 8
+    assert source.left("cable_leaf_spine").tolist() == [0.5] * 4
+    assert source.cut("cable_node_leaf").nodes.tolist() == [0, 1, 2, 3]
+
+
+def test_uplinks_to_spare_are_not_missed() -> None:
+    """A leaf switch with twice the bandwidth up that its hosts use leaves them all of it when half is gone."""
+    ends = [(node, 0, node // 2, 1.0) for node in range(4)]
+    links = [(1, leaf, spine, 1.0) for leaf in range(2) for spine in range(4)]
+    source = paths(by_hand((4, 2, 4, 0), ends, links, disjoint_paths=4))
+    state = FabricState(source)
+    state.fail("spine", 0)
+    state.fail("spine", 1)
+    assert share(state, source, range(4)) == 1
+    state.fail("cable_leaf_spine", 2)
+    assert share(state, source, range(4)) == 0.5
+
+
+def test_the_last_way_out_of_a_pod() -> None:
+    """Of two pods with one core each way, the one with fewer access cables is cut off when the core is gone."""
+    ends = [(node, 0, 0 if node < 3 else 1, 1.0) for node in range(5)]
+    links = [(1, 0, 0, 1.0), (1, 1, 1, 1.0), (2, 0, 0, 1.0), (2, 1, 0, 1.0)]
+    source = paths(by_hand((5, 2, 2, 1), ends, links, [0, 0, 0, 1, 1]))
+    for part in ("core", "cable_spine_core", "cable_leaf_spine", "spine"):
+        offsets, nodes = source.cut(part)
+        assert nodes[: offsets[1]].tolist() == [3, 4], part
+
+
+def test_hosts_with_the_same_leaf_switches_are_one_class() -> None:
+    """In whatever order their cables are written down; a host with the rails the other way round is another class."""
+    first = [(0, 0, 0, 0.5), (0, 0, 1, 0.5), (0, 1, 2, 1.0), (1, 1, 2, 1.0), (1, 0, 1, 0.5), (1, 0, 0, 0.5)]
+    other = [(2, 1, 0, 0.5), (2, 1, 1, 0.5), (2, 0, 2, 1.0)]
+    links = [(1, leaf, 0, 1.0) for leaf in range(3)]
+    assert paths(by_hand((3, 3, 1, 0), first + other, links)).class_of_node.tolist() == [0, 0, 1]
+
+
+def test_a_pod_passes_no_more_than_its_leaf_switches() -> None:
+    """Leaf switches of two hosts' and three links' bandwidth: one that keeps half of its links passes 1.5 of 2."""
+    ends = [(node, 0, node // 2, 1.0) for node in range(8)]
+    links = [(1, leaf, leaf // 2 * 2 + spine, 1.5) for leaf in range(4) for spine in (0, 1)]
+    links += [(2, spine, 0, 8.0) for spine in range(4)]
+    state = FabricState(source := paths(by_hand((8, 4, 4, 1), ends, links, [0] * 4 + [1] * 4)))
+    state.fail("cable_leaf_spine", 0)
+    assert share(state, source, range(4)) == 0.75
+    assert share(state, source, {2, 3, 4}) == 3.5 / 4
+    assert source.left("cable_leaf_spine").tolist() == [0.75] * 8
+
+
+def test_nothing_goes_up_from_the_only_leaf_switch_of_a_plane() -> None:
+    """Its spines and cores are missed by nobody, however far the job reaches."""
+    ends = [(node, 0, node, 1.0) for node in range(2)]
+    links = [(1, leaf, leaf, 1.0) for leaf in range(2)] + [(2, spine, spine, 1.0) for spine in range(2)]
+    source = paths(by_hand((2, 2, 2, 2), ends, links, [0, 1]))
+    for part in ("core", "spine", "cable_leaf_spine", "cable_spine_core"):
+        assert source.left(part).tolist() == [1, 1], part
+        assert source.cut(part).nodes.size == 0, part

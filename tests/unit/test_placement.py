@@ -1,0 +1,294 @@
+"""Placement of ranks: published layouts, equations worked out by hand, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from sim.fields import RuleError
+from sim.scenario import Parallelism
+from sim.topology.placement import (
+    Layout,
+    Span,
+    bandwidths,
+    cost_of_crossing,
+    loss_of_host,
+    positions,
+    spans,
+    stranded_gpus,
+)
+
+NIC, NVLINK = 50e9, 450e9
+"""Of an H100 node: 400 Gb/s a GPU outside, 450 GB/s inside [B/s]."""
+LEVELS = {"leaf": NIC, "pod": NIC, "cluster": NIC / 7}
+
+
+def layout(gpus_per_node: int = 8, **sizes: Any) -> Layout:
+    """Return a layout as a file would describe it."""
+    return Layout(Parallelism.model_validate(sizes), gpus_per_node)
+
+
+def domains(nodes: int, scale_up: int = 1, leaf: int = 32, pod: int = 384) -> dict[str, Any]:
+    """Return domains of so many nodes each."""
+    sizes = {"scale_up": scale_up, "leaf": leaf, "pod": pod}
+    return {name: (np.arange(nodes) // size).astype(np.int32) for name, size in sizes.items()}
+
+
+def reach(of: Layout, **sizes: int) -> dict[Any, Span]:
+    """Return the spans of a job that sits on the first nodes, in order."""
+    return spans(of, domains(of.hosts, **sizes), np.arange(of.hosts))
+
+
+def refusal(**sizes: Any) -> RuleError:
+    """Return why a layout is refused."""
+    with pytest.raises(ValidationError) as caught:
+        Parallelism.model_validate(sizes)
+    (error,) = caught.value.errors()
+    reason = error["ctx"]["error"]
+    assert isinstance(reason, RuleError)
+    assert "\n" not in reason.rule
+    return reason
+
+
+# ------------------------------------------------------------------------------------------ published layouts
+
+
+def test_megatron_order() -> None:
+    """16 GPUs, tensor 2 and pipeline 4, are grouped as Megatron-LM documents it (initialize_model_parallel).
+
+    References
+    ----------
+    NVIDIA, Megatron-LM, ``megatron/core/parallel_state.py``: 8 tensor groups of neighbours, 4 pipeline groups of every
+    fourth GPU, 8 data groups of GPUs two apart within a stage.
+    """
+    of = layout(8, tensor=2, pipeline=4, data=2)
+    assert of.members("tensor").tolist() == [[rank, rank + 1] for rank in range(0, 16, 2)]
+    assert of.members("pipeline").tolist() == [[rank, rank + 4, rank + 8, rank + 12] for rank in range(4)]
+    assert of.members("data").tolist() == [
+        [first + rank, first + rank + 2] for first in (0, 4, 8, 12) for rank in (0, 1)
+    ]
+
+
+def test_llama3() -> None:
+    """Llama 3 405B on 16,384 GPUs: a host holds one tensor group of one replica, and a rank of eight data groups.
+
+    References
+    ----------
+    Llama Team, The Llama 3 Herd of Models, 2024, table 4: tensor 8, context 1, pipeline 16, data 128.
+    """
+    of = layout(8, tensor=8, pipeline=16, data=128)
+    assert (of.parallelism.gpus, of.hosts, of.shared, of.failure_groups) == (16_384, 2048, 1, 128)
+    for host in (0, 129, 2047):
+        loss = loss_of_host(of, host)
+        assert loss.replicas == (host % 128,), "data varies faster than pipeline, one tensor group a host"
+        assert loss.tensor_groups == (host,)
+        assert loss.data_groups == tuple(range(host // 128 * 8, host // 128 * 8 + 8))
+        assert len(loss.pipeline_groups) == 8
+        assert loss.context_groups == loss.expert_groups == ()
+    found = reach(of)
+    assert found["tensor"] == Span("tensor", 8, 2048, "scale_up", 8, 1, 8)
+    assert found["data"] == Span("data", 128, 128, "pod", 1, 128, 8), "128 hosts of a pod of 3,072 GPUs"
+    assert found["pipeline"].level == "cluster"
+    got = bandwidths(found, LEVELS, NVLINK, 1.0)
+    assert got == {"tensor": NVLINK, "data": NIC, "pipeline": NIC / 7}
+
+
+def test_replica_major_positions() -> None:
+    """Hosts of one Llama 3 replica are 128 apart in rank, and side by side in the job."""
+    of = layout(8, tensor=8, pipeline=16, data=128)
+    assert positions(of)[[0, 128, 256, 1, 129]].tolist() == [0, 1, 2, 16, 17]
+
+
+def test_deepseek_v3() -> None:
+    """Experts of DeepSeek-V3 are spread over 64 GPUs, which are eight nodes.
+
+    References
+    ----------
+    DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.2: pipeline 16, expert 64 spanning 8 nodes, no tensor
+    parallelism, 2,048 GPUs.
+    """
+    of = layout(8, pipeline=16, data=128, expert=64)
+    assert of.parallelism.gpus == 2048
+    experts = reach(of)["expert"]
+    assert (experts.size, experts.groups, experts.domains, experts.per_domain) == (64, 32, 8, 8)
+    assert loss_of_host(of, 9).expert_groups == (1,), "hosts 8 to 15 hold the second group of the first stage"
+    assert loss_of_host(of, 9).data_groups == (0,)
+
+
+def test_gb200_trays() -> None:
+    """Tensor groups of eight over two trays of four GPUs stay inside an NVL72 domain of 18 trays."""
+    of = layout(4, tensor=8, data=9)
+    assert reach(of, scale_up=18)["tensor"] == Span("tensor", 8, 9, "scale_up", 8, 1, 72)
+    assert loss_of_host(of, 3).replicas == (1,)
+    assert of.group_of_host.tolist() == [host // 2 for host in range(18)]
+    assert reach(of, scale_up=1)["tensor"] == Span("tensor", 8, 9, "leaf", 4, 2, 4), "trays alone, each a domain"
+
+
+def test_several_replicas_share_a_host() -> None:
+    """With tensor 2 on hosts of 8, a host takes four replicas with it, and these leave together."""
+    of = layout(8, tensor=2, pipeline=2, data=8)
+    assert (of.shared, of.failure_groups) == (4, 2)
+    assert of.group_of_host.tolist() == [0, 1, 0, 1]
+    assert positions(of).tolist() == [0, 2, 1, 3]
+    assert loss_of_host(of, 1).replicas == (4, 5, 6, 7)
+    assert loss_of_host(of, 1).tensor_groups == (4, 5, 6, 7)
+
+
+def test_replicas_joined_through_others() -> None:
+    """Replicas of 3 GPUs on hosts of 4: four of them share three hosts, and no fewer can leave alone."""
+    of = layout(4, tensor=3, data=8)
+    assert (of.shared, of.failure_groups) == (2, 2)
+    assert of.group_of_host.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("order", [("tensor", "context", "expert", "data", "pipeline"), ("tensor", "data", "pipeline")])
+def test_failure_groups_in_closed_form(order: tuple[str, ...]) -> None:
+    """A stage that is whole hosts falls into s·d / lcm(s, h) sets of replicas; one that is not, holds all together.
+
+    s are the neighbouring ranks of a replica, d replicas, h GPUs of a host.
+    """
+    order = (*order, *(kind for kind in ("context", "expert") if kind not in order))
+    for tensor in range(1, 9):
+        for data in range(1, 13):
+            for each in (1, 2, 3, 4, 6, 8):
+                pipeline = each // math.gcd(each, tensor * data) * 2
+                of = layout(each, tensor=tensor, data=data, pipeline=pipeline, order=order)
+                stage = tensor * data
+                expected = 1 if stage % each else stage // math.lcm(tensor, each)
+                assert of.failure_groups == expected, (tensor, data, each)
+
+
+# ------------------------------------------------------------------------------------------------- experts
+
+
+def test_experts_over_context() -> None:
+    """Experts whose number does not divide that of the replicas are spread over context groups too."""
+    of = layout(8, context=4, data=2, expert=8)
+    assert of.parallelism.expert_covers_context
+    assert of.members("expert").tolist() == [list(range(8))]
+    inside = layout(8, context=4, data=8, expert=8)
+    assert not inside.parallelism.expert_covers_context
+    assert inside.members("expert").tolist() == [list(range(first, 32, 4)) for first in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rule"),
+    [
+        ({"data": 8, "expert": 3}, "3 GPUs do not divide data 8; nearest: 2 or 4"),
+        ({"data": 8, "expert": 16}, "16 GPUs do not divide data 8; nearest: 8"),
+        (
+            {"data": 2, "context": 16, "expert": 24},
+            "24 GPUs do not divide data 2, nor are they context 16 times a divisor of it; nearest: 16 or 32",
+        ),
+    ],
+)
+def test_experts_must_divide(sizes: dict[str, int], rule: str) -> None:
+    """What does not divide is refused at the number of experts, with the numbers beside it that do."""
+    reason = refusal(**sizes)
+    assert (reason.at, reason.rule) == (("expert",), rule)
+    for near in rule.split("nearest: ")[1].split(" or "):
+        Parallelism.model_validate({**sizes, "expert": int(near)})
+
+
+@pytest.mark.parametrize("order", [["data", "tensor"], ["tensor", "tensor", "context", "expert", "data", "pipeline"]])
+def test_order_must_be_whole(order: list[str]) -> None:
+    """An order that lacks a kind or repeats one is refused, with one that would do."""
+    reason = refusal(order=order)
+    assert reason.at == ("order",)
+    offered = reason.rule.split("for example [")[1].removesuffix("]").split(", ")
+    assert list(Parallelism.model_validate({"order": offered}).order)[:2] == list(dict.fromkeys(order))[:2]
+
+
+def test_layout_is_written_back() -> None:
+    """What a layout dumps is the same layout."""
+    full = Parallelism.model_validate(
+        {
+            "data": 4,
+            "expert": 2,
+            "order": ["data", "tensor", "expert", "pipeline", "context"],
+            "within_domain": ["data"],
+        }
+    )
+    assert Parallelism.model_validate(full.model_dump(mode="json")) == full
+
+
+def test_hosts_are_whole() -> None:
+    """Ranks that leave a host half empty are refused, with the numbers of GPUs that do not."""
+    with pytest.raises(ValueError, match=r"^12 GPUs are not a whole number of nodes of 8; nearest: 8 or 16$"):
+        layout(8, tensor=4, data=3)
+    with pytest.raises(ValueError, match=r"nearest: 8$"):
+        layout(8, tensor=4)
+
+
+# ------------------------------------------------------------------------------------------------ bandwidth
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 4, 8, 16])
+def test_hierarchical_data_bandwidth(tensor: int) -> None:
+    """A data group has g = max(1, D // t) ranks in a domain of D GPUs, and gets min(W, g·X)."""
+    found = reach(layout(8, tensor=tensor, data=64))["data"]
+    assert found.per_domain == max(1, 8 // tensor)
+    got = bandwidths({"data": found}, {"leaf": NIC, "pod": NIC, "cluster": NIC}, NVLINK, 1.0)["data"]
+    assert got == min(NVLINK, max(1, 8 // tensor) * NIC)
+
+
+def test_groups_inside_a_domain_need_no_nic() -> None:
+    """With 72 GPUs a domain and none elsewhere, all groups talk at the bandwidth of the domain, whatever is broken."""
+    found = reach(layout(4, tensor=4, context=2, pipeline=3, data=3), scale_up=18)
+    broken = {"leaf": 0.0, "pod": 0.0, "cluster": 0.0}
+    assert bandwidths(found, broken, 900e9, 1.0) == dict.fromkeys(("tensor", "context", "data", "pipeline"), 900e9)
+
+
+def test_bandwidth_by_level() -> None:
+    """Groups get what is left at the level that they reach, of as many NICs as their ranks in a domain have."""
+    level = {"leaf": 40e9, "pod": 30e9, "cluster": 20e9}
+    made = {
+        kind: Span(kind, 16, 4, where, each, 4, 8)  # type: ignore[arg-type]
+        for kind, where, each in (("tensor", "leaf", 4), ("context", "leaf", 4), ("data", "pod", 2))
+    }
+    got = bandwidths({**made, "pipeline": made["data"]._replace(level="cluster")}, level, 100e9, 0.5)
+    assert got == {"tensor": 80e9, "context": 20e9, "data": 30e9, "pipeline": 10e9}
+    assert bandwidths(made, level, 60e9, 0.5)["tensor"] == 60e9, "no more than inside"
+
+
+def test_the_farthest_group_tells_the_level() -> None:
+    """One pipeline of many that leaves its leaf switches is enough."""
+    of = layout(8, tensor=8, pipeline=2, data=2)
+    ids = domains(8, leaf=4)
+    near = spans(of, ids, np.array([0, 1, 2, 3]))["pipeline"]
+    far = spans(of, ids, np.array([0, 1, 2, 5]))["pipeline"]
+    assert (near.level, far.level) == ("leaf", "pod")
+
+
+def test_uneven_cut() -> None:
+    """Tensor groups of 16 in domains of 24 GPUs: the second is cut into eight and eight, others are whole."""
+    found = reach(layout(8, tensor=16, data=3), scale_up=3)["tensor"]
+    assert (found.level, found.domains, found.per_domain, found.domain_gpus) == ("leaf", 2, 8, 24)
+    wide = reach(layout(8, tensor=24, data=4), scale_up=2)["tensor"]
+    assert (wide.domains, wide.per_domain) == (2, 8), "24 GPUs of 16 and 8"
+
+
+def test_cost_of_crossing() -> None:
+    """Tensor groups of 16 on boards of 8 GPUs have a ninth of the bandwidth between them; whole ones cost nothing."""
+    found = reach(layout(8, tensor=16, data=2))["tensor"]
+    assert cost_of_crossing(found, NVLINK, NIC) == (
+        "tensor groups of 16 span 2 scale-up domains of 8 GPUs: the traffic between them gets 50 GB/s a GPU instead of "
+        "450 GB/s, 9.0 times less"
+    )
+    assert "instead of 1,800 GB/s, 36.0 times" in str(cost_of_crossing(found, 1800e9, NIC))
+    assert cost_of_crossing(found, NIC, NIC) is None, "NICs as fast as what they replace"
+    assert cost_of_crossing(reach(layout(8, tensor=8, data=2))["tensor"], NVLINK, NIC) is None
+
+
+# ------------------------------------------------------------------------------------------------- stranded
+
+
+def test_stranded_gpus() -> None:
+    """Domains of 72 of which 64 are needed strand their healthy GPUs with the ninth that fails."""
+    assert stranded_gpus(np.array([0, 1, 8]), 72, 64) == 0
+    assert stranded_gpus(np.array([0, 9, 8, 72, 10]), 72, 64) == 63 + 0 + 62
+    assert stranded_gpus(np.array([0, 1, 2]), 8, 8) == 7 + 6

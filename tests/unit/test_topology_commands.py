@@ -1,0 +1,333 @@
+"""The commands about clusters: what they print, files that are whole or not there, one line for each mistake."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+from typer.testing import CliRunner
+
+import cli
+import sim
+from tests import small
+
+DONE, WRONG = 0, 2
+MINE = """\
+name: mine
+nodes: 16                 # four groups
+rack: {nodes: 3}
+fabric: {rails: 2, radix: 16, leaf: {nodes: 4}, spine: {leaf_groups: 2}, core: {oversubscription: 2}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with a cluster, a scenario that names it, and a scenario with a cluster of its own."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(MINE)
+    Path("scenario.yaml").write_text(sim.dump({**small.SMALL, "cluster": "mine.yaml"}))
+    Path("small.yaml").write_text(small.YAML)
+
+
+def call(*arguments: str) -> Any:
+    """Run a topology command in this process; anything but an orderly end is an error."""
+    result: Any = CliRunner().invoke(cli.app, ["topology", *arguments], prog_name="ettrick")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def shown(*arguments: str) -> dict[str, Any]:
+    """Return the document that show prints."""
+    result = call("show", *arguments, "--json")
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    content: dict[str, Any] = json.loads(result.stdout)
+    return content
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the cells of printed tables."""
+    return [[cell for cell in line.split("  ") if cell] for line in text.splitlines()]
+
+
+# -------------------------------------------------------------------------------------------------- list
+
+
+def test_list_names_every_topology() -> None:
+    """One row for each shipped file, with its size, its fabric and the first line of its comment."""
+    result = call("list")
+    assert result.exit_code == DONE
+    found = {row[0]: [cell.strip() for cell in row[1:]] for row in rows(result.stdout)[1:]}
+    assert found.keys() == sim.shipped("topologies").keys()
+    comment = sim.shipped("topologies")["small-1k"].read_text(encoding="utf-8").splitlines()[0]
+    assert found["small-1k"] == ["1,024", "128", "fat-tree", comment.removeprefix("# ")]
+
+
+# -------------------------------------------------------------------------------------------------- show
+
+
+def test_show_says_what_a_failure_takes() -> None:
+    """On the SuperPOD of four units a leaf switch takes 32 nodes, a spine one sixteenth of the bandwidth."""
+    content = shown("small-1k")
+    found = content["when_one_fails"]
+    assert {part: (row["nodes_crashed_min"], row["nodes_crashed_max"]) for part, row in found.items()} == {
+        "gpu": (1, 1),
+        "node": (1, 1),
+        "rack": (4, 4),
+        "pdu": (32, 32),
+        "cooling": (32, 32),
+        "nic": (1, 1),
+        "leaf": (32, 32),
+        "spine": (0, 0),
+        "pod": (128, 128),
+        "cable_node_leaf": (1, 1),
+        "cable_leaf_spine": (0, 0),
+        "transceiver": (0, 1),
+    }
+    left = {part: row["bandwidth_left_min"] for part, row in found.items()}
+    assert left["spine"] == pytest.approx(15 / 16)
+    assert left["cable_leaf_spine"] == left["transceiver"] == pytest.approx(31 / 32)
+    assert left["pod"] is None  # nobody is left
+    assert {part: row["units"] for part, row in found.items()} == {
+        part: count for part, count in content["counts"].items() if count
+    }
+
+
+def test_show_with_reroute() -> None:
+    """When the other rails take over, a NIC or a leaf switch costs an eighth of the bandwidth and no node."""
+    found = shown("small-1k", "--set", "fabric.reroute=scale_up")["when_one_fails"]
+    for part in ("nic", "leaf", "cable_node_leaf"):
+        assert found[part]["nodes_crashed_max"] == 0
+        assert found[part]["bandwidth_left_min"] == pytest.approx(7 / 8)
+
+
+def test_show_says_who_shares_what() -> None:
+    """Domains have their number, and the nodes of the emptiest and the fullest one."""
+    content = shown("mine.yaml")
+    assert content["domains"]["rack"] == {"count": 6, "nodes_min": 1, "nodes_max": 3}
+    assert content["domains"]["leaf"] == {"count": 4, "nodes_min": 4, "nodes_max": 4}
+    assert content["domains"]["pod"] == {"count": 2, "nodes_min": 8, "nodes_max": 8}
+    assert content["bandwidth"]["pod"] == {"bytes_per_s": 50e9, "of_nic": 1.0}
+    assert content["bandwidth"]["cluster"] == {"bytes_per_s": 25e9, "of_nic": 0.5}
+    assert (content["gpus"], content["nodes"], content["fabric"]["use"]) == (128, 16, "fat-tree")
+
+
+def test_show_prints_the_same() -> None:
+    """The tables have the numbers of the document."""
+    content = shown("mine.yaml")
+    result = call("show", "mine.yaml")
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    cells = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows(result.stdout) if row}
+    for part, row in content["when_one_fails"].items():
+        least, most = row["nodes_crashed_min"], row["nodes_crashed_max"]
+        crashed = "none" if most == 0 else str(most) if least == most else f"{least}-{most}"
+        left = row["bandwidth_left_min"]
+        assert [str(row["units"]), crashed, "-" if left is None else f"{100 * left:.2f} %"] in [
+            line[1:] for line in ([cell.strip() for cell in row] for row in rows(result.stdout)) if line[:1] == [part]
+        ]
+    assert cells["anywhere"] == ["200 Gb/s", "50.00 %", "2 : 1"]
+    assert "16 nodes of 8 h100" in result.stdout
+
+
+def test_show_of_pools_and_scale_up_domains() -> None:
+    """Kinds of hosts and the rules of scale-up domains are said."""
+    changes = ("--set", "scale_up={gpus: 32, use: 24, drain_unit: domain}", "--set", "rack.nodes=4")
+    content = shown("mine.yaml", *changes)
+    assert content["scale_up"]["use"] == 24
+    assert content["domains"]["scale_up"] == {"count": 4, "nodes_min": 4, "nodes_max": 4}
+    assert (
+        "32 GPUs in 4 nodes, jobs use 24 of them; drained: domain, swapped: domain"
+        in call("show", "mine.yaml", *changes).stdout
+    )
+    Path("pools.yaml").write_text("pools: [{count: 3, accelerator: h100}, {count: 5, accelerator: b200}]\n")
+    assert [pool["gpus"] for pool in shown("pools.yaml")["pools"]] == [24, 40]
+    assert "64 GPUs: 3 nodes of 8 h100 + 5 nodes of 8 b200" in call("show", "pools.yaml").stdout
+
+
+def test_the_cluster_of_a_scenario() -> None:
+    """A scenario stands for its cluster, in its own words or by the name of a file."""
+    assert shown("scenario.yaml") == shown("mine.yaml")
+    assert shown("small.yaml")["nodes"] == small.SMALL["cluster"]["nodes"]
+    assert shown("llama3-405b-54d") == shown("h100-roce-24k")
+
+
+@pytest.mark.parametrize("name", ["mine.yaml", "scenario.yaml"])
+@pytest.mark.parametrize("prefix", ["", "cluster."])
+def test_set_counts_from_the_cluster(name: str, prefix: str) -> None:
+    """A value is replaced whether or not the path begins with the cluster's own key."""
+    content = shown(name, "--set", f"{prefix}fabric.core.oversubscription=4", "--set", f"{prefix}name=other")
+    assert content["bandwidth"]["cluster"]["of_nic"] == 0.25
+    assert content["name"] == "other"
+
+
+def test_set_replaces_the_whole_cluster_of_a_scenario() -> None:
+    """A scenario's cluster may be another one."""
+    assert shown("scenario.yaml", "--set", "cluster={nodes: 3}")["nodes"] == 3
+
+
+# -------------------------------------------------------------------------------------------------- check
+
+
+def test_check_accepts() -> None:
+    """A valid topology is named with its size."""
+    result = call("check", "small-1k")
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    assert result.stdout == "small-1k: a valid topology, 'small-1k': 1,024 GPUs in 128 nodes\n"
+    assert call("check", "scenario.yaml").stdout == "scenario.yaml: a valid topology, 'mine': 128 GPUs in 16 nodes\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("nodes: 16\nfabric: {radixx: 3}", "bad.yaml:2:10: fabric.radixx: unknown key 'radixx'; did you mean 'radix'?"),
+        ("nodes: 16\nrack: {nodes: 0}", "bad.yaml:2:15: rack.nodes: must be at least 1, not 0"),
+        ("nodes: 16\nfabric: {nic: 400}", "bad.yaml:2:15: fabric.nic: '400' needs a unit"),
+        ("name: x", "bad.yaml:1:1: give exactly one of nodes and pools"),
+        ("nodes: 16\nfabric:\n  use: fat-tre", "bad.yaml:3:8: fabric.use: 'fat-tre' is not a choice"),
+        ("name: s\ncluster: {nodes: 0}", "bad.yaml:2:18: cluster.nodes: must be at least 1, not 0"),
+        ("cluster: 3", "bad.yaml:1:10: cluster: must be a mapping"),
+        ("[]", "bad.yaml"),
+    ],
+)
+def test_mistakes_have_a_place(content: str, line: str) -> None:
+    """Each mistake of a file is one line: file, line, column, path, rule."""
+    Path("bad.yaml").write_text(content + "\n")
+    for command in (("check",), ("show",), ("plot", "-o", "x.svg"), ("export", "--format", "json")):
+        result = call(command[0], "bad.yaml", *command[1:])
+        assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (WRONG, "", 1), result.stderr
+        assert result.stderr.startswith(line)
+    assert not Path("x.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["check", "smal-1k"], ["smal-1k: no such file, and no topology or scenario", "did you mean 'small-1k'"]),
+        (["show", "nowhere.yaml"], ["nowhere.yaml", "no such file"]),
+        (["show", "mine.yaml", "--set", "fabric"], ["--set fabric: ", "path=value"]),
+        (["show", "mine.yaml", "--set", "cluster.nodez=3"], ["--set cluster.nodez=3: nodez: unknown key 'nodez'"]),
+        (["show", "scenario.yaml", "--set", "nodez=3"], ["--set nodez=3: cluster.nodez: unknown key 'nodez'"]),
+        (["show", "mine.yaml", "--set", "rack.nodes.x=3"], ["--set rack.nodes.x=3: rack.nodes: is 3, not a mapping"]),
+        (["plot", "mine.yaml", "-o", "x.jpg"], ["--out x.jpg: must end in .svg, .png or .pdf"]),
+        (["plot", "mine.yaml", "-o", "svg"], ["--out svg: must end in .svg, .png or .pdf"]),
+        (
+            ["plot", "mine.yaml", "-o", "none/x.svg"],
+            ["--out none/x.svg: cannot be written (No such file or directory)"],
+        ),
+        (["export", "mine.yaml", "--format", "json", "-o", "."], ["--out .: is a folder"]),
+    ],
+)
+def test_mistakes_are_one_line(arguments: list[str], parts: list[str]) -> None:
+    """Each mistake is one line on standard error with 2, nothing is printed and nothing written."""
+    before = sorted(Path().iterdir())
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    (line,) = result.stderr.splitlines()
+    assert all(part in line for part in parts), line
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["plot", "mine.yaml"], ["export", "mine.yaml"], ["export", "mine.yaml", "--format", "dot"]]
+)
+def test_usage_errors(arguments: list[str]) -> None:
+    """A missing or unknown option shows the usage."""
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert "Usage: ettrick topology" in result.stderr
+
+
+# ---------------------------------------------------------------------------------------- plot and export
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("PDF", b"%PDF")])
+def test_plot_writes_a_picture(suffix: str, start: bytes) -> None:
+    """The picture is of the kind that the name says, and nothing is left beside it."""
+    before = {path.name for path in Path().iterdir()}
+    result = call("plot", "mine.yaml", "-o", f"x.{suffix}", "--set", "nodes=13")
+    assert (result.exit_code, result.stdout, result.stderr) == (DONE, "", "")
+    assert Path(f"x.{suffix}").read_bytes().startswith(start)
+    assert {path.name for path in Path().iterdir()} == before | {f"x.{suffix}"}
+    if suffix == "svg":
+        assert "<!-- 104 GPUs in 13 hosts with 2 rails of 400 Gb/s -->" in Path("x.svg").read_text()
+
+
+def test_a_full_disk_leaves_the_earlier_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the picture cannot be written the earlier one is as it was, and no part of the new one is left."""
+    call("plot", "mine.yaml", "-o", "x.svg")
+    before = Path("x.svg").read_bytes()
+    original = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        original(path, content[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    result = call("plot", "small-1k", "-o", "x.svg")
+    assert (result.exit_code, result.stderr) == (WRONG, "--out x.svg: cannot be written (No space left on device)\n")
+    assert Path("x.svg").read_bytes() == before
+    assert sorted(path.name for path in Path().iterdir()) == ["mine.yaml", "scenario.yaml", "small.yaml", "x.svg"]
+
+
+def test_export_prints_or_writes() -> None:
+    """The graph goes to standard output or to a file; both formats have all hosts and switches."""
+    counts = shown("mine.yaml")["counts"]
+    vertices = sum(counts[part] for part in ("node", "leaf", "spine", "core"))
+    for name in ("graphml", "json"):
+        printed = call("export", "mine.yaml", "--format", name)
+        assert (printed.exit_code, printed.stderr) == (DONE, "")
+        assert call("export", "mine.yaml", "--format", name, "-o", "graph").stdout == ""
+        assert Path("graph").read_text(encoding="utf-8") == printed.stdout
+        if name == "graphml":
+            assert nx.read_graphml(io.BytesIO(printed.stdout.encode())).number_of_nodes() == vertices
+        else:
+            assert len(json.loads(printed.stdout)["nodes"]) == vertices
+
+
+@pytest.mark.parametrize("name", ["graphml", "json"])
+def test_an_export_is_a_fabric(name: str) -> None:
+    """The exported graph, named in a file of another folder or with --set, is the same cluster."""
+    Path("deep").mkdir()
+    call("export", "mine.yaml", "--format", name, "-o", f"deep/graph.{name}")
+    fabric = f"fabric: {{use: graph-file, rails: 2, nic: 400 Gb/s, file: graph.{name}}}\n"
+    Path("deep/again.yaml").write_text(MINE[: MINE.index("fabric:")] + fabric)
+    Path("whole.yaml").write_text(sim.dump({**small.SMALL, "cluster": "deep/again.yaml"}))
+    given = f"fabric={{use: graph-file, rails: 2, nic: 400 Gb/s, file: deep/graph.{name}}}"
+    original = shown("mine.yaml")
+    for arguments in (["deep/again.yaml"], ["whole.yaml"], ["mine.yaml", "--set", given]):
+        content = shown(*arguments)
+        assert content.pop("fabric")["use"] == "graph-file"
+        assert content == {key: value for key, value in original.items() if key != "fabric"}
+
+
+def test_the_reference_names_every_key() -> None:
+    """The page about commands has each key of the document that show prints."""
+    page = (Path(cli.__file__).parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    page = page[page.index("`show --json`") :]
+    content = shown("gb200-nvl72-8rack")
+    parts = [content, content["fabric"], *content["pools"], *content["domains"].values()]
+    parts += [*content["bandwidth"].values(), *content["when_one_fails"].values()]
+    for key in {key for part in parts for key in part}:
+        assert f"`{key}`" in page
+
+
+def test_check_imports_nothing_heavy() -> None:
+    """Check does without scipy, matplotlib, networkx and what draws tables; show without matplotlib and networkx."""
+    for command, heavy in (
+        ("check", {"scipy", "matplotlib", "networkx", "rich", "multiprocessing"}),
+        ("show", {"matplotlib", "networkx"}),
+    ):
+        code = (
+            f"import sys; sys.argv[1:] = ['topology', {command!r}, 'small-1k']\n"
+            "import cli\n"
+            "try:\n    cli.app()\nexcept SystemExit as end:\n    assert not end.code\n"
+            f"print(*({heavy!r} & set(sys.modules)), file=sys.stderr)"
+        )
+        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert answer.stderr.split() == []
