@@ -98,6 +98,8 @@ def run(
     from sim import prepare
 
     prepared = prepare(described)
+    for warning in prepared.warnings:
+        typer.echo(f"warning: {warning}", err=True)
     try:
         wanted = ensemble.Precision.parse(precision) if precision is not None else None
         with Progress("replications", quiet=quiet or as_json) as progress:
@@ -136,6 +138,7 @@ def run(
 def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     """Check a scenario file without running it."""
     described = _load(scenario, set_, None)
+    _warn(described)
     _say(f"{scenario}: a valid scenario, '{described.name}'")
 
 
@@ -180,6 +183,18 @@ def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonO
 
     content = describe(described)
     _say(json.dumps(content, indent=2, ensure_ascii=False) if as_json else format_topology(content))
+
+
+@topology.command()
+def place(scenario: ScenarioArgument, set_: SetOption = None, as_json: JsonOption = False) -> None:
+    """Show where the jobs of a scenario sit, what bandwidth their groups get, and what a lost node takes."""
+    described = _load(scenario, set_, None)
+
+    from analysis.placement import describe_jobs, format_jobs
+
+    content = describe_jobs(described)
+    _warn(described)
+    _say(json.dumps(content, indent=2) if as_json else format_jobs(content))
 
 
 @topology.command(name="check")
@@ -236,6 +251,14 @@ def _load(name: str, overrides: list[str] | None, seed: int | None) -> Scenario:
         changes.append(f"seed={seed}")
     with _mistakes_in_lines():
         return sim.load(sim.find(name), changes)
+
+
+def _warn(scenario: Scenario) -> None:
+    """Say on standard error what a valid scenario costs more than it need."""
+    import sim
+
+    for warning in sim.examine(scenario).warnings:
+        typer.echo(f"warning: {warning}", err=True)
 
 
 def _load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:

@@ -57,6 +57,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "step": _step(prepared),
         "per_job": _per_job(ensemble),
         "assumptions": list(prepared.scenario.assumptions),
+        "warnings": list(prepared.warnings),
         "notes": _notes(ensemble),
         "provenance": {
             "version": metadata.version("ettrick"),
@@ -76,9 +77,9 @@ def render(content: Any) -> str:
 def scenario_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
     content = scenario.dump()
-    for source in content["failures"]:
-        if "file" in source:
-            source["file"] = hashlib.sha256(Path(source["file"]).read_bytes()).hexdigest()
+    for reader in (*content["failures"], content["cluster"]["fabric"]):
+        if "file" in reader:
+            reader["file"] = hashlib.sha256(Path(reader["file"]).read_bytes()).hexdigest()
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -108,7 +108,7 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
         span = max(job.end for job in result.jobs) - min(job.arrival for job in result.jobs)
         pooled["tokens_per_day"] = Ratio(pooled["tokens_per_day"].amount, max(span, 0.0) / _DAY)
     productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
-    pooled["cluster_goodput"] = Ratio(productive, result.owned)
+    pooled["cluster_goodput"] = Ratio(productive, result.capacity)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
     if result.unit_seconds:
         pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)

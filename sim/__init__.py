@@ -11,7 +11,8 @@ from sim.documents import dump
 from sim.inventory import inventory
 from sim.load import ScenarioError, find, load, parse, schema, shipped
 from sim.load_cluster import find_cluster, load_cluster
-from sim.prepare import PathError, prepare
+from sim.prepare import PathError, examine, prepare
+from sim.prepare_layout import Placement, placement
 from sim.prepared import Prepared, PreparedJob
 from sim.result import JobResult, Ratio, Result
 from sim.run import run, trace
@@ -28,6 +29,7 @@ __all__ = [
     "ClusterSpec",
     "JobResult",
     "PathError",
+    "Placement",
     "Prepared",
     "PreparedJob",
     "Ratio",
@@ -38,12 +40,14 @@ __all__ = [
     "closed_form",
     "dump",
     "edges",
+    "examine",
     "find",
     "find_cluster",
     "inventory",
     "load",
     "load_cluster",
     "parse",
+    "placement",
     "prepare",
     "run",
     "schema",

@@ -87,6 +87,9 @@ def _assumptions(prepared: Prepared) -> list[str]:
     quiet = [source.name for source in prepared.sources if not source.effect.stops]
     if quiet:
         broken.append(f"a job steps at its healthy pace until it stops, but {', '.join(quiet)} do not stop it")
+    narrow = [source.name for source in prepared.sources if source.of_fabric and source.cuts < 1]
+    if narrow:
+        broken.append(f"a job steps at its healthy pace until it stops, but {', '.join(narrow)} take bandwidth from it")
     if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
         broken.append("no bugs and no rollouts")
     if any(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sim.topology.capacity import ROUNDING
 from sim.topology.paths import SWITCH_PARTS
 from sim.topology.switches import Reach
 
@@ -160,9 +161,8 @@ class FabricState:
         """
         if (part, unit) not in self._out:
             return False
-        here = presence > 0
-        reach = self._paths.reach(here)
-        paths, network = self._paths, self._paths.switches
+        paths, network, here = self._paths, self._paths.switches, presence > 0
+        reach = paths.reach(here)
         if part in SWITCH_PARTS:
             switch = paths.switch(part, unit)
             cables = (network.up_cables if part == "leaf" else network.down_cables).row(switch)
@@ -178,8 +178,8 @@ class FabricState:
         short = np.zeros(network.leaves + 1, dtype=np.bool_)
         short[leaves] = self._shares_at(reach).lost[leaves] > 0
         if reach == Reach.CLUSTER:
-            ratio = network.block_ratios(network.passed(self._capacity))
-            short[:-1] |= np.isin(network.block[: network.leaves], blocks[ratio[blocks] < 1.0])
+            shares = network.pod_shares(network.passed(self._capacity, self._leaf_cut))
+            short[:-1] |= np.isin(network.block[: network.leaves], blocks[shares[blocks] < 1.0 - ROUNDING])
         touched = short[paths.lines.leaf].any(axis=(0, 1))
         return bool((touched & here & ~self._class_cut).any())
 
@@ -194,8 +194,7 @@ class FabricState:
             if part != "leaf":
                 self._spines_out += 1 if dead else -1
             return self._recheck(self._turn_leaves(switch), set())
-        nodes: set[int] = set()
-        links = False
+        nodes, links = set[int](), False
         for cable in self._paths.cables(part, unit):
             if not self._turn_cable(cable, dead=dead):
                 continue
@@ -238,10 +237,8 @@ class FabricState:
             self._leaf_cut[switch] = not self._leaf_cut[switch]
             return [switch]
         before = self._leaf_cut
-        if labelled:
-            self._leaf_cut = self._cut_off().copy()
-        else:
-            self._leaf_cut = np.append(self._capacity.alive[: network.leaves] == 0, True)
+        alive = self._capacity.alive[: network.leaves]
+        self._leaf_cut = self._cut_off().copy() if labelled else np.append(alive == 0, True)
         self._isolated = int(np.count_nonzero(self._leaf_cut)) > dead + 1
         changed: list[int] = np.flatnonzero(before != self._leaf_cut).tolist()
         return changed
@@ -261,23 +258,27 @@ class FabricState:
         cut, restored = Change([], [])
         if leaves:
             nodes = nodes.union(self._hurt)
-            classes = np.unique(np.concatenate([lines.reaching.row(leaf) for leaf in leaves]))
+            rows = [lines.reaching.row(leaf) for leaf in leaves]
+            classes = rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
             now = lines.cut_classes(self._leaf_cut, classes)
-            turned = now != self._class_cut[classes]
+            before = self._class_cut[classes].tolist()
             self._class_cut[classes] = now
-            for kind, gone in zip(classes[turned].tolist(), now[turned].tolist(), strict=True):
-                members = lines.row(kind)
-                if self._hurt:
-                    members = [node for node in members if node not in self._hurt]
-                (cut if gone else restored).extend(members)
+            for kind, was, gone in zip(classes.tolist(), before, now.tolist(), strict=True):
+                if was != gone:
+                    members = lines.row(kind)
+                    if self._hurt:
+                        members = [node for node in members if node not in self._hurt]
+                    (cut if gone else restored).extend(members)
         for node in nodes:
             whole = bool(self._class_cut[lines.class_of_node[node]])
             alone = not whole and node in self._hurt and lines.is_cut(node, self._hurt[node], self._leaf_cut)
             (self._alone.add if alone else self._alone.discard)(node)
             if (whole or alone) != self._cut[node]:
                 (cut if whole or alone else restored).append(node)
-        for node in (*cut, *restored):
-            self._cut[node] = 1 - self._cut[node]
+        for node in cut:
+            self._cut[node] = 1
+        for node in restored:
+            self._cut[node] = 0
         return Change(sorted(cut), sorted(restored))
 
     def _shares_at(self, reach: Reach) -> _Shares:

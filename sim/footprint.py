@@ -43,7 +43,7 @@ class Network(NamedTuple):
 class Footprint:
     """How many nodes of a job are in each leaf group and in each pool."""
 
-    __slots__ = ("network", "pools", "presence")
+    __slots__ = ("_level", "network", "pools", "presence")
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -51,15 +51,22 @@ class Footprint:
         """Nodes in each leaf group [-]."""
         self.pools = [0] * (max(network.pool_of_node) + 1)
         """Nodes of each pool [-]."""
+        self._level = ""
 
     def add(self, node: int) -> None:
         """Let a node join."""
-        self.presence[self.network.class_of_node[node]] += 1
+        group = self.network.class_of_node[node]
+        self.presence[group] += 1
+        if self.presence[group] == 1:
+            self._level = ""
         self.pools[self.network.pool_of_node[node]] += 1
 
     def remove(self, node: int) -> None:
         """Let a node leave."""
-        self.presence[self.network.class_of_node[node]] -= 1
+        group = self.network.class_of_node[node]
+        self.presence[group] -= 1
+        if self.presence[group] == 0:
+            self._level = ""
         self.pools[self.network.pool_of_node[node]] -= 1
 
     def add_many(self, nodes: Iterable[int]) -> None:
@@ -70,6 +77,11 @@ class Footprint:
     @property
     def level(self) -> str:
         """How far the job's traffic goes: leaf, pod or cluster."""
+        if not self._level:
+            self._level = self._find_level()
+        return self._level
+
+    def _find_level(self) -> str:
         classes = np.flatnonzero(self.presence)
         if classes.size < 2:
             return "leaf"

@@ -15,7 +15,7 @@ from sim.perf import model_flop_per_token, step_time_from_mfu
 from sim.places import Reserve
 from sim.prepare_failures import build_sources, prior
 from sim.prepare_layout import layout_warnings, seats
-from sim.prepare_network import needs_network, network_of, planned_bandwidth, pool_paces
+from sim.prepare_network import needs_network, network_of, planned_bandwidth, pool_paces, relative_capacity
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.scenario import Work
@@ -72,6 +72,7 @@ def examine(scenario: Scenario) -> Prepared:
         scheduler=scenario.scheduler,  # type: ignore[arg-type]
         merged_intervals=merged,
         counts=counts,
+        capacity=relative_capacity(scenario),
         warnings=tuple(
             warning for index in range(len(scenario.jobs)) for warning in layout_warnings(scenario, index, units)
         ),

@@ -8,7 +8,8 @@ import numpy as np
 
 from sim import catalog
 from sim.path_error import PathError
-from sim.topology.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans
+from sim.prepare_units import whole_units
+from sim.topology.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,11 +32,16 @@ class Placement(NamedTuple):
         What one GPU gets for the traffic of each kind of group [B/s]; empty where the catalog knows no accelerator.
     loss : HostLoss
         What the job loses a part of with its first host.
+    mates, stranded : int
+        Nodes that a domain can lose before the job needs another one, and healthy GPUs that are of no use in it when it
+        has lost one more [-]; 0 where nodes are used one by one.
     """
 
     spans: dict[GroupKind, Span]
     bandwidth: dict[GroupKind, float]
     loss: HostLoss
+    mates: int
+    stranded: int
 
 
 def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tuple[int, ...]]:
@@ -67,16 +73,14 @@ def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tupl
     return groups, () if is_plain else tuple(order.tolist())
 
 
-def placement(scenario: Scenario, index: int, used: Units | None = None) -> Placement | None:
-    """Return how a job sits in an empty cluster; ``None`` for a job without a layout.
+def placement(scenario: Scenario, index: int) -> Placement | None:
+    """Return how the job of a number sits in an empty cluster; ``None`` for a job without a layout."""
+    cluster: Any = scenario.cluster
+    return _place(scenario, index, whole_units(scenario, cluster.counts()))
 
-    Parameters
-    ----------
-    scenario, index
-        The job.
-    used
-        The domains that jobs use whole, if they do.
-    """
+
+def _place(scenario: Scenario, index: int, used: Units | None) -> Placement | None:
+    """Return how a job sits in an empty cluster, of which jobs use some domains whole."""
     spec = scenario.jobs[index]
     cluster: Any = scenario.cluster
     if spec.parallelism is None or spec.gpus % cluster.hosts.gpus:
@@ -87,7 +91,13 @@ def placement(scenario: Scenario, index: int, used: Units | None = None) -> Plac
     fast = _scale_up(cluster)
     per_gpu = cluster.fabric.rails / cluster.hosts.gpus
     seen = bandwidths(found, topology.bandwidth, fast, per_gpu) if fast is not None else {}
-    return Placement(found, seen, loss_of_host(layout, 0))
+    mates = stranded = 0
+    if used is not None:
+        gpus, each = layout.gpus_per_node, len(used.nodes[0])
+        mates = 0 if used.drains else each - used.needed
+        need = each if used.drains else used.needed
+        stranded = stranded_gpus(np.array([(mates + 1) * gpus]), each * gpus, need * gpus)
+    return Placement(found, seen, loss_of_host(layout, 0), mates, stranded)
 
 
 def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple[str, ...]:
@@ -101,7 +111,7 @@ def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple
     spec = scenario.jobs[index]
     if spec.parallelism is None or not _is_cut(scenario, spec):
         return ()
-    place = placement(scenario, index, used)
+    place = _place(scenario, index, used)
     if place is None:
         return ()
     cluster: Any = scenario.cluster

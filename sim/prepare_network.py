@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sim.scenario import JobSpec, Scenario
     from sim.topology import Topology
 
-__all__ = ["needs_network", "network_of", "planned_bandwidth", "pool_paces"]
+__all__ = ["needs_network", "network_of", "planned_bandwidth", "pool_paces", "relative_capacity"]
 
 
 def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
@@ -72,3 +72,16 @@ def pool_paces(scenario: Scenario, job: JobSpec) -> tuple[float, ...]:
             raise PathError(path, rule)
         peaks.append(float(known[job.precision]))
     return tuple(peak / peaks[0] for peak in peaks)
+
+
+def relative_capacity(scenario: Scenario) -> float:
+    """Return the mean peak of the cluster's GPUs, relative to that of the first pool, at the first job's precision [-].
+
+    Raises
+    ------
+    PathError
+        As `pool_paces`.
+    """
+    cluster: Any = scenario.cluster
+    paces = pool_paces(scenario, scenario.jobs[0])
+    return sum(pool.count * pace for pool, pace in zip(cluster.all_pools, paces, strict=True)) / cluster.hosts.nodes

@@ -96,6 +96,7 @@ class Prepared:
     merged_intervals: int
     counts: Mapping[str, int]
     network: Network | None = None
+    capacity: float = 1.0
     packed_by: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
 

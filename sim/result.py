@@ -102,6 +102,8 @@ class Result:
         Edges of the windows after the warm-up [s], shape (windows + 1,).
     owned
         All GPU-time of the cluster in the accounting window [GPU s].
+    capacity
+        The same, where a GPU counts by its peak relative to that of the first pool of hosts [GPU s].
     cluster
         GPU-seconds of the whole cluster by bucket, shape (18,).
     outside
@@ -124,6 +126,7 @@ class Result:
     replication: int
     edges: NDArray[np.float64]
     owned: float
+    capacity: float
     jobs: tuple[JobResult, ...]
     cluster: NDArray[np.float64]
     outside: NDArray[np.float64]

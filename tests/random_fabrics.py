@@ -5,8 +5,9 @@ Nothing here uses the simulator's own reduction of the cables: it is the rival t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -43,13 +44,9 @@ def by_hand(
     links = sorted(links, key=lambda link: link[0])
     rows = [(node, nodes + leaf, 0, rail, bandwidth) for node, rail, leaf, bandwidth in access]
     rows += [(first[tier] + low, first[tier + 1] + high, tier, -1, bandwidth) for tier, low, high, bandwidth in links]
-    lower, upper, tier, rail, bandwidth = zip(*rows, strict=True)
+    types = (np.int32, np.int32, np.int8, np.int16, np.float64)
     cables = Edges(
-        np.array(lower, dtype=np.int32),
-        np.array(upper, dtype=np.int32),
-        np.array(tier, dtype=np.int8),
-        np.array(rail, dtype=np.int16),
-        np.array(bandwidth, dtype=np.float64),
+        *(np.array(column, dtype=type_) for column, type_ in zip(zip(*rows, strict=True), types, strict=True))
     )
     rails = 1 + max(entry[1] for entry in access)
     pod = np.array(pods or [0] * nodes, dtype=np.int32)
@@ -75,12 +72,8 @@ def by_hand(
         disjoint_paths=disjoint_paths,
         optical=optical,
         reroute=reroute,
-        make_edges=partial(_same, cables),
+        make_edges=lambda: cables,
     )
-
-
-def _same(cables: Edges) -> Edges:
-    return cables
 
 
 def drawn(seed: int, *, saturated: bool = False) -> Topology:
@@ -221,11 +214,7 @@ class Rival:
 
     def rail_has_path(self, node: int, rail: int) -> bool:
         """Whether a rail of a node has a path."""
-        return any(
-            cable[0] == node and cable[3] == rail and cable[1] in self.connected
-            for cable in self.living
-            if cable[2] == 0
-        )
+        return any((cable[0], cable[3]) == (node, rail) and cable[1] in self.connected for cable in self.living)
 
     @cached_property
     def cut(self) -> set[int]:
@@ -254,36 +243,46 @@ class Rival:
 
     def leaf_ratio(self, leaf: int) -> float:
         """Return what a leaf switch passes to the spines of what it passes when nothing is out [-]."""
-        plane = next(plane for plane in self.planes if leaf in plane)
         healthy = Rival(self.topology)._flow([leaf], 1)
-        alone = len(plane & set(self.topology.vertices("leaf"))) == 1
-        return 1.0 if alone or not healthy else self._flow([leaf], 1) / healthy
+        return self._flow([leaf], 1) / healthy if healthy else 1.0
 
-    def block_of(self, leaf: int) -> set[int]:
-        """Return the leaf switches that hang together with one through spines alone, when nothing is out."""
+    def senders(self, leaf: int) -> set[int]:
+        """Return those not cut off of the leaf switches that, when nothing is out, spines join to one."""
         graph = self._switch_graph([cable for cable in self.cables if cable[2] == 1], set())
-        return nx.node_connected_component(graph, leaf) & set(self.topology.vertices("leaf"))
+        return nx.node_connected_component(graph, leaf) & self.connected
 
     def block_flow(self, leaf: int) -> float:
-        """Return the maximum flow to the cores from the block of a leaf switch."""
-        return self._flow(self.block_of(leaf), 2)
+        """Return the maximum flow from these to the cores."""
+        return self._flow(self.senders(leaf), 2)
 
-    def block_ratio(self, leaf: int) -> float:
-        """Return that flow relative to the one when nothing is out [-]."""
-        plane = next(plane for plane in self.planes if leaf in plane)
-        healthy = Rival(self.topology).block_flow(leaf)
-        alone = len(plane & set(self.topology.vertices("leaf"))) == 1
-        return 1.0 if alone or not healthy else self.block_flow(leaf) / healthy
+    def offered(self, leaf: int) -> float:
+        """Return what these send to the spines, each alone."""
+        return sum(self._flow([other], 1) for other in self.senders(leaf))
+
+    def passed(self, leaf: int) -> float:
+        """Return the smaller of that and what the spines take from them and give to cores."""
+        senders, below, above = self.senders(leaf), Counter[int](), Counter[int]()
+        for low, high, tier, _, bandwidth in self.living:
+            if tier == 1 and low in senders:
+                below[high] += bandwidth
+            elif tier == 2:
+                above[low] += bandwidth
+        return min(self.offered(leaf), sum(min(below[spine], above[spine]) for spine in below))
+
+    def pod_share(self, leaf: int) -> float:
+        """Return how much of what it offers a block passes, relative to that when nothing is out [-]."""
+        healthy = Rival(self.topology)
+        if not healthy.passed(leaf) or not self.offered(leaf):
+            return 1.0
+        return self.passed(leaf) / self.offered(leaf) * healthy.offered(leaf) / healthy.passed(leaf)
 
     def share(self, nodes: Iterable[int], level: int) -> float:
         """Return the smallest share of nodes that are not cut off: 0 within a class, 1 within a pod, 2 beyond."""
         ratio = dict.fromkeys(self.topology.vertices("leaf"), 0.0)
         for leaf in self.connected:
-            ratio[leaf] = 1.0
-            if level >= 1:
-                ratio[leaf] = self.leaf_ratio(leaf)
-            if level == 2:
-                ratio[leaf] = min(ratio[leaf], self.block_ratio(leaf))
+            alone = any(plane & set(ratio) == {leaf} for plane in self.planes)
+            beyond = self.pod_share(leaf) if level == 2 else 1.0
+            ratio[leaf] = 1.0 if alone or not level else min(1.0, self.leaf_ratio(leaf) * beyond)
         return min((self._node_share(node, ratio) for node in set(nodes) - self.cut), default=1.0)
 
     def _node_share(self, node: int, ratio: dict[int, float]) -> float:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import copy
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from sim.scenario import Parallelism
+from sim.topology.placement import Layout
+from tests.property.clusters import PACKS, Fleet, fleets
 from tests.strategies_failures import PARTS, Setting, sources
-from tests.strategies_laws import Draw, laws, moments, seconds, times
+from tests.strategies_laws import Draw, laws, maybe, moments, seconds, times
 from tests.strategies_repair import detections, repairs, spares
 
 if TYPE_CHECKING:
@@ -26,64 +29,8 @@ RECOVERIES = ("full-restart", "hot-spare", "shrink-rejoin", "standby")
 POOLS = ("spare", "warm", "idle", "cold")
 
 
-@dataclass(frozen=True)
-class _Fleet:
-    """The nodes of a cluster, and how many of them are used as one."""
-
-    nodes: int
-    gpus: int
-    leaf: int
-    rack: int
-    unit: str | None
-
-    @property
-    def whole(self) -> int:
-        """Nodes that are used as one."""
-        return {None: 1, "node": 1, "rack": self.rack, "pdu": 2 * self.rack}[self.unit]
-
-    @property
-    def units(self) -> dict[str, int]:
-        """Number of units of each part."""
-        racks = -(-self.nodes // self.rack)
-        return {
-            "node": self.nodes,
-            "gpu": self.nodes * self.gpus,
-            "nic": self.nodes * self.gpus,
-            "leaf": -(-self.nodes // self.leaf) * self.gpus,
-            "rack": racks,
-            "pdu": -(-racks // 2),
-            "pod": 1,
-            "cluster": 1,
-        }
-
-    @property
-    def cluster(self) -> dict[str, Any]:
-        """The cluster as data."""
-        return {
-            "nodes": self.nodes,
-            "gpus_per_node": self.gpus,
-            "rack": {"nodes": self.rack},
-            "pdu": {"racks": 2},
-            "fabric": {"rails": self.gpus, "radix": 1024, "leaf": {"nodes": self.leaf}},
-        }
-
-
 @st.composite
-def _fleets(draw: Draw) -> _Fleet:
-    """Return small clusters."""
-    unit = draw(st.sampled_from((None, None, None, "node", "rack", "pdu")))
-    fleet = _Fleet(
-        draw(st.integers(4, 40)),
-        draw(st.sampled_from((1, 2, 8))),
-        draw(st.sampled_from((2, 4, 8))),
-        draw(st.sampled_from((2, 4))),
-        unit,
-    )
-    return replace(fleet, nodes=max(fleet.nodes // fleet.whole, 2) * fleet.whole)
-
-
-@st.composite
-def _jobs(draw: Draw, number: int, fleet: _Fleet, nodes: int, horizon: float, *, by_replica: bool) -> dict[str, Any]:
+def _jobs(draw: Draw, number: int, fleet: Fleet, nodes: int, horizon: float, *, by_replica: bool) -> dict[str, Any]:
     """Return a job that fits on `nodes` nodes."""
     wholes = nodes // fleet.whole
     data = draw(st.integers(1, min(wholes, 5))) if by_replica else 1
@@ -94,8 +41,11 @@ def _jobs(draw: Draw, number: int, fleet: _Fleet, nodes: int, horizon: float, *,
     job["communication"] = draw(st.sampled_from((0.1, 0.5, 1.0)))
     if number:
         job["arrival"] = draw(seconds(0, 0.6 * horizon))
-    if by_replica:
+    if by_replica and (fleet.whole > 1 or draw(st.booleans())):
+        # Replicas of whole units, side by side.
         job["parallelism"] = {"tensor": size // data, "data": data}
+    elif by_replica or maybe(draw, 3):
+        job["parallelism"] = draw(_layouts(size))
     kinds = ["horizon", "horizon", "time"]
     if draw(st.booleans()):
         job["step_time"] = draw(seconds(0.7, 90))
@@ -116,6 +66,26 @@ def _jobs(draw: Draw, number: int, fleet: _Fleet, nodes: int, horizon: float, *,
         if draw(st.booleans()):
             job["deadline"] = draw(seconds(0.1 * horizon, horizon))
     return job
+
+
+@st.composite
+def _layouts(draw: Draw, gpus: int) -> dict[str, Any]:
+    """Return layouts of any order: replicas may share hosts, and need not sit side by side."""
+    left = gpus
+    layout: dict[str, Any] = {}
+    for kind in draw(st.permutations(("tensor", "pipeline", "context"))):
+        layout[kind] = draw(st.sampled_from([size for size in (1, 1, 2, 3, 4) if left % size == 0]))
+        left //= layout[kind]
+    layout["data"] = left
+    if draw(st.booleans()):
+        layout["order"] = draw(st.permutations(("tensor", "context", "expert", "data", "pipeline")))
+    return layout
+
+
+def _replicas(job: dict[str, Any], gpus_per_node: int) -> int:
+    """Return how many sets of replicas of a job can leave alone [-]."""
+    shape = Parallelism.model_validate(job.get("parallelism", {"tensor": job["gpus"]}))
+    return Layout(shape, gpus_per_node).failure_groups
 
 
 @st.composite
@@ -173,25 +143,28 @@ def scenarios(
     recoveries: Sequence[str] = RECOVERIES,
     fewest_sources: int = 0,
     is_odd: bool = False,
+    alike: bool = False,
 ) -> dict[str, Any]:
     """Return scenarios with up to `most_jobs` jobs and at least `fewest_sources` failure sources.
 
-    They are valid, unless `is_odd`: then what the parts of a scenario demand of one another is forgotten.
+    They are valid, unless `is_odd`: then what the parts of a scenario demand of one another is forgotten. With `alike`
+    nodes are of one kind, used one by one or by the rack, and jobs are not packed.
     """
     horizon = draw(st.integers(5_000, 40_000)) + 0.125
-    fleet = draw(_fleets())
-    reserves = draw(spares(fleet.nodes, fleet.whole))
+    initial = draw(st.sampled_from(("new", "new", "stationary")))
+    fleet = draw(fleets(new=initial == "new", alike=alike))
+    reserves = draw(spares(fleet.room, fleet.whole))
     held = sum(standby["nodes"] for standby in (reserves.get("warm"), reserves.get("cold")) if standby)
     kind = draw(st.sampled_from(recoveries))
     jobs = [
-        draw(_jobs(number, fleet, fleet.nodes - reserves["hot"] - held, horizon, by_replica=kind == "shrink-rejoin"))
+        draw(_jobs(number, fleet, fleet.room - reserves["hot"] - held, horizon, by_replica=kind == "shrink-rejoin"))
         for number in range(draw(st.integers(1, most_jobs)))
     ]
-    recovery = draw(_recoveries(kind, reserves, min(job.get("parallelism", {"data": 1})["data"] for job in jobs)))
+    recovery = draw(_recoveries(kind, reserves, min(_replicas(job, fleet.gpus) for job in jobs)))
     repair = draw(repairs(horizon))
-    initial = draw(st.sampled_from(("new", "new", "stationary")))
     setting = Setting(
         units=fleet.units,
+        behind=fleet.behind,
         horizon=horizon,
         memoryless=not recovery.get("exposed", True),
         stationary=initial == "stationary",
@@ -210,7 +183,7 @@ def scenarios(
         "jobs": jobs,
         "failures": failures,
         "detection": draw(detections()),
-        "checkpoint": draw(_checkpoints(jobs, can_fail=any(map(_interrupts, failures)))),
+        "checkpoint": draw(_checkpoints(jobs, can_fail=any(_interrupts(source, setting) for source in failures))),
         "recovery": recovery,
         "spares": reserves,
         "repair": repair,
@@ -218,6 +191,8 @@ def scenarios(
     }
     if fleet.unit is not None:
         data["spares"]["unit"] = fleet.unit
+    elif not (fleet.by_domain or alike) and maybe(draw, 3):
+        data["scheduler"] = {"pack": draw(st.sampled_from(PACKS))}
     if draw(st.booleans()):
         data["warmup"] = draw(seconds(0, horizon / 3))
     if draw(st.booleans()):
@@ -228,15 +203,17 @@ def scenarios(
 PICKS = ("lowest", "longest-idle", "random", "fewest-failures", "best-score")
 
 
-def _interrupts(source: dict[str, Any]) -> bool:
+def _interrupts(source: dict[str, Any], setting: Setting) -> bool:
     """Return whether a source gives a job a mean time to interrupt for sure."""
+    if source["use"] == "component" and not setting.stops(source["part"]):
+        return False  # it takes bandwidth
     return source["use"] in ("component", "job", "bug", "incident") and "effect" not in source
 
 
 ODD = (None, True, "", "0 s", "-1 s", "3", "5 parsec", "nan s", "1e300 y", -1, 0, 1, 0.5, 1e308, [], {}, "none", "rack")
 """Values that hardly anything takes."""
 
-OTHER_PARTS = (*PARTS, "spine", "core", "cable_spine_core", "cluster", "job")
+OTHER_PARTS = (*PARTS, "cluster", "job")
 
 
 @st.composite

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from sim.topology import FABRIC_PARTS
 from tests.strategies_laws import chances, effects, laws, maybe, moments, seconds, tempos, times
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Setting", "sources"]
 
 WITHIN_A_NODE = ("node", "gpu", "nic")
-PARTS = (*WITHIN_A_NODE, "leaf", "rack", "pdu", "pod")
+SHARED = ("rack", "pdu", "cooling", "pod", "scale_up", "switch_tray")
+PARTS = (*WITHIN_A_NODE, *SHARED, *FABRIC_PARTS)
 MEMORYLESS = ("exponential",)
 RESCALED = ("exponential", "weibull")
 """Laws that a hazard ratio merely stretches."""
@@ -30,7 +32,9 @@ class Setting:
     Parameters
     ----------
     units
-        Units of each part.
+        Units of each part that there is, the whole cluster among them.
+    behind
+        Nodes that one failed unit takes alone, of the parts that take any.
     horizon
         Time that is simulated [s].
     memoryless
@@ -42,14 +46,25 @@ class Setting:
     """
 
     units: Mapping[str, int]
+    behind: Mapping[str, int]
     horizon: float
     memoryless: bool = False
     stationary: bool = False
     tiers: tuple[str, ...] = ()
 
-    def members(self, part: str) -> int:
-        """Return the nodes of one domain."""
-        return max(-(-self.units["node"] // self.units[part]), 1)
+    def stops(self, part: str) -> bool:
+        """Return whether one failed unit takes nodes with it; if not, it takes bandwidth from the jobs."""
+        return part in self.behind
+
+    def of_node(self, part: str) -> bool:
+        """Return whether each unit of a part belongs to one node, which is repaired with it."""
+        return part in WITHIN_A_NODE and self.stops(part)
+
+    def some(self, draw: Draw, *, of_nodes: bool = True, stopping: bool = False) -> str:
+        """Return a part; one of the fabric as often as any other."""
+        kinds = (*((WITHIN_A_NODE,) if of_nodes else ()), SHARED, FABRIC_PARTS, FABRIC_PARTS)
+        found = [[part for part in kind if part in (self.behind if stopping else self.units)] for kind in kinds]
+        return str(draw(st.sampled_from(draw(st.sampled_from([parts for parts in found if parts])))))
 
 
 @st.composite
@@ -77,8 +92,8 @@ def sources(draw: Draw, setting: Setting, count: int) -> list[dict[str, Any]]:
 
 def _component(draw: Draw, setting: Setting) -> dict[str, Any]:
     """Return parts that fail one by one."""
-    part = draw(st.sampled_from(PARTS))
-    own = part in WITHIN_A_NODE
+    part = setting.some(draw)
+    own = setting.of_node(part)
     source: dict[str, Any] = {"part": part, "renews": draw(st.sampled_from(("at_failure", "at_return", "never")))}
     source["clock"] = draw(st.sampled_from(("wall", "in_service", "busy") if own else ("wall",)))
     _draw_habits(draw, setting, source, of_nodes=own, apart=own)
@@ -92,8 +107,8 @@ def _component(draw: Draw, setting: Setting) -> dict[str, Any]:
 
 def _incident(draw: Draw, setting: Setting) -> dict[str, Any]:
     """Return incidents of a domain."""
-    part = draw(st.sampled_from(("cluster", "rack", "pdu", "leaf", "pod")))
-    members = setting.members(part)
+    part = "cluster" if maybe(draw, 4) else setting.some(draw, of_nodes=False, stopping=True)
+    members = setting.units["node"] if part == "cluster" else setting.behind[part]
     source: dict[str, Any] = {"part": part, "clock": "wall"}
     spread = maybe(draw, 3)
     if spread:
@@ -153,7 +168,8 @@ def _draw_habits(
     source["interrupts"] = draw(st.sampled_from((1.0, 1.0, 0.6)))
     source["defer"] = maybe(draw, 4)
     if maybe(draw, 3):
-        source["effect"] = draw(effects(setting.horizon))
+        goes_on = setting.stops(source.get("part", "node")) or source.get("part") == "cluster"
+        source["effect"] = draw(effects(setting.horizon)) if goes_on else "hang"
     by_tiers = bool(setting.tiers)
     if maybe(draw, 3) or (by_tiers and (setting.stationary or not apart)):
         source["repair"] = draw(times(100, 5_000))
@@ -221,8 +237,8 @@ def _bug(draw: Draw, setting: Setting) -> dict[str, Any]:
 
 def _maintenance(draw: Draw, setting: Setting) -> dict[str, Any]:
     """Return windows of maintenance, one after another."""
-    part = draw(st.sampled_from((*PARTS, "cluster")))
-    units = 1 if part == "cluster" else setting.units[part]
+    part = "cluster" if maybe(draw, 8) else setting.some(draw)
+    units = setting.units[part]
     windows = []
     start = draw(st.integers(0, int(setting.horizon / 2)))
     for _ in range(draw(st.integers(1, 3))):

@@ -35,6 +35,8 @@ class Fabric:
         self.state = FabricState(network.paths) if network is not None and network.paths is not None else None
         self.out: list[Failure] = []
         """Failures of parts that are out, newest last."""
+        self.blamed: dict[int, tuple[float, Failure]] = {}
+        """For each job that is slow, by its number: the bandwidth that is left, and who brought it down to that."""
 
     # ------------------------------------------------------------------------------------------------ events
 
@@ -130,7 +132,7 @@ class Fabric:
             # With none left some nodes are cut off, and the job is about to stop.
             if 0 < left < 1:
                 bandwidth *= left
-                cause = self._culprit(job)
+                cause = self._culprit(job, left)
         return min(pace, job.pace_at(bandwidth)), cause
 
     def _holds(self, job: Job) -> Callable[[int], bool]:
@@ -138,12 +140,19 @@ class Fabric:
         group_of, main = self.cluster.group, job.main
         return lambda node: group_of[node] is main
 
-    def _culprit(self, job: Job) -> int:
-        """Return the cause of the newest failure that takes bandwidth from a job."""
+    def _culprit(self, job: Job, left: float) -> int:
+        """Return the cause of the failure that brought the bandwidth of a job down to what is left of it.
+
+        When that part is back, it is the newest of the others that take bandwidth from the job.
+        """
         assert self.state is not None
         assert job.footprint is not None
+        known = self.blamed.get(job.index)
+        if known is not None and known[0] == left and known[1] in self.out:
+            return known[1].info.cause
         presence, holds = job.footprint.presence, self._holds(job)
         for failure in reversed(self.out):
             if self.state.hurts(failure.info.source.part, failure.slot, presence, holds):
+                self.blamed[job.index] = left, failure
                 return failure.info.cause
         return 0

@@ -260,6 +260,7 @@ class Simulation:
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,
             owned=owned,
+            capacity=owned * prepared.capacity,
             jobs=tuple(jobs),
             cluster=cluster,
             outside=outside,

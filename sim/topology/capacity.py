@@ -9,10 +9,13 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Capacity", "whole_units"]
+__all__ = ["ROUNDING", "Capacity", "whole_units"]
 
 _FASTEST = 2.0**30
 """Units in the fastest cable: eight million of these add up without rounding."""
+
+ROUNDING = 1e-8
+"""Losses up to this come from speeds that are no whole number of units, and are none [-]."""
 
 
 class Capacity(NamedTuple):

@@ -47,7 +47,7 @@ class Lines(ReadOnly):
     of_endpoint : Rows
         Access cables of each NIC (node x rails + rail).
     reaching : Rows
-        Classes with a cable to each leaf switch, once for each cable.
+        Classes with a cable to each leaf switch.
     """
 
     leaves: int
@@ -181,7 +181,7 @@ def lines(topology: Topology, cables: Edges) -> Lines:
     members = rows(class_of_node, example.size)
     shape = (slots, number, example.size)
     by_class = np.ascontiguousarray(table[example].T).reshape(shape)
-    by_leaf = rows(by_class.ravel(), leaves + 1)
+    ends, kind = np.divmod(np.unique(by_class * example.size + np.arange(example.size)), example.size)
     return Lines(
         leaves=leaves,
         rails=rails,
@@ -192,7 +192,7 @@ def lines(topology: Topology, cables: Edges) -> Lines:
         node=node,
         place=place,
         of_endpoint=of_endpoint,
-        reaching=Rows(by_leaf.offsets, by_leaf.items % example.size),
+        reaching=Rows(rows(ends, leaves + 1).offsets, kind),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sim.topology.fabric import FABRIC_PARTS
 from sim.topology.lines import lines
 from sim.topology.model import Members, edges
-from sim.topology.rows import ReadOnly, offsets_of, ranges, sums
+from sim.topology.rows import ReadOnly, offsets_of, ranges
 from sim.topology.switches import Reach, switches, units_of
 
 if TYPE_CHECKING:
@@ -160,15 +160,11 @@ class Paths(ReadOnly):
             if part == "nic":
                 weight = np.add.reduceat(weight[self.lines.of_endpoint.items], self.lines.of_endpoint.offsets[:-1])
             return np.where(self._ends_line(part), 1.0, 1.0 - weight)
-        capacity = self.switches.capacity()
-        if part in SWITCH_PARTS:
-            critical = set(self.switches.critical(part))
-            every = range(len(self.units(part)))
-            return np.array([self._left_by(capacity, part, unit, unit in critical) for unit in every], dtype=np.float64)
-        left = self._left_by_cables(part)
-        for unit in self.switches.critical(part):
-            left[unit] = self._left_by(capacity, part, unit, True)
-        return left
+        if part not in SWITCH_PARTS:
+            return self._left_by_cables(part)
+        capacity, critical = self.switches.capacity(), set(self.switches.critical(part))
+        every = range(len(self.units(part)))
+        return np.array([self._left_by(capacity, part, unit, unit in critical) for unit in every], dtype=np.float64)
 
     def _ends_line(self, part: str) -> NDArray[np.bool_]:
         """Return which units of NICs or access cables are all that their line has, (units,)."""
@@ -211,61 +207,28 @@ class Paths(ReadOnly):
         return float(shares.min(initial=1.0, where=~self.lines.cut_classes(cut, np.arange(self.classes))))
 
     def _left_by_cables(self, part: str) -> NDArray[np.float64]:
-        """Return what each cable between switches leaves, if it cuts nobody off, (units,) [-].
+        """Return what each cable between switches leaves, (units,) [-].
 
-        One cable lowers its leaf switch and its block only, so that a line loses B b + W max(l - b, 0), where b and l
-        are what the block and the leaf switch have lost and B and W the line's weights on them.
+        Cables of one speed do the same if their spines pass alike and their lower ends are the same leaf switch, or
+        spines of the same block. So one of each kind is tried.
         """
-        network, reach = self.switches, self.farthest
-        units = units_of(network, part)
+        network = self.switches
+        units, critical = units_of(network, part), set(network.critical(part))
         here = slice(units.start, units.stop)
-        lower, upper, bandwidth = network.lower[here], network.upper[here], network.healthy.living[here]
-        if reach == Reach.LEAF or not lower.size:
-            return np.ones(len(units))
-        block_lost = self._block_loss(part, lower, upper, bandwidth) if reach == Reach.CLUSTER else np.zeros(len(units))
-        block = network.block[lower]
-        leaf, of_leaf, of_block = self._weights_on_leaves()
-        most = np.zeros(network.blocks)
-        np.maximum.at(most, network.block[leaf], of_block)
-        worst = most[block] * block_lost
-        if part == "cable_leaf_spine":
-            passed = np.minimum(network.healthy.down[lower], network.healthy.up[lower] - bandwidth)
-            leaf_lost = 1.0 - np.maximum(passed / network.ceiling[lower], network.lonely[lower])
-            sizes = np.bincount(leaf, minlength=network.leaves)
-            row = ranges(offsets_of(sizes)[lower], sizes[lower])
-            cable = np.repeat(np.arange(lower.size), sizes[lower])
-            more = np.maximum(leaf_lost - block_lost, 0.0)
-            np.maximum.at(worst, cable, of_block[row] * block_lost[cable] + of_leaf[row] * more[cable])
-        return 1.0 - worst
-
-    def _block_loss(
-        self, part: str, lower: NDArray[np.int32], upper: NDArray[np.int32], bandwidth: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return what the block of each cable loses with it, for traffic that leaves the pod, (cables,) [-]."""
-        network, up, down = self.switches, self.switches.healthy.up, self.switches.healthy.down
-        passed = network.passed(network.healthy)
-        block = network.block[lower]
-        by_leaves, by_spines = network.tier_sums(passed)
-        from_leaves, from_spines = by_leaves[block], by_spines[block]
-        if part == "cable_leaf_spine":
-            from_leaves = from_leaves - passed[lower] + np.minimum(down[lower], up[lower] - bandwidth)
-            from_spines = from_spines - passed[upper] + np.minimum(down[upper] - bandwidth, up[upper])
-        else:
-            from_spines = from_spines - passed[lower] + np.minimum(down[lower], up[lower] - bandwidth)
-        ratio = np.minimum(from_leaves, from_spines) / network.block_ceiling[block]
-        lost: NDArray[np.float64] = 1.0 - np.maximum(ratio, network.level[block])
-        return lost
-
-    def _weights_on_leaves(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return (leaf switch, a line's weight on it, the line's weight on its block), each once, by leaf switch."""
-        used = self.lines.leaf < self.switches.leaves
-        leaf, weight = self.lines.leaf[used], self.lines.weight[used]
-        slots, *shape = self.lines.leaf.shape
-        line = np.broadcast_to(np.arange(shape[0] * shape[1]).reshape(shape), (slots, *shape))[used]
-        of_leaf = _sums(line * self.switches.leaves + leaf, weight)
-        of_block = _sums(line * self.switches.blocks + self.switches.block[leaf], weight)
-        leaf_column, *weights = np.unique(np.stack((leaf, of_leaf, of_block)), axis=1)
-        return leaf_column.astype(np.int64), weights[0], weights[1]
+        healthy, leaf_or_block, spine = network.healthy, network.lower[here].astype(np.int64), network.upper[here]
+        if part == "cable_spine_core":
+            leaf_or_block, spine = network.block[network.lower[here]], network.lower[here]
+        columns = (leaf_or_block, healthy.up[spine], healthy.down[spine], healthy.living[here])
+        known: dict[tuple[float, ...], float] = {}
+        capacity, left = network.capacity(), np.empty(len(units))
+        for unit, alike in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            if unit in critical:
+                left[unit] = self._left_by(capacity, part, unit, True)
+                continue
+            if alike not in known:
+                known[alike] = self._left_by(capacity, part, unit, False)
+            left[unit] = known[alike]
+        return left
 
 
 def paths(topology: Topology) -> Paths:
@@ -281,12 +244,6 @@ def paths(topology: Topology) -> Paths:
         pod_of_class=topology.domains["pod"][example],
         optical=np.flatnonzero(optical[cables.tier]),
     )
-
-
-def _sums(keys: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each entry the sum of the values with its key."""
-    _, group = np.unique(keys, return_inverse=True)
-    return sums(group, values, group.size)[group]
 
 
 def _members_of_transceivers(cables: list[Members], optical: NDArray[np.int64]) -> Members:

@@ -35,6 +35,9 @@ class Rows(NamedTuple):
         """Return the sum of each row's values, (rows,)."""
         starts, ends = self.offsets[:-1], self.offsets[1:]
         filled = starts < ends
+        if np.count_nonzero(filled) == filled.size:
+            whole: NDArray[np.float64] = np.add.reduceat(values.take(self.items), starts)
+            return whole
         answer = np.zeros(starts.size)
         answer[filled] = np.add.reduceat(values.take(self.items), starts[filled])
         return answer

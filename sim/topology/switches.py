@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.topology.capacity import Capacity, whole_units
+from sim.topology.capacity import ROUNDING, Capacity, whole_units
 from sim.topology.rows import ReadOnly, Rows, rows, sums
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Switches(ReadOnly):
         Leaf switches of each block, then spines of each block.
     ceiling : (leaves,) float64
         What each leaf switch passes up when nothing is out, never 0.
-    block_ceiling : (blocks,) float64
-        What each block passes to the cores when nothing is out, never 0.
+    pod_share : (blocks,) float64
+        What each block passes to the cores of what its leaf switches offer, when nothing is out, never 0 [-].
     lonely : (leaves,) float64
         1 for the only leaf switch of its plane, from which nothing goes up [-].
     level : (blocks,) float64
@@ -81,7 +81,7 @@ class Switches(ReadOnly):
     block: NDArray[np.int64]
     tiers: Rows
     ceiling: NDArray[np.float64]
-    block_ceiling: NDArray[np.float64]
+    pod_share: NDArray[np.float64]
     lonely: NDArray[np.float64]
     level: NDArray[np.float64]
     up_cables: Rows
@@ -137,9 +137,10 @@ class Switches(ReadOnly):
     def lost(self, capacity: Capacity, cut: NDArray[np.bool_], reach: Reach) -> NDArray[np.float64]:
         """Return what share of its bandwidth each leaf switch has lost, for traffic that goes as far as `reach`.
 
-        A leaf switch passes the smaller of what comes from its hosts and what goes up. A block passes the smaller of
-        what its leaf switches and what its spines pass, and all its leaf switches share that. The smaller ratio to what
-        is passed when nothing is out is what is left.
+        A leaf switch passes the smaller of what comes from its hosts and what goes up: its ratio is that to what it
+        passes when nothing is out. A block passes the smaller of what its leaf switches offer and what its spines pass,
+        and those that still offer share it: beyond the pod the ratio is multiplied by `pod_shares`. Who offers less
+        leaves more to the others, but nobody gets more than when nothing is out.
 
         Parameters
         ----------
@@ -157,25 +158,38 @@ class Switches(ReadOnly):
         """
         lost = np.zeros(self.leaves + 1)
         if reach > Reach.LEAF:
-            passed = self.passed(capacity)
+            passed = self.passed(capacity, cut)
             ratio = np.maximum(passed[: self.leaves] / self.ceiling, self.lonely)
             if reach == Reach.CLUSTER:
-                np.minimum(ratio, self.block_ratios(passed).take(self.block[: self.leaves]), out=ratio)
+                ratio *= self.pod_shares(passed).take(self.block[: self.leaves])
             np.subtract(1.0, ratio, out=lost[:-1])
+            lost *= lost > ROUNDING
         lost[cut] = 1.0
         return lost
 
-    def passed(self, capacity: Capacity) -> NDArray[np.float64]:
-        """Return what each leaf switch and spine passes up: the smaller of what comes and what goes, (switches,)."""
-        passed = np.minimum(capacity.up, capacity.down)
+    def passed(self, capacity: Capacity, cut: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return what each leaf switch and spine passes up: the smaller of what comes and what goes, (switches,).
+
+        Leaf switches that are cut off send nothing.
+        """
+        down, low = capacity.down, slice(self.leaf_cables)
+        isolated = cut[:-1]
+        if np.count_nonzero(isolated):
+            isolated = isolated & (capacity.alive[: self.leaves] > 0)
+        if np.count_nonzero(isolated):
+            down = down - sums(self.upper[low], isolated[self.lower[low]] * capacity.living[low], down.size)
+            down[: self.leaves][isolated] = 0.0
+        passed = np.minimum(capacity.up, down)
         passed *= capacity.alive
         return passed
 
-    def block_ratios(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each block still passes to the cores of what it passes when nothing is out, (blocks,) [-]."""
-        by_leaves, by_spines = self.tier_sums(passed)
-        ratio: NDArray[np.float64] = np.minimum(by_leaves, by_spines) / self.block_ceiling
-        return np.maximum(ratio, self.level)
+    def pod_shares(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each block passes to the cores of what its leaf switches offer, (blocks,) [-].
+
+        Relative to that when nothing is out, so it may be above 1.
+        """
+        offered, by_spines = self.tier_sums(passed)
+        return np.maximum(_part(by_spines, offered) / self.pod_share, self.level)
 
     def tier_sums(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the leaf switches and the spines of each block pass, (2, blocks)."""
@@ -244,8 +258,8 @@ def switches(topology: Topology, cables: Edges) -> Switches:
     alone = np.bincount(plane[:leaves], minlength=number)[plane[:leaves]] == 1
     passed = np.minimum(healthy.up, healthy.down)
     tiers = rows(np.where(np.arange(block.size) < leaves, block, block + blocks), 2 * blocks)
-    passes = tiers.sums(passed).reshape(2, blocks).min(axis=0)
-    level = passes == 0
+    offered, by_spines = tiers.sums(passed).reshape(2, blocks)
+    level = np.minimum(offered, by_spines) == 0
     level[block[:leaves][alone]] = True
     return Switches(
         leaves=leaves,
@@ -262,12 +276,17 @@ def switches(topology: Topology, cables: Edges) -> Switches:
         block=block,
         tiers=tiers,
         ceiling=np.where(passed > 0, passed, 1.0)[:leaves],
-        block_ceiling=np.where(passes > 0, passes, 1.0),
+        pod_share=np.where(level, 1.0, _part(by_spines, offered)),
         lonely=(alone | (passed[:leaves] == 0)).astype(np.float64),
         level=level.astype(np.float64),
         up_cables=rows(lower, number),
         down_cables=rows(upper, number),
     )
+
+
+def _part(passed: NDArray[np.float64], offered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what part of what is offered is passed: 1 at most, and where nothing is offered [-]."""
+    return np.divide(passed, offered, out=np.ones(offered.size), where=offered > passed)
 
 
 def _components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) -> NDArray[np.int32]:

@@ -135,6 +135,44 @@ def everything(nodes: int) -> sim.Prepared:
     return at_llama_rates(nodes, name="every mechanism", failures=[node, burst], repair=repair, horizon="365 d")
 
 
+def fabric_rows() -> list[str]:
+    """Return what the cables of 100,000 GPUs cost: once per scenario, and per event."""
+    cluster = sim.load_cluster(sim.find_cluster("h100-100k"))
+    tracemalloc.start()
+    topology = cluster.build()
+    topology.paths  # noqa: B018: worked out when asked for
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    start = time.process_time()
+    topology = cluster.build()
+    topology.paths  # noqa: B018
+    reduced = time.process_time()
+    for part in sim.FABRIC_PARTS:
+        topology.members(part)
+        topology.paths.left(part)
+    radius = time.process_time()
+    rows = [
+        f"100,000 GPUs, three tiers: build and reduce {reduced - start:.2f} s, {peak / 1e6:.0f} MB (target <= 0.5 s, "
+        f"<= 300 MB); blast radius of every part class {radius - reduced:.2f} s (target <= 3 s)"
+    ]
+    content = cluster.model_dump(mode="json", exclude_none=True)
+    # A leaf switch shall only slow the job, or this would be a bench of restarts.
+    content["fabric"]["reroute"] = "scale_up"
+    costs = []
+    for part in ("leaf", "spine", "core", "cable_leaf_spine", "cable_spine_core", "nic", "transceiver"):
+        rate = f"{5_000 / cluster.counts()[part] / DAYS!r} per {part}-day"
+        case = at_llama_rates(
+            12_500,
+            name=part,
+            cluster=content,
+            failures=[{"use": "component", "name": part, "part": part, "rate": rate, "repair": "4 h"}],
+            jobs=[{"name": "train", "gpus": 98_000, "step_time": "6 s", "communication": 0.2}],
+        )
+        row = measure(case, repeats=3)
+        costs.append(f"{part} {1e6 * row.seconds / row.events:.1f}")
+    return [*rows, "per event of the fabric in the engine [us]: " + ", ".join(costs) + " (target <= 20)"]
+
+
 def command_seconds(*arguments: str) -> float:
     """Return the median wall time of a command in a process of its own [s]."""
     code = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
@@ -184,6 +222,7 @@ def main() -> None:
         + ", ".join(f"{row.nodes:,} nodes {1e6 * each:.1f}" for row, each in zip(flat, cost, strict=True))
     )
     out(f"; largest / smallest {max(cost) / min(cost):.2f} (target <= 2)\n")
+    out("\n" + "\n".join(fabric_rows()) + "\n")
     start, check = command_seconds("--help"), command_seconds("check", "quickstart")
     out(f"ettrick --help {start:.2f} s, ettrick check {check:.2f} s (target <= 0.7 s)\n")
 

@@ -58,14 +58,14 @@ def test_half_the_spines_leave_half_the_bandwidth_until_they_are_back(share: flo
 
 
 def test_the_time_that_a_lost_spine_costs_is_charged_to_it() -> None:
-    """Of two causes that are out, the newest that takes bandwidth from the job is the one to blame."""
+    """Of two causes that are out, the one that brought the bandwidth down is to blame, then the one that is left."""
     one = case(source("spine"), source("cable_leaf_spine", "cable"), fabric=TREE, share=1.0)
     # The cable is one of the two uplinks of the first leaf switch: alone it leaves half, beside the spine nothing less
     # if it leads to that very spine.
     table = losses(one, play(one, [(100, 0, 0), (200, 1, 0)]))
     assert sum(table[key] for key in table if key[0] == "degraded") == pytest.approx(0.5 * 300, rel=EXACT)
-    assert table["degraded", "cable"] == pytest.approx(0.5 * 200, rel=EXACT)
-    assert table["degraded", "spine"] == pytest.approx(0.5 * 100, rel=EXACT)
+    assert table["degraded", "spine"] == pytest.approx(0.5 * 200, rel=EXACT)
+    assert table["degraded", "cable"] == pytest.approx(0.5 * 100, rel=EXACT)
 
 
 def test_a_job_inside_one_leaf_group_needs_no_spines() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HUGE = "".join(f'<!ENTITY e{level} "{f"&e{level - 1};" * 10}">' for level in range(1, 12))
 BOMB = f'<?xml version="1.0"?><!DOCTYPE graphml [<!ENTITY e0 "lol">{HUGE}]><graphml>&e11;</graphml>'
-ENTITY = '<!DOCTYPE graphml [<!ENTITY x SYSTEM "file:///etc/hostname">]><graphml>&x;</graphml>'
+ENTITY = '<!DOCTYPE graphml [<!ENTITY x SYSTEM "secret.txt">]><graphml>&x;</graphml>'
 XMLNS = 'xmlns="http://graphml.graphdrawing.org/xmlns"'
 
 

@@ -54,6 +54,7 @@ def result(*jobs: JobResult, replication: int = 0, **changes: Any) -> Result:
         replication=replication,
         edges=np.array([0.0, 1100.0]),
         owned=20_000.0,
+        capacity=20_000.0,
         jobs=jobs,
         cluster=np.zeros(len(Bucket)),
         outside=np.zeros((1, len(Bucket), CAUSES + 1)),

@@ -245,16 +245,48 @@ def test_hosts_with_the_same_leaf_switches_are_one_class() -> None:
     assert paths(by_hand((3, 3, 1, 0), first + other, links)).class_of_node.tolist() == [0, 0, 1]
 
 
-def test_a_pod_passes_no_more_than_its_leaf_switches() -> None:
-    """Leaf switches of two hosts' and three links' bandwidth: one that keeps half of its links passes 1.5 of 2."""
-    ends = [(node, 0, node // 2, 1.0) for node in range(8)]
-    links = [(1, leaf, leaf // 2 * 2 + spine, 1.5) for leaf in range(4) for spine in (0, 1)]
-    links += [(2, spine, 0, 8.0) for spine in range(4)]
-    state = FabricState(source := paths(by_hand((8, 4, 4, 1), ends, links, [0] * 4 + [1] * 4)))
-    state.fail("cable_leaf_spine", 0)
-    assert share(state, source, range(4)) == 0.75
-    assert share(state, source, {2, 3, 4}) == 3.5 / 4
-    assert source.left("cable_leaf_spine").tolist() == [0.75] * 8
+def two_pods(up: float, *, low: float = 1.0, high: float = 2.0) -> Topology:
+    """Return two pods of two leaf switches of four hosts, two spines each, and two cores: links of 2 and `up` units."""
+    ends = [(node, 0, node // 4, low) for node in range(16)]
+    links = [(1, leaf, leaf // 2 * 2 + spine, high) for leaf in range(4) for spine in (0, 1)]
+    links += [(2, spine, core, up) for spine in range(4) for core in (0, 1)]
+    return by_hand((16, 4, 4, 2), ends, links, [0] * 8 + [1] * 8, disjoint_paths=2)
+
+
+def after(source: Paths, *failures: tuple[str, int]) -> list[float]:
+    """Return what is left to jobs of a host of the first or the second leaf switch and one of the other pod."""
+    state = FabricState(source)
+    for part, unit in failures:
+        state.fail(part, unit)
+    return [share(state, source, {node, 8}) for node in (0, 4)]
+
+
+def test_those_who_still_send_share_what_a_pod_passes() -> None:
+    """Who offers less to the spines takes nothing from the others, and a lost way to the cores is lost to all alike."""
+    source = paths(two_pods(2.0))
+    assert after(source, ("cable_leaf_spine", 0)) == [0.5, 1]
+    assert after(source, ("leaf", 0)) == [1, 1], "those behind it are cut off and do not count"
+    assert after(source, ("spine", 0)) == [0.5, 0.5]
+    assert after(source, ("cable_spine_core", 0)) == [0.75, 0.75]
+    assert after(source, ("core", 0)) == [0.5, 0.5]
+    half = [("cable_spine_core", 0), ("cable_spine_core", 2), ("leaf", 0)]
+    assert after(source, *half) == [1, 1], "half of the pod sends, and half of its links are left"
+    assert source.left("leaf").tolist() == [1] * 4
+
+
+def test_ways_to_the_cores_that_are_to_spare_are_not_missed() -> None:
+    """With twice what the spines need upwards half of it may go, rounded as it may be where speeds do not divide."""
+    for fabric in (two_pods(4.0), two_pods(2 / 3, low=1 / 6, high=1.0)):
+        assert set(paths(fabric).left("core")) == set(paths(fabric).left("cable_spine_core")) == {1.0}
+
+
+def test_few_ways_to_the_cores_are_enough_for_few() -> None:
+    """A pod that passes half of what it is offered gives more to each of those who still offer, up to all they had."""
+    source = paths(two_pods(1.0))
+    assert after(source, ("core", 0)) == [0.5, 0.5]
+    assert after(source, ("cable_spine_core", 0), ("leaf", 0)) == [1, 1]
+    # Of six units that are offered four get out, where it was four of eight: half a leaf switch has 1/2 x 4/3.
+    assert after(source, ("cable_leaf_spine", 0)) == pytest.approx([2 / 3, 1])
 
 
 def test_nothing_goes_up_from_the_only_leaf_switch_of_a_plane() -> None:

@@ -1,0 +1,106 @@
+"""Where each job of a scenario sits in the empty cluster: as data, and as text for the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from analysis.cells import empty_table, label_grid
+from analysis.console import console
+from sim import placement
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sim import Scenario
+
+__all__ = ["describe_jobs", "format_jobs"]
+
+_REACH = {
+    "scale_up": "one scale-up domain",
+    "leaf": "same leaf switches",
+    "pod": "same pod",
+    "cluster": "across pods",
+}
+
+
+def describe_jobs(scenario: Scenario) -> dict[str, Any]:
+    """Return how far the groups of each job reach, what they get, and what a lost node takes, ready for JSON.
+
+    Returns
+    -------
+    dict
+        By name of the job; jobs without a layout have ``None``. Bandwidths are of one GPU and direction [B/s].
+    """
+    return {job.name: _describe(scenario, index) for index, job in enumerate(scenario.jobs)}
+
+
+def _describe(scenario: Scenario, index: int) -> dict[str, Any] | None:
+    place = placement(scenario, index)
+    if place is None:
+        return None
+    layout = scenario.jobs[index].parallelism
+    assert layout is not None
+    groups = {
+        kind: {
+            "size": span.size,
+            "groups": span.groups,
+            "reaches": span.level,
+            "ranks_per_domain": span.per_domain,
+            "bytes_per_s": place.bandwidth.get(kind),
+        }
+        for kind, span in place.spans.items()
+    }
+    lost = {name: list(numbers) for name, numbers in place.loss._asdict().items() if numbers}
+    return {
+        "gpus": layout.gpus,
+        "order": list(layout.order),
+        "groups": groups,
+        "first_node_takes": lost,
+        "nodes_a_domain_can_lose": place.mates,
+        "gpus_stranded_then": place.stranded,
+    }
+
+
+def format_jobs(content: dict[str, Any], *, width: int | None = None) -> str:
+    """Return the placement of jobs as text for standard output, `width` columns wide (that of the terminal)."""
+    out = console(sys.stdout, width=width)
+    with out.capture() as page:
+        for name, job in content.items():
+            out.print(name, style="bold")
+            if job is None:
+                out.print("  has no parallelism: its layout is not known\n")
+            else:
+                _print_job(out, job)
+    return "\n".join(line.rstrip() for line in page.get().splitlines()).rstrip()
+
+
+def _print_job(out: Console, job: dict[str, Any]) -> None:
+    lost = ", ".join(
+        f"{len(numbers)} {word if len(numbers) == 1 else word + 's'}"
+        for word, numbers in (
+            (name.rstrip("s").replace("_", " "), each) for name, each in job["first_node_takes"].items()
+        )
+    )
+    rows = [
+        ("rank order", f"{', '.join(job['order'])} (neighbours first)"),
+        ("a lost node takes", lost),
+    ]
+    if job["gpus_stranded_then"]:
+        spare = job["nodes_a_domain_can_lose"]
+        rows.append(
+            ("a whole domain", f"can lose {spare} nodes; one more strands its {job['gpus_stranded_then']} healthy GPUs")
+        )
+    out.print(label_grid(rows))
+    if not job["groups"]:
+        out.print()
+        return
+    table = empty_table("Groups", "GPUs", "how many", "reaches", "GPUs of one domain", "bandwidth of a GPU")
+    for kind, row in job["groups"].items():
+        rate = row["bytes_per_s"]
+        speed = "-" if rate is None else f"{rate / 1e9:,.4g} GB/s"
+        reach = _REACH[row["reaches"]]
+        table.add_row(kind, f"{row['size']:,}", f"{row['groups']:,}", reach, f"{row['ranks_per_domain']:,}", speed)
+    out.print()
+    out.print(table)
+    out.print()

@@ -1,0 +1,340 @@
+"""Scale-up domains through whole scenarios: NVL72 racks that lose trays, boards of eight, and groups that are cut."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sim
+from analysis.metrics import ratios
+from sim.contracts import Bucket
+from sim.places import Place
+from tests import small
+from tests.harness import _Watched, play, prepared, seconds, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from sim.engine import Simulation
+
+# ------------------------------------------------------------------------------------------------- NVL72 racks
+
+NVL72 = """\
+name: nvl72
+cluster:
+  nodes: 54
+  accelerator: gb200
+  scale_up: {gpus: 72, use: 64, tray: 4, switch_trays: 9, drain_unit: tray, swap_unit: rack}
+  rack: {nodes: 18}
+  fabric: {rails: 4, leaf: {nodes: 18}, radix: 128}
+horizon: 1000 s
+jobs: [{name: job, gpus: 64}]
+failures:
+  - {use: component, name: tray, part: node, law: {law: exponential, mean: 1000 d}, renews: never}
+  - {use: component, name: switch, part: switch_tray, law: {law: exponential, mean: 1000 d}, renews: never, repair: 100 s}
+  - {use: component, name: domain, part: scale_up, law: {law: exponential, mean: 1000 d}, renews: never, repair: 100 s}
+detection: {time: 0 s}
+checkpoint: {tiers: [{interval: 100 s, mode: blocking, write: 10 s, restore: 20 s}]}
+recovery: {use: hot-spare, initialize: 30 s}
+spares: {hot: 16}
+repair: {time: 200 s}
+"""
+"""Three racks of 18 trays, of which a job takes 16: rack 0 is the job's, rack 1 idle, and rack 2 the spare."""
+
+MATES = [16, 17, 34, 35, 52, 53]
+"""Those of the three racks at the start."""
+SLOW_REPAIR = ("repair.time=1 d",)
+TRAY, SWITCH, DOMAIN = range(3)
+
+
+@pytest.fixture
+def racks(tmp_path: Path) -> Any:
+    """Return a function that loads the racks with some values replaced."""
+    path = tmp_path / "nvl72.yaml"
+    path.write_text(NVL72, encoding="utf-8")
+    return lambda *overrides: sim.prepare(sim.load(path, overrides))
+
+
+def ended(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
+    """Return a simulation after its end, looked at after every event."""
+    simulation = _Watched(one, 0, trace(rows))
+    simulation.run()
+    return simulation
+
+
+def at(simulation: Simulation, place: Place) -> list[int]:
+    """Return the nodes at a place."""
+    return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
+
+
+def nodes_seconds(result: sim.Result, bucket: Bucket) -> float:
+    """Return node-seconds of the cluster in a bucket; a tray has four GPUs."""
+    return float(result.cluster[bucket]) / 4
+
+
+def test_racks_give_16_of_18_trays(racks: Any) -> None:
+    """64 of 72 GPUs: the last two trays of each rack are spares inside it; all is whole all the time."""
+    one = racks()
+    assert one.units is not None
+    assert (len(one.units.nodes), one.units.needed, one.units.drains) == (3, 16, False)
+    simulation = ended(one, [])
+    assert simulation.jobs[0].nodes == list(range(16))
+    assert at(simulation, Place.IDLE) == list(range(18, 34))
+    assert at(simulation, Place.SPARE) == list(range(36, 52))
+    assert at(simulation, Place.MATE) == MATES
+    result = play(one)
+    assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx((16 + 6) * 1000)
+    assert nodes_seconds(result, Bucket.UNALLOCATED) == pytest.approx(16 * 1000)
+    availability = ratios(one, result)["domain_availability"]
+    assert availability.amount == availability.base == pytest.approx(3 * 1000)
+
+
+def test_two_losses_stay_in_the_rack(racks: Any) -> None:
+    """Trays 0 and 1 fail at 300 and 310 s: 16 and 17 take over, nobody waits, and no rack is swapped.
+
+    The job begins at 30 s, saves from 130 and from 240 s on for 10 s each, and loses what it did since 250 s; the second
+    loss costs the 10 s of the restart that it breaks off. From 360 s on it saves five times.
+    """
+    rows = [(300.0, TRAY, 0), (310.0, TRAY, 1)]
+    result = play(racks(), rows)
+    assert seconds(result) == pytest.approx(
+        {
+            "initialize": 30 + 10 + 30,
+            "restore": 20,
+            "lost_work": 50,
+            "checkpoint_stall": 10 + 10 + 50,
+            "productive": 200 + 590,
+        }
+    )
+    assert result.jobs[0].interruptions == {1: 2}
+    simulation = ended(racks(), rows)
+    assert simulation.jobs[0].nodes == [16, 17, *range(2, 16)]
+    assert at(simulation, Place.MATE) == [0, 1, *MATES[2:]]
+
+
+def test_the_third_loss_swaps_the_rack(racks: Any) -> None:
+    """At 320 s 15 of 18 trays are healthy, one too few: they are stranded, and the job has rack 2 at once."""
+    rows = [(300.0, TRAY, 0), (310.0, TRAY, 1), (320.0, TRAY, 2)]
+    one = racks(*SLOW_REPAIR)
+    result = play(one, rows)
+    assert "starved" not in seconds(result)
+    assert nodes_seconds(result, Bucket.STRANDED) == pytest.approx(15 * 680)
+    assert nodes_seconds(result, Bucket.REPAIR) == pytest.approx(700 + 690 + 680)
+    assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx(4 * 1000 + 2 * 300 + 10 + 16 * 320)
+    availability = ratios(one, result)["domain_availability"]
+    assert availability.amount / availability.base == pytest.approx(1 - 680 / 3000)
+    simulation = ended(one, rows)
+    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert at(simulation, Place.STRANDED) == list(range(3, 18))
+
+
+def test_without_a_spare_rack_the_job_takes_the_idle_one_and_then_waits(racks: Any) -> None:
+    """It leaves rack 0 for rack 1 at 300 s; rack 2 fails at 310 s and rack 1 at 320 s; rack 0 is back at 400 s."""
+    rows = [(300.0, DOMAIN, 0), (310.0, DOMAIN, 2), (320.0, DOMAIN, 1)]
+    found = play(racks("spares.hot=0"), rows)
+    assert seconds(found)["starved"] == pytest.approx(400 - 320)
+    assert ended(racks("spares.hot=0"), rows).jobs[0].nodes == list(range(16))
+
+
+def test_a_rack_that_is_drained_whole(racks: Any) -> None:
+    """With drain_unit: rack the first loss takes all 18 trays out of use until the tray is back, 200 s later."""
+    one = racks("cluster.scale_up.drain_unit=rack")
+    rows = [(300.0, TRAY, 0)]
+    result = play(one, rows)
+    assert "starved" not in seconds(result)
+    assert nodes_seconds(result, Bucket.STRANDED) == pytest.approx(17 * 200)
+    availability = ratios(one, result)["domain_availability"]
+    assert availability.amount / availability.base == pytest.approx(1 - 200 / 3000)
+    simulation = ended(one, rows)
+    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert at(simulation, Place.SPARE) == list(range(16))
+    assert at(simulation, Place.MATE) == MATES
+
+
+@pytest.mark.parametrize("unit", ["domain", "rack"])
+def test_domain_and_rack_are_two_words_for_one_thing(racks: Any, unit: str) -> None:
+    """A rack holds one domain: draining and swapping the one is draining and swapping the other."""
+    words = [f"cluster.scale_up.{key}={unit}" for key in ("drain_unit", "swap_unit")]
+    rows = [(300.0, TRAY, 0), (450.0, TRAY, 40)]
+    result = play(racks(*words), rows)
+    assert nodes_seconds(result, Bucket.STRANDED) == pytest.approx(2 * 17 * 200)
+    assert result.whole_unit_seconds == pytest.approx(3000 - 2 * 200)
+
+
+def test_swapping_tray_by_tray(racks: Any) -> None:
+    """With swap_unit: tray no rack is a unit: the third loss takes the third spare tray, wherever it is."""
+    one = racks("cluster.scale_up={gpus: 72, tray: 4, switch_trays: 9, swap_unit: tray}", *SLOW_REPAIR)
+    assert one.units is None
+    rows = [(300.0, TRAY, 0), (310.0, TRAY, 1), (320.0, TRAY, 2)]
+    result = play(one, rows)
+    assert nodes_seconds(result, Bucket.STRANDED) == 0
+    assert result.unit_seconds == 0
+    assert "domain_availability" not in ratios(one, result)
+    assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx(16 * 1000 - 700 - 690 - 680)
+    # The spares are the last 16 nodes.
+    assert ended(one, rows).jobs[0].nodes == [38, 39, 40, *range(3, 16)]
+
+
+@pytest.mark.parametrize("slot", [0, 8])
+def test_a_switch_tray_stops_its_domain(racks: Any, slot: int) -> None:
+    """Any of its nine trays of switches takes the 18 compute trays of rack 0 with it, and brings them back at 400 s."""
+    result = play(racks(), [(300.0, SWITCH, slot)])
+    assert result.jobs[0].interruptions == {2: 1}
+    assert result.down_node_seconds == pytest.approx(18 * 100)
+    assert nodes_seconds(result, Bucket.REPAIR) == pytest.approx(18 * 100)
+    assert nodes_seconds(result, Bucket.STRANDED) == 0
+    assert result.whole_unit_seconds == pytest.approx(3000 - 100)
+    assert "starved" not in seconds(result)
+    assert ended(racks(), [(300.0, SWITCH, slot)]).jobs[0].nodes == list(range(36, 52))
+
+
+def test_a_switch_tray_of_another_domain_stops_nobody(racks: Any) -> None:
+    """Slot 9 is the first of rack 1, which is idle."""
+    result = play(racks(), [(300.0, SWITCH, 9)])
+    assert result.jobs[0].interruptions == {}
+    assert result.down_node_seconds == pytest.approx(18 * 100)
+    assert result.whole_unit_seconds == pytest.approx(3000 - 100)
+
+
+def test_two_switch_trays_of_one_domain(racks: Any) -> None:
+    """Trays 2 and 5 fail at 300 and 350 s: the rack is down until both are back, from 300 to 450 s."""
+    result = play(racks(), [(300.0, SWITCH, 2), (350.0, SWITCH, 5)])
+    assert result.down_node_seconds == pytest.approx(18 * 150)
+    assert result.whole_unit_seconds == pytest.approx(3000 - 150)
+
+
+# -------------------------------------------------------------------------------------------- boards of eight
+
+
+def test_boards_of_eight_change_nothing() -> None:
+    """A node whose eight GPUs are a scale-up domain is what a node is without saying so, bit by bit."""
+    cluster = small.SMALL["cluster"]
+    plain = small.prepare()
+    failures = [*small.SMALL["failures"]]
+    for scale_up in ({"gpus": 8}, {"gpus": 8, "swap_unit": "tray"}, {"gpus": 8, "drain_unit": "domain", "tray": 8}):
+        boards = small.prepare(cluster={**cluster, "scale_up": scale_up}, failures=failures)
+        assert boards.units is None
+        assert {part: number for part, number in boards.counts.items() if part != "scale_up"} == plain.counts
+        assert boards.counts["scale_up"] == 16
+        for replication in range(3):
+            ours, theirs = sim.run(boards, replication), sim.run(plain, replication)
+            assert ours.counts == theirs.counts
+            assert ours.counts["failures"] > 0
+            assert (ours.jobs[0].totals == theirs.jobs[0].totals).all()
+            assert (ours.cluster == theirs.cluster).all()
+            assert ours.jobs[0].work == theirs.jobs[0].work
+
+
+def test_a_failed_board_is_a_failed_node() -> None:
+    """As a part, a domain of one node takes that node."""
+    cluster = {**small.SMALL["cluster"], "scale_up": {"gpus": 8}}
+    board = {"use": "component", "name": "board", "part": "scale_up", "rate": "1 per 1000 scale_up-day"}
+    result = play(small.prepare(cluster=cluster, failures=[board]), [(3600.0, 0, 5)])
+    assert result.jobs[0].interruptions == {1: 1}
+    assert result.down_node_seconds == pytest.approx(4 * 3600 + 120, abs=120)
+
+
+# ------------------------------------------------------------------------------------- groups that are cut
+
+
+def job(gpus: int, within: Sequence[str] = (), **parallelism: int) -> list[dict[str, Any]]:
+    """Return a job with a layout."""
+    layout: dict[str, Any] = {**parallelism, **({"within_domain": list(within)} if within else {})}
+    return [{"name": "job", "gpus": gpus, "parallelism": layout}]
+
+
+BOARDS = {"nodes": 8, "gpus_per_node": 8, "accelerator": "h100", "fabric": {"rails": 8}}
+RACKS = {
+    "nodes": 36,
+    "accelerator": "gb200",
+    "rack": {"nodes": 18},
+    "fabric": {"rails": 4, "leaf": {"nodes": 18}},
+    "scale_up": {"gpus": 72, "use": 64, "tray": 4, "switch_trays": 9},
+}
+
+
+def test_tensor_groups_of_sixteen_do_not_fit_boards_of_eight() -> None:
+    """One line says by how much: 450 GB/s of NVLink against one NIC of 400 Gb/s a GPU, that is 50 GB/s."""
+    one = prepared(cluster=BOARDS, jobs=job(32, tensor=16, data=2))
+    (line,) = one.warnings
+    assert line.startswith("job 'job': tensor groups of 16 span 2 scale-up domains of 8 GPUs: ")
+    assert "instead of 450 GB/s" in line
+    assert prepared(cluster=BOARDS, jobs=job(32, tensor=8, data=4)).warnings == ()
+    assert prepared(cluster={**BOARDS, "scale_up": {"gpus": 16}}, jobs=job(32, tensor=16, data=2)).warnings == ()
+
+
+def test_a_tensor_group_of_64_fits_an_nvl72_rack() -> None:
+    """64 of the 72 GPUs of one domain, and the next group in the next rack."""
+    one = prepared(cluster=RACKS, jobs=job(128, tensor=64, data=2))
+    assert one.warnings == ()
+    found = sim.placement(one.scenario, 0)
+    assert found is not None
+    assert (found.spans["tensor"].level, found.spans["tensor"].domains) == ("scale_up", 1)
+    boards = {**RACKS, "scale_up": None}
+    (line,) = prepared(cluster=boards, jobs=job(128, tensor=64, data=2)).warnings
+    assert "tensor groups of 64 span 16 scale-up domains of 4 GPUs" in line
+
+
+def test_a_job_that_takes_whole_racks_of_72_cuts_groups_of_64() -> None:
+    """With all 72 GPUs in use, ranks 64 to 127 lie in two racks."""
+    cluster = {**RACKS, "nodes": 144, "scale_up": {"gpus": 72, "tray": 4}}
+    (line,) = prepared(cluster=cluster, jobs=job(576, tensor=64, data=9)).warnings
+    assert "tensor groups of 64 span 2 scale-up domains of 72 GPUs" in line
+
+
+@pytest.mark.parametrize("kind", ["tensor", "context", "expert"])
+def test_groups_that_must_fit_are_refused(kind: str) -> None:
+    """Where the scenario wants them inside one domain, a cut is a mistake."""
+    sizes = {"tensor": {"tensor": 16}, "context": {"context": 16}, "expert": {"data": 16, "expert": 16}}[kind]
+    gpus = 32 if kind != "expert" else 16
+    parts = {**sizes, **({"data": 2} if kind != "expert" else {})}
+    rule = (
+        rf"jobs\.0\.parallelism\.within_domain: {kind} groups of 16 GPUs do not fit into scale-up domains of 8: "
+        "they would span 2"
+    )
+    with pytest.raises(sim.ScenarioError, match=rule):
+        prepared(cluster=BOARDS, jobs=job(gpus, [kind], **parts))
+    wide = {**BOARDS, "scale_up": {"gpus": 16}}
+    assert prepared(cluster=wide, jobs=job(gpus, [kind], **parts)).warnings == ()
+
+
+# ------------------------------------------------------------------------------------------ cores in a study
+
+
+@pytest.mark.parametrize(
+    ("ratio", "spines", "down", "up"), [(1, 16, 192, 192), (2, 8, 384, 192), (4, 8, 384, 96), (7, 8, 384, 55)]
+)
+def test_oversubscription_of_the_cores_in_a_study(ratio: int, spines: int, down: int, up: int) -> None:
+    """The pods of 192 racks have 3,072 links up from their leaf switches, on spines of 576 ports each.
+
+    With the ratio r, down and ceil(down / r) links up must fit 576 ports, and the spines must share 16 uplinks of a leaf
+    switch evenly: 16 spines of 192 for r = 1, else 8 of 384. Between pods a NIC gets up / down of its 400 Gb/s.
+    """
+    assert up == math.ceil(down / ratio)
+    assert down * spines == 192 * 16
+    assert down + up <= 576
+    overrides = [f"cluster.fabric.core.oversubscription={ratio}", "jobs.0.communication=0.2"]
+    one = sim.prepare(sim.load(sim.find("llama3-405b-54d"), overrides))
+    assert (one.counts["pod"], one.counts["spine"]) == (8, 8 * spines)
+    assert one.counts["cable_spine_core"] == 8 * spines * up
+    assert one.counts["cable_leaf_spine"] == 8 * 192 * 16
+    assert one.counts["core"] * 576 >= one.counts["cable_spine_core"]
+    nic = 400e9 / 8
+    topology = sim.find_cluster("llama3-405b-54d")
+    bandwidth = sim.load_cluster(topology, overrides[:1]).build().bandwidth
+    assert bandwidth == pytest.approx({"leaf": nic, "pod": nic, "cluster": nic * up / down}, rel=1e-12)
+    # The job of 2,048 nodes spans six pods of 384, so that this is what it was planned with.
+    assert one.jobs[0].planned_bandwidth == pytest.approx(nic * up / down, rel=1e-12)
+    small_job = ["jobs.0.gpus=3072", "jobs.0.parallelism.data=24"]
+    inside = sim.prepare(sim.load(sim.find("llama3-405b-54d"), [*overrides, *small_job]))
+    assert inside.jobs[0].planned_bandwidth == pytest.approx(nic, rel=1e-12)
+
+
+def test_the_base_scenario_is_not_changed_by_an_override() -> None:
+    """What is replaced is the value of this study alone."""
+    before = sim.prepare(sim.load(sim.find("llama3-405b-54d"))).counts
+    sim.load(sim.find("llama3-405b-54d"), ["cluster.fabric.core.oversubscription=4"])
+    assert sim.prepare(sim.load(sim.find("llama3-405b-54d"))).counts == before
