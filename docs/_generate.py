@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sim
 from sim import units
-from sim.load import _DEFAULTS
+from sim.scenario_model import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,8 +129,8 @@ class _Page:
         return next((key for key in ("use", "kind") if "const" in properties.get(key, {})), "use")
 
     def _say_default(self, path: str) -> None:
-        if path in _DEFAULTS:
-            self.lines.append(f"`use` may be left out; it is then `{_DEFAULTS[path]}`.\n")
+        if path in DEFAULTS:
+            self.lines.append(f"`use` may be left out; it is then `{DEFAULTS[path]}`.\n")
         else:
             self.lines.append("`use` is required: it picks one of these.\n")
 

@@ -9,7 +9,7 @@ from sim.closed_form import ClosedForm, closed_form
 from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.documents import dump
 from sim.inventory import inventory
-from sim.load import ScenarioError, find, load, parse, schema, shipped
+from sim.load import ScenarioError, find, load, parse, shipped
 from sim.load_cluster import find_cluster, load_cluster
 from sim.prepare import PathError, examine, prepare
 from sim.prepare_layout import Placement, placement
@@ -17,6 +17,7 @@ from sim.prepared import Prepared, PreparedJob
 from sim.result import JobResult, Ratio, Result
 from sim.run import run, trace
 from sim.scenario import Scenario
+from sim.scenario_model import schema
 from sim.topology import FABRIC_PARTS, ClusterSpec, Topology, edges
 
 __all__ = [

@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.topology.capacity import ROUNDING
+from sim.topology.flow import Flow
+from sim.topology.isolation import Isolation
 from sim.topology.paths import SWITCH_PARTS
+from sim.topology.rows import numbers
+from sim.topology.shares import CutOff, Hurt, Shares
 from sim.topology.switches import Reach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     from sim.topology.paths import Paths
+    from sim.topology.rows import Span
 
 __all__ = ["Change", "FabricState"]
 
-_CACHED = 256
+_FEW = 4
+"""So many classes are looked at one by one."""
 
 
 class Change(NamedTuple):
@@ -29,63 +35,43 @@ class Change(NamedTuple):
     restored: list[int]
 
 
-class _Shares(NamedTuple):
-    """What is left to each class of nodes, and to nodes with dead access cables, for traffic that goes equally far."""
-
-    lost: NDArray[np.float64]
-    of_class: NDArray[np.float64]
-    least: float
-    hurt: list[tuple[float, int]]
-
-
 class FabricState:
     """The parts of the fabric that are out in one replication; all are whole at the beginning.
 
-    The cables of each switch are kept as sums; shares are worked out when first asked for after a change.
+    What the switches pass is kept up to date, and so are the shares of those reaches that were asked for once.
     """
 
     __slots__ = (
         "_alone",
         "_cables_out",
         "_capacity",
-        "_class_cut",
         "_cut",
+        "_flow",
         "_hurt",
-        "_isolated",
-        "_known",
-        "_leaf_cut",
-        "_links_out",
+        "_isolation",
         "_out",
         "_paths",
         "_shares",
-        "_spines_out",
-        "_switches_out",
     )
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
-        self._capacity = paths.switches.capacity()
+        self._flow = Flow(paths.switches)
+        self._capacity = self._flow.capacity
         self._out: dict[tuple[str, int], int] = {}
         """How often each unit has failed and was not mended."""
         self._cables_out: dict[int, int] = {}
         """How many units keep each cable dead."""
-        self._links_out: set[int] = set()
-        """Dead cables between switches."""
-        self._switches_out: set[int] = set()
-        self._spines_out = 0
-        """How many of these are no leaf switches."""
-        self._leaf_cut = np.zeros(paths.switches.leaves + 1, dtype=np.bool_)
-        self._leaf_cut[-1] = True
-        self._isolated = False
-        """Whether a living leaf switch is cut off."""
-        self._class_cut = np.zeros(paths.classes, dtype=np.bool_)
-        self._cut = bytearray(paths.class_of_node.size)
-        self._hurt: dict[int, NDArray[np.bool_]] = {}
-        """Dead access cables of nodes that have any, (slots, lines)."""
+        self._isolation = Isolation(paths.switches, self._capacity)
+        self._cut = CutOff(
+            leaves=self._isolation.cut,
+            classes=np.zeros(paths.classes, dtype=np.bool_),
+            nodes=bytearray(paths.class_of_node.size),
+        )
+        self._hurt: Hurt = {}
         self._alone: set[int] = set()
         """Nodes that are cut off though others of their class are not."""
-        self._known: dict[tuple[frozenset[int], frozenset[int]], NDArray[np.bool_]] = {}
-        self._shares: dict[Reach, _Shares] = {}
+        self._shares: dict[Reach, Shares] = {}
 
     @property
     def is_whole(self) -> bool:
@@ -94,7 +80,7 @@ class FabricState:
 
     def is_cut(self, node: int) -> bool:
         """Return whether a node is cut off."""
-        return self._cut[node] == 1
+        return self._cut.nodes[node] == 1
 
     def fail(self, part: str, unit: int) -> Change:
         """Take a unit of a part class out; it may fail again before it is mended.
@@ -119,7 +105,7 @@ class FabricState:
             return Change([], [])
         return self._turn(part, unit, dead=False)
 
-    def share(self, presence: NDArray[np.int64], holds: Callable[[int], bool]) -> float:
+    def share(self, presence: NDArray[np.int64], holds: Callable[[int], bool], reach: Reach | None = None) -> float:
         """Return the smallest share of bandwidth left to a node of a job, for traffic that goes as far as the job.
 
         Nodes that are cut off do not count.
@@ -130,6 +116,8 @@ class FabricState:
             Nodes of the job in each class [-].
         holds : callable
             Whether the job holds a node.
+        reach : Reach, optional
+            How far its traffic goes, if that is known.
 
         Returns
         -------
@@ -138,22 +126,29 @@ class FabricState:
         """
         if not self._out:
             return 1.0
-        here = presence > 0
-        shares = self._shares_at(self._paths.reach(here))
-        worst = 1.0
-        if shares.least < 1.0:
+        shares = self._shares_at(self._paths.reach(presence > 0) if reach is None else reach)
+        of_class = shares.of_class
+        slowest = int(of_class.argmin())
+        worst = of_class.item(slowest)
+        if worst < 1.0 and presence[slowest] <= len(self._alone):
             gone = [self._paths.class_of_node[node] for node in self._alone if holds(node)]
-            if gone:
-                here = presence > np.bincount(gone, minlength=presence.size)
-            worst = float(shares.of_class.min(initial=1.0, where=here))
-        for share, node in shares.hurt:
+            here = presence > np.bincount(gone, minlength=presence.size) if gone else presence > 0
+            worst = float(of_class.min(initial=1.0, where=here))
+        for share, node in shares.of_hurt:
             if share >= worst:
                 break
             if holds(node):
                 return share
         return worst
 
-    def hurts(self, part: str, unit: int, presence: NDArray[np.int64], holds: Callable[[int], bool]) -> bool:
+    def hurts(
+        self,
+        part: str,
+        unit: int,
+        presence: NDArray[np.int64],
+        holds: Callable[[int], bool],
+        reach: Reach | None = None,
+    ) -> bool:
         """Return whether a failed unit takes bandwidth from a job: it touches a leaf switch or node that is short.
 
         Where several units are out, each that touches the same leaf switch is to blame. What lies behind a unit that
@@ -161,50 +156,42 @@ class FabricState:
         """
         if (part, unit) not in self._out:
             return False
-        paths, network, here = self._paths, self._paths.switches, presence > 0
-        reach = paths.reach(here)
+        paths, network = self._paths, self._paths.switches
         if part in SWITCH_PARTS:
             switch = paths.switch(part, unit)
-            cables = (network.up_cables if part == "leaf" else network.down_cables).row(switch)
+            lower = [switch] if part == "leaf" else network.lower[network.down_cables.row(switch)].tolist()
         else:
             cable = paths.cables(part, unit)[0]
             if cable < paths.access:
-                node = int(paths.lines.node[cable])
-                return not self._cut[node] and holds(node)
-            cables = np.array([cable - paths.access])
-        leaves, blocks = network.touches(cables)
-        if part == "leaf":
-            leaves = np.array([switch])
-        short = np.zeros(network.leaves + 1, dtype=np.bool_)
-        short[leaves] = self._shares_at(reach).lost[leaves] > 0
-        if reach == Reach.CLUSTER:
-            shares = network.pod_shares(network.passed(self._capacity, self._leaf_cut))
-            short[:-1] |= np.isin(network.block[: network.leaves], blocks[shares[blocks] < 1.0 - ROUNDING])
-        touched = short[paths.lines.leaf].any(axis=(0, 1))
-        return bool((touched & here & ~self._class_cut).any())
+                node = paths.lines.node.item(cable)
+                return not self._cut.nodes[node] and holds(node)
+            lower = [network.lower.item(cable - paths.access)]
+        if reach is None:
+            reach = paths.reach(presence > 0)
+        short = self._shares_at(reach).lost
+        for leaf in lower if lower and lower[0] < network.leaves else ():
+            if short[leaf] > 0 and self._feels(presence, paths.lines.reaching.row(leaf)):
+                return True
+        if reach < Reach.CLUSTER:
+            return False
+        blocks, shares = dict.fromkeys(network.block[lower].tolist()), self._flow.pod_shares
+        return any(shares[block] < 1.0 - ROUNDING and self._feels(presence, paths.spans[block]) for block in blocks)
+
+    def _feels(self, presence: NDArray[np.int64], kinds: Span) -> bool:
+        """Return whether a job has nodes in one of some classes that is not cut off."""
+        return any(presence[kind] > 0 and not self._cut.classes[kind] for kind in numbers(kinds))
 
     def _turn(self, part: str, unit: int, *, dead: bool) -> Change:
         """Kill or revive what goes with a unit."""
-        self._shares.clear()
-        network = self._paths.switches
+        paths = self._paths
         if part in SWITCH_PARTS:
-            switch = self._paths.switch(part, unit)
-            network.turn_switch(self._capacity, switch, dead=dead)
-            (self._switches_out.add if dead else self._switches_out.remove)(switch)
-            if part != "leaf":
-                self._spines_out += 1 if dead else -1
-            return self._recheck(self._turn_leaves(switch), set())
-        nodes, links = set[int](), False
-        for cable in self._paths.cables(part, unit):
-            if not self._turn_cable(cable, dead=dead):
-                continue
-            if cable < self._paths.access:
-                nodes.add(self._turn_access(cable, dead=dead))
-            else:
-                network.turn_cable(self._capacity, cable - self._paths.access, dead=dead)
-                (self._links_out.add if dead else self._links_out.remove)(cable - self._paths.access)
-                links = True
-        return self._recheck(self._turn_leaves(None) if links else [], nodes)
+            return self._turn_between(paths.switch(part, unit), dead=dead, is_switch=True)
+        cables = [cable for cable in paths.cables(part, unit) if self._turn_cable(cable, dead=dead)]
+        if not cables:
+            return Change([], [])
+        if cables[0] < paths.access:
+            return self._turn_access(cables, dead=dead)
+        return self._turn_between(cables[0] - paths.access, dead=dead, is_switch=False)
 
     def _turn_cable(self, cable: int, *, dead: bool) -> bool:
         """Count one reason more or less for a dead cable, and return whether that kills or revives it."""
@@ -215,86 +202,82 @@ class FabricState:
         del self._cables_out[cable]
         return True
 
-    def _turn_access(self, cable: int, *, dead: bool) -> int:
-        """Kill or revive an access cable, and return its node."""
+    def _turn_access(self, cables: list[int], *, dead: bool) -> Change:
+        """Kill or revive access cables of a node."""
         lines = self._paths.lines
-        node = int(lines.node[cable])
-        mask = self._hurt.setdefault(node, np.zeros(lines.leaf.shape[:2], dtype=np.bool_))
-        mask.flat[lines.place[cable]] = dead
-        if not dead and not mask.any():
-            del self._hurt[node]
-        return node
+        node = lines.node.item(cables[0])
+        kind = lines.class_of_node.item(node)
+        hurt = self._hurt.setdefault(kind, {})
+        places = hurt.setdefault(node, set())
+        for cable in cables:
+            (places.add if dead else places.remove)(lines.place.item(cable))
+        if not places:
+            del hurt[node]
+            if not hurt:
+                del self._hurt[kind]
+        change = Change([], [])
+        self._recheck(kind, (node,), change)
+        for shares in self._shares.values():
+            shares.look(kind, (node,))
+        return change
 
-    def _turn_leaves(self, switch: int | None) -> list[int]:
-        """Find out which leaf switches are cut off, and return those for which that has changed."""
-        network = self._paths.switches
-        dead = len(self._switches_out) - self._spines_out
-        between = len(self._links_out) + self._spines_out
-        labelled = between >= network.disjoint_paths and between + dead > 0
-        if not labelled and not self._isolated:
-            if switch is None or switch >= network.leaves:
-                return []
-            self._leaf_cut[switch] = not self._leaf_cut[switch]
-            return [switch]
-        before = self._leaf_cut
-        alive = self._capacity.alive[: network.leaves]
-        self._leaf_cut = self._cut_off().copy() if labelled else np.append(alive == 0, True)
-        self._isolated = int(np.count_nonzero(self._leaf_cut)) > dead + 1
-        changed: list[int] = np.flatnonzero(before != self._leaf_cut).tolist()
-        return changed
-
-    def _cut_off(self) -> NDArray[np.bool_]:
-        """Label the components of the living switches, unless the same parts have been out before."""
-        key = (frozenset(self._switches_out), frozenset(self._links_out))
-        if key not in self._known:
-            if len(self._known) >= _CACHED:
-                self._known.clear()
-            self._known[key] = self._paths.switches.cut_off(self._capacity)
-        return self._known[key]
-
-    def _recheck(self, leaves: list[int], nodes: set[int]) -> Change:
-        """Find out which nodes are cut off, after a change of these leaf switches or of these nodes' own cables."""
-        lines = self._paths.lines
-        cut, restored = Change([], [])
-        if leaves:
-            nodes = nodes.union(self._hurt)
-            rows = [lines.reaching.row(leaf) for leaf in leaves]
-            classes = rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
-            now = lines.cut_classes(self._leaf_cut, classes)
-            before = self._class_cut[classes].tolist()
-            self._class_cut[classes] = now
-            for kind, was, gone in zip(classes.tolist(), before, now.tolist(), strict=True):
-                if was != gone:
-                    members = lines.row(kind)
-                    if self._hurt:
-                        members = [node for node in members if node not in self._hurt]
-                    (cut if gone else restored).extend(members)
-        for node in nodes:
-            whole = bool(self._class_cut[lines.class_of_node[node]])
-            alone = not whole and node in self._hurt and lines.is_cut(node, self._hurt[node], self._leaf_cut)
-            (self._alone.add if alone else self._alone.discard)(node)
-            if (whole or alone) != self._cut[node]:
-                (cut if whole or alone else restored).append(node)
-        for node in cut:
-            self._cut[node] = 1
-        for node in restored:
-            self._cut[node] = 0
-        return Change(sorted(cut), sorted(restored))
-
-    def _shares_at(self, reach: Reach) -> _Shares:
-        """Return the shares for traffic of some reach, worked out at most once between two changes."""
-        if reach not in self._shares:
-            lines = self._paths.lines
-            if self._switches_out or self._links_out:
-                lost = self._paths.switches.lost(self._capacity, self._leaf_cut, reach)
-                of_class = lines.shares(lost)
-                of_class[self._class_cut] = 1.0
+    def _turn_between(self, number: int, *, dead: bool, is_switch: bool) -> Change:
+        """Kill or revive a switch or a cable between switches."""
+        flow, isolation = self._flow, self._isolation
+        everywhere = isolation.living
+        if is_switch:
+            touched, leaves = flow.turn_switch(number, dead=dead), isolation.turn_switch(number, dead=dead)
+        else:
+            touched, leaves = flow.turn_cable(number, dead=dead), isolation.turn_cable(number, dead=dead)
+        change = self._recheck_behind(leaves) if leaves else Change([], [])
+        # Where living leaf switches are cut off, or were, all is worked out anew.
+        everywhere |= isolation.living
+        if everywhere:
+            flow.recount(isolation.cut)
+        for shares in self._shares.values():
+            if everywhere:
+                shares.recount()
             else:
-                lost, of_class = np.zeros(self._leaf_cut.size), np.ones(self._class_cut.size)
-            nodes = [node for node in self._hurt if not self._cut[node]]
-            hurt: list[tuple[float, int]] = []
-            if nodes:
-                left = lines.shares_of(nodes, [self._hurt[node] for node in nodes], lost)
-                hurt = sorted(zip(left.tolist(), nodes, strict=True))
-            self._shares[reach] = _Shares(lost, of_class, float(of_class.min()), hurt)
+                shares.update(touched)
+        return change
+
+    def _recheck_behind(self, leaves: list[int]) -> Change:
+        """Find out which nodes are cut off, after a change of these leaf switches."""
+        lines, cut = self._paths.lines, self._cut
+        change = Change([], [])
+        rows = [lines.reaching.row(leaf) for leaf in leaves]
+        classes = rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
+        if classes.size > _FEW:
+            now = lines.cut_classes(cut.leaves, classes).tolist()
+        else:
+            now = [lines.is_cut(kind, (), cut.leaves) for kind in classes.tolist()]
+        for kind, gone in zip(classes.tolist(), now, strict=True):
+            hurt = self._hurt.get(kind, {})
+            if cut.classes[kind] != gone:
+                cut.classes[kind] = gone
+                members = [node for node in lines.row(kind) if node not in hurt]
+                (change.cut if gone else change.restored).extend(members)
+                for node in members:
+                    cut.nodes[node] = gone
+            self._recheck(kind, hurt, change)
+        change.cut.sort()
+        change.restored.sort()
+        return change
+
+    def _recheck(self, kind: int, nodes: Iterable[int], change: Change) -> None:
+        """Find out which nodes of a class are cut off that have dead access cables, or had, and add to the change."""
+        lines, cut = self._paths.lines, self._cut
+        whole, hurt = bool(cut.classes[kind]), self._hurt.get(kind, {})
+        for node in nodes:
+            alone = not whole and node in hurt and lines.is_cut(kind, hurt[node], cut.leaves)
+            (self._alone.add if alone else self._alone.discard)(node)
+            gone = whole or alone
+            if gone != cut.nodes[node]:
+                cut.nodes[node] = gone
+                (change.cut if gone else change.restored).append(node)
+
+    def _shares_at(self, reach: Reach) -> Shares:
+        """Return the shares for traffic of some reach, kept up to date from now on."""
+        if reach not in self._shares:
+            self._shares[reach] = Shares(self._paths, self._flow, self._cut, self._hurt, reach)
         return self._shares[reach]

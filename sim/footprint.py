@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sim.topology.switches import Reach
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from sim.topology.paths import Paths
 
 __all__ = ["Footprint", "Network"]
+
+_LEVELS = ("leaf", "pod", "cluster")
+"""Names of the reaches, in their order."""
 
 
 class Network(NamedTuple):
@@ -43,7 +48,7 @@ class Network(NamedTuple):
 class Footprint:
     """How many nodes of a job are in each leaf group and in each pool."""
 
-    __slots__ = ("_level", "network", "pools", "presence")
+    __slots__ = ("_reach", "network", "pools", "presence")
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -51,14 +56,14 @@ class Footprint:
         """Nodes in each leaf group [-]."""
         self.pools = [0] * (max(network.pool_of_node) + 1)
         """Nodes of each pool [-]."""
-        self._level = ""
+        self._reach: Reach | None = None
 
     def add(self, node: int) -> None:
         """Let a node join."""
         group = self.network.class_of_node[node]
         self.presence[group] += 1
         if self.presence[group] == 1:
-            self._level = ""
+            self._reach = None
         self.pools[self.network.pool_of_node[node]] += 1
 
     def remove(self, node: int) -> None:
@@ -66,7 +71,7 @@ class Footprint:
         group = self.network.class_of_node[node]
         self.presence[group] -= 1
         if self.presence[group] == 0:
-            self._level = ""
+            self._reach = None
         self.pools[self.network.pool_of_node[node]] -= 1
 
     def add_many(self, nodes: Iterable[int]) -> None:
@@ -74,16 +79,30 @@ class Footprint:
         for node in nodes:
             self.add(node)
 
+    def without(self, nodes: Iterable[int]) -> Footprint:
+        """Return a copy in which nodes have left."""
+        found = Footprint(self.network)
+        found.presence = self.presence.copy()
+        found.pools = self.pools.copy()
+        for node in nodes:
+            found.remove(node)
+        return found
+
     @property
     def level(self) -> str:
         """How far the job's traffic goes: leaf, pod or cluster."""
-        if not self._level:
-            self._level = self._find_level()
-        return self._level
+        return _LEVELS[self.reach]
 
-    def _find_level(self) -> str:
+    @property
+    def reach(self) -> Reach:
+        """How far the job's traffic goes."""
+        if self._reach is None:
+            self._reach = self._find_reach()
+        return self._reach
+
+    def _find_reach(self) -> Reach:
         classes = np.flatnonzero(self.presence)
         if classes.size < 2:
-            return "leaf"
+            return Reach.LEAF
         pods = self.network.pod_of_class[classes]
-        return "pod" if (pods == pods[0]).all() else "cluster"
+        return Reach.POD if (pods == pods[0]).all() else Reach.CLUSTER

@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import copy
-import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 
 from sim import catalog, complaints, documents
-from sim.checkpoint import CHECKPOINTS
-from sim.detection import DETECTIONS
-from sim.failures import SOURCES, Replay
+from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.kinds import kinds_at, tag_of, value_at
 from sim.prepare import PathError, examine
-from sim.recovery import RECOVERIES
-from sim.repair import REPAIRS
-from sim.scenario import Scenario
-from sim.scheduler import SCHEDULERS
-from sim.topology import ClusterSpec
+from sim.scenario_model import DEFAULTS, scenario_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sim.documents import Document, Keys
+    from sim.scenario import Scenario
 
-__all__ = ["ScenarioError", "completed", "find", "load", "locate", "locate_files", "parse", "schema", "shipped"]
-
-_DEFAULTS = {
-    "cluster.fabric": "fat-tree",
-    "checkpoint": "tiers",
-    "detection": "latency",
-    "repair": "simple",
-    "scheduler": "fifo",
-}
-"""Strategy of a field, by its path, when the file names none."""
+__all__ = ["ScenarioError", "completed", "find", "load", "locate", "locate_files", "parse", "shipped"]
 
 _SHORTHAND = ("cluster",)
 _READERS = ("replay", "graph-file")
@@ -95,81 +80,6 @@ def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
     raise ScenarioError([f"{name}: no such file, and no {noun} of this name{documents.suggest(name, known)}"])
 
 
-# ------------------------------------------------------------------------------------------------- models
-
-
-def _one_of(kinds: Mapping[str, type[BaseModel]]) -> Any:
-    """Return the type of a field that takes one of several strategies."""
-    models = tuple(kinds.values())
-    if len(models) == 1:
-        return models[0]
-    return Annotated[Union[models], Field(discriminator="use")]  # noqa: UP007
-
-
-@functools.cache
-def _registries() -> dict[str, dict[str, type[BaseModel]]]:
-    """Return the strategies of each field by name."""
-    bundles: dict[str, type[BaseModel]] = {}
-    for name in catalog.bundles():
-        tag: Any = Literal[name]
-        bundles[name] = create_model(f"Bundle_{name.replace('-', '_')}", __base__=Bundle, use=(tag, ...))
-    return {
-        "failures": {**_plain(SOURCES), **bundles},
-        "checkpoint": _plain(CHECKPOINTS),
-        "detection": _plain(DETECTIONS),
-        "recovery": _plain(RECOVERIES),
-        "repair": _plain(REPAIRS),
-        "scheduler": _plain(SCHEDULERS),
-    }
-
-
-def _plain(kinds: Mapping[str, Any]) -> dict[str, type[BaseModel]]:
-    return dict(kinds)
-
-
-@functools.cache
-def _model() -> type[Scenario]:
-    """Return the scenario model with each strategy field narrowed to its registry."""
-    fields: dict[str, Any] = {}
-    for name, kinds in _registries().items():
-        kind = tuple[_one_of(kinds), ...] if name == "failures" else _one_of(kinds)  # type: ignore[misc]
-        original = Scenario.model_fields[name]
-        default: Any = Field(description=original.description)
-        if name == "failures":
-            default = Field((), description=original.description)
-        elif name == "scheduler":
-            default = Field(default_factory=SCHEDULERS["fifo"], description=original.description)
-        fields[name] = (kind, default)
-    fields["cluster"] = (ClusterSpec, Field(description=Scenario.model_fields["cluster"].description))
-    model: type[Scenario] = create_model("Scenario", __base__=Scenario, **fields)
-    return model
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of scenario files, for editors.
-
-    It knows what may stand where; units, sums and everything that concerns several keys are for :func:`load`. A file
-    that extends another need not be complete, but a mapping in it that the schema knows must be.
-    """
-    content = _model().model_json_schema()
-    properties = content["properties"]
-    for field, kinds in _registries().items():
-        if len(kinds) > 1 and field not in _DEFAULTS:
-            for kind in kinds.values():
-                part = content["$defs"][kind.__name__]
-                part["required"] = ["use", *(key for key in part.get("required", []) if key != "use")]
-    file_name = {"type": "string"}
-    properties["extends"] = {
-        "description": "Files that this one builds on.",
-        "anyOf": [file_name, {"type": "array", "items": file_name}],
-    }
-    cluster = properties["cluster"]
-    extended = {"type": "object", "required": ["extends"]}
-    properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
-    content["anyOf"] = [{"required": ["extends"]}, {"required": content.pop("required")}]
-    return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
-
-
 # ------------------------------------------------------------------------------------------------ loading
 
 
@@ -213,9 +123,9 @@ def _validate(document: Document, folder: Path) -> Scenario:
     """Return the scenario, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
-        scenario = _model().model_validate(data)
+        scenario = scenario_model().model_validate(data)
     except ValidationError as error:
-        raise ScenarioError(complaints.complaints(_model(), document, data, error)) from None
+        raise ScenarioError(complaints.complaints(scenario_model(), document, data, error)) from None
     unknown = [
         complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in _unknown_words(scenario)
     ]
@@ -230,7 +140,7 @@ def _validate(document: Document, folder: Path) -> Scenario:
 
 def _complete(document: Document, folder: Path) -> dict[str, Any]:
     """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
-    data = completed(_model(), document, _DEFAULTS)
+    data = completed(scenario_model(), document, DEFAULTS)
     failures = data.get("failures")
     sources = range(len(failures)) if isinstance(failures, list) else ()
     locate_files(data, document, folder, (("cluster", "fabric"), *(("failures", index) for index in sources)))

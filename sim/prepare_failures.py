@@ -41,12 +41,12 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         At the first mistake.
     """
     sources, origins, merged = _build(scenario, counts)
-    sources = _thin(sources, origins)
     repair: Any = scenario.repair
     detection: Any = scenario.detection
     cluster: Any = scenario.cluster
     stopping = (*cluster.stopping_parts, "cluster")
-    sources = [_with_ages(_with_cables(source, stopping, counts), cluster) for source in sources]
+    sources = _thin([_with_cables(source, stopping, counts) for source in sources], origins)
+    sources = [_with_ages(source, cluster) for source in sources]
     for source, index in zip(sources, origins, strict=True):
         _check_part(source, index, stopping, scenario)
         _check_clock(source, index, scenario.recovery)
@@ -107,7 +107,7 @@ def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
             if cause not in names:
                 raise PathError(path, catalog.unknown("cause", cause, names))
             target = found[names.index(cause)]
-            if target.part not in OF_ONE_NODE or target.law is None or target.fix is not None:
+            if target.of_fabric or target.part not in OF_ONE_NODE or target.law is None or target.fix is not None:
                 raise PathError(path, f"'{cause}' is not a cause of single nodes with a rate")
             if target.renews == "never":
                 raise PathError(path, f"'{cause}' has one life for each unit (renews: never); it must go on to thin it")

@@ -84,4 +84,5 @@ def relative_capacity(scenario: Scenario) -> float:
     """
     cluster: Any = scenario.cluster
     paces = pool_paces(scenario, scenario.jobs[0])
-    return sum(pool.count * pace for pool, pace in zip(cluster.all_pools, paces, strict=True)) / cluster.hosts.nodes
+    total: float = sum(pool.count * pace for pool, pace in zip(cluster.all_pools, paces, strict=True))
+    return total / float(cluster.hosts.nodes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sim import catalog
 from sim.path_error import PathError
 from sim.places import Units
+from sim.topology.placement import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,10 +97,13 @@ def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -
 def _check_replicas(scenario: Scenario, per_node: int, size: int) -> None:
     """Refuse replicas that share a unit where one may leave without the other."""
     for index, job in enumerate(scenario.jobs):
-        nodes = job.gpus // per_node // (job.parallelism.data if job.parallelism is not None else 1)
-        if nodes % size:
+        if job.parallelism is None or job.gpus % per_node:
+            continue  # for others to refuse
+        groups = Layout(job.parallelism, per_node).group_of_host.reshape(-1, size)
+        if (groups != groups[:, :1]).any():
             rule = (
-                f"a replica of {nodes} nodes is not a whole number of units of {size}, and with recovery "
-                f"'{scenario.recovery.use}' replicas leave one by one"
+                f"replicas of {job.gpus // per_node / job.parallelism.data:g} nodes share units of {size}, and with "
+                f"recovery '{scenario.recovery.use}' they leave one by one; make replicas whole units, and neighbours "
+                "in rank (order)"
             )
             raise PathError(("jobs", index, "parallelism"), rule)

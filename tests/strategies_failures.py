@@ -20,6 +20,8 @@ __all__ = ["Setting", "sources"]
 WITHIN_A_NODE = ("node", "gpu", "nic")
 SHARED = ("rack", "pdu", "cooling", "pod", "scale_up", "switch_tray")
 PARTS = (*WITHIN_A_NODE, *SHARED, *FABRIC_PARTS)
+MOST_AT_ONCE = 16
+"""Units that one window of maintenance takes: there are hundreds of cables."""
 MEMORYLESS = ("exponential",)
 RESCALED = ("exponential", "weibull")
 """Laws that a hazard ratio merely stretches."""
@@ -244,7 +246,7 @@ def _maintenance(draw: Draw, setting: Setting) -> dict[str, Any]:
     for _ in range(draw(st.integers(1, 3))):
         length = draw(st.integers(1, int(setting.horizon / 8)))
         first = draw(st.integers(0, units - 1))
-        count = draw(st.integers(1, units - first))
+        count = draw(st.integers(1, min(units - first, MOST_AT_ONCE)))
         windows.append({"start": f"{start + 0.375} s", "duration": f"{length} s", "first": first, "units": count})
         start += length + draw(st.integers(0, int(setting.horizon / 8)))
     return {"part": part, "windows": windows, "saves": draw(st.booleans())}

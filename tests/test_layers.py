@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.engine",),
     (
         "sim",
+        "sim.scenario_model",
         "sim.load",
         "sim.load_cluster",
         "sim.complaints",
@@ -70,7 +71,7 @@ FREE_LAYERS = (RANKS["sim.job"], RANKS["sim"])
 ONLY_FROM = {"sim.documents": {"sim.units", "sim.strict_yaml"}}
 ONLY_TO = {
     "sim.documents": {"sim", "sim.load", "sim.load_cluster", "sim.complaints", "sim.catalog", "sim.inventory"},
-    "sim.strict_yaml": {"sim.documents"},
+    "sim.strict_yaml": {"sim.documents", "sim.topology"},
 }
 OPEN_TO_ANALYSIS = {"sim.theory", "sim.units"}
 

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sim.engine.failure import Failure
+    from sim.engine.faults import Inside
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
+    from sim.fabric_state import Change
+    from sim.footprint import Footprint
     from sim.job import Job
 
 __all__ = ["Fabric"]
@@ -24,7 +27,8 @@ class Fabric:
     """Lets parts of the fabric fail and return.
 
     A node that loses its last path is down until it has one again, whichever part gives it back; a node that keeps
-    some is only slower, and so is the job on it.
+    some is only slower, and so is the job on it. Where a fabric falls into pieces, the largest one is the cluster: a
+    failure that makes another piece the largest gives nodes back, and so does a repair cut some off.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -45,15 +49,17 @@ class Fabric:
         faults = self.simulation.faults
         info = failure.info
         now = self.kernel.now
-        cut = self._take_out(failure)
-        inside, outside = faults.find(cut)
-        faults.count(hits=bool(inside), outside=bool(outside), masked=bool(cut), degraded=True)
+        change = self._take_out(failure)
+        inside, outside = faults.find(change.cut)
+        faults.count(hits=bool(inside), outside=bool(outside), masked=bool(change.cut), degraded=True)
+        returned = False
         latency = faults.detect(failure) if inside else 0.0
         if math.isnan(until):
             repair = info.repair if isinstance(info.repair, float) else info.repair(failure.mark("repair"))
             until = now + latency + repair if repair > 0 else now
         if until > now:
-            self._take_down(failure, cut, outside)
+            self._take_down(failure, change.cut, outside)
+            returned = self._let_return(change.restored, now)
             self.kernel.at(until, Order.RETURN, self._on_mended, failure)
             self._respeed(now)
         else:
@@ -61,37 +67,50 @@ class Fabric:
             self.simulation.sources.renew(failure)
         if inside:
             faults.tell(failure, inside, latency)
+        if returned:
+            self.simulation.serve(now)
 
     def start_out(self, failure: Failure, remaining: float) -> None:
         """Begin the simulation with a part in repair for `remaining` [s]."""
-        cut = self._take_out(failure)
+        cut, restored = self._take_out(failure)
         self._take_down(failure, cut, [node for node in cut if self.cluster.place[node] != Place.REPAIR])
+        self._let_return(restored, 0.0)
         self.kernel.at(remaining, Order.RETURN, self._on_mended, failure)
 
     def _on_mended(self, call: Call) -> None:
         failure: Failure = call.argument
         now = self.kernel.now
-        returned = False
-        for node in self._put_back(failure):
-            returned |= self.simulation.outages.close(node, now)
+        change = self._put_back(failure)
+        inside: Inside = []
+        if change.cut:
+            # The newest of the parts that are still out strikes once more.
+            faults, blamed = self.simulation.faults, self.out[-1]
+            inside, outside = faults.find(change.cut)
+            faults.counts.candidates += 1
+            faults.counts.faults += 1
+            faults.count(hits=bool(inside), outside=bool(outside), masked=True)
+            self._take_down(blamed, change.cut, outside)
+        returned = self._let_return(change.restored, now)
         self.simulation.sources.renew(failure)
         self._respeed(now)
+        if inside:
+            faults.tell(blamed, inside, faults.detect(blamed))
         if returned:
             self.simulation.serve(now)
 
-    def _take_out(self, failure: Failure) -> list[int]:
-        """Note that a part is out; return the nodes that this cuts off."""
+    def _take_out(self, failure: Failure) -> Change:
+        """Note that a part is out; return whom this cuts off, and who has a path again."""
         assert self.state is not None
         self._settle()
         self.out.append(failure)
-        return self.state.fail(failure.info.source.part, failure.slot).cut
+        return self.state.fail(failure.info.source.part, failure.slot)
 
-    def _put_back(self, failure: Failure) -> list[int]:
-        """Note that a part is back; return the nodes that have a path again."""
+    def _put_back(self, failure: Failure) -> Change:
+        """Note that a part is back; return whom this cuts off, and who has a path again."""
         assert self.state is not None
         self._settle()
         self.out.remove(failure)
-        return self.state.mend(failure.info.source.part, failure.slot).restored
+        return self.state.mend(failure.info.source.part, failure.slot)
 
     def _take_down(self, failure: Failure, cut: Sequence[int], outside: Sequence[int]) -> None:
         """Take nodes down that are cut off; those of jobs stay at their places until the job knows."""
@@ -103,56 +122,87 @@ class Fabric:
             self.simulation.faults.leave_block(node, now)
             self.cluster.send_to_repair(node, info.cause, now, info.bucket)
 
+    def _let_return(self, restored: Sequence[int], now: float) -> bool:
+        """End the outages of nodes that have a path again; return whether that brings one back."""
+        returned = False
+        for node in restored:
+            returned |= self.simulation.outages.close(node, now)
+        return returned
+
     # -------------------------------------------------------------------------------------------------- jobs
 
     def _settle(self) -> None:
-        """Charge the jobs up to now: what they have stepped so far was stepped with the fabric as it was."""
+        """Let jobs step whose waiting has ended: they began with the fabric as it was."""
+        now = self.kernel.now
         for job in self.simulation.jobs:
-            if job.holding and job.footprint is not None:
-                self.simulation.groups.settle(job.main, self.kernel.now)
+            if job.holding and job.footprint is not None and job.main.run_at <= now:
+                self.simulation.groups.settle(job.main, now)
 
     def _respeed(self, now: float) -> None:
         """Let the jobs step at the pace that the fabric now allows."""
         for job in self.simulation.jobs:
             if job.holding and job.footprint is not None:
-                self.simulation.paces.respeed(job, now)
+                self.simulation.paces.follow(job, now)
 
     def pace(self, job: Job) -> tuple[float, int]:
-        """Return the pace that a job's network and its slowest pool allow, relative to its plan [-], and the cause."""
-        footprint = job.footprint
-        if footprint is None:
+        """Return the pace that a job's network and its slowest pool allow, relative to its plan [-], and the cause.
+
+        The cause is 0 where the job would be as slow with all parts of the fabric back.
+        """
+        if job.footprint is None:
             return 1.0, 0
-        pace = min((speed for speed, nodes in zip(job.pool_paces, footprint.pools, strict=True) if nodes), default=1.0)
+        footprint = self._of_main(job, job.footprint)
+        pace = 1.0
+        if len(footprint.pools) > 1:
+            paces = zip(job.pool_paces, footprint.pools, strict=True)
+            pace = min((speed for speed, nodes in paces if nodes), default=1.0)
         if not job.communication:
             return pace, 0
         bandwidth = footprint.network.bandwidth[footprint.level] / job.planned_bandwidth
-        cause = 0
-        if self.state is not None and not self.state.is_whole:
-            left = self.state.share(footprint.presence, self._holds(job))
-            # With none left some nodes are cut off, and the job is about to stop.
-            if 0 < left < 1:
-                bandwidth *= left
-                cause = self._culprit(job, left)
-        return min(pace, job.pace_at(bandwidth)), cause
+        pace = min(pace, job.pace_at(bandwidth))
+        if self.state is None or self.state.is_whole:
+            return pace, 0
+        left = self.state.share(footprint.presence, self._holds(job), footprint.reach)
+        # With none left some nodes are cut off, and the job is about to stop.
+        slowed = job.pace_at(bandwidth * left) if left > 0 else pace
+        return (slowed, self._culprit(job, footprint, left)) if slowed < pace else (pace, 0)
+
+    def _of_main(self, job: Job, footprint: Footprint) -> Footprint:
+        """Return where the nodes sit that step together: those of replicas that are away do not."""
+        if not job.away:
+            return footprint
+        width = job.nodes_per_replica
+        seats = (job.nodes[group.first : group.first + width] for group in job.away)
+        return footprint.without(node for nodes in seats for node in nodes if node >= 0)
 
     def _holds(self, job: Job) -> Callable[[int], bool]:
         """Return who tells whether the main group of a job holds a node."""
         group_of, main = self.cluster.group, job.main
         return lambda node: group_of[node] is main
 
-    def _culprit(self, job: Job, left: float) -> int:
-        """Return the cause of the failure that brought the bandwidth of a job down to what is left of it.
+    def _culprit(self, job: Job, footprint: Footprint, left: float) -> int:
+        """Return the cause of the failure that brought the bandwidth of a job down to the share that is left of it.
 
         When that part is back, it is the newest of the others that take bandwidth from the job.
         """
-        assert self.state is not None
-        assert job.footprint is not None
         known = self.blamed.get(job.index)
-        if known is not None and known[0] == left and known[1] in self.out:
-            return known[1].info.cause
-        presence, holds = job.footprint.presence, self._holds(job)
+        if known is None or known[0] != left or known[1] not in self.out:
+            known = self.blamed[job.index] = left, self._newest(job, footprint, left)
+        return known[1].info.cause
+
+    def _newest(self, job: Job, footprint: Footprint, left: float) -> Failure:
+        """Return the newest failure that takes bandwidth from a job, of which a share is `left` [-]."""
+        assert self.state is not None
+        presence, holds, reach = footprint.presence, self._holds(job), footprint.reach
         for failure in reversed(self.out):
-            if self.state.hurts(failure.info.source.part, failure.slot, presence, holds):
-                self.blamed[job.index] = left, failure
-                return failure.info.cause
-        return 0
+            if self.state.hurts(failure.info.source.part, failure.slot, presence, holds, reach):
+                return failure
+        # It cuts off whole switches, behind which the others cannot see it: try what each would give back.
+        for failure in reversed(self.out):
+            unit = failure.info.source.part, failure.slot
+            self.state.mend(*unit)
+            without = self.state.share(presence, holds, reach)
+            self.state.fail(*unit)
+            if without > left:
+                return failure
+        return self.out[-1]

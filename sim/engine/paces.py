@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from sim.engine.kernel import Order
@@ -32,11 +33,34 @@ class Paces:
     def set(self, job: Job, fraction: float) -> None:
         """Set the pace of a job: its plan's, its nodes'."""
         if self.may_be_slow(job):
-            # Ties go to the fabric; a synchronous job waits for the slowest of all.
-            job.speed, job.slow_cause = min(
-                self.simulation.fabric.pace(job), self.simulation.conditions.slowest(job), key=lambda found: found[0]
-            )
+            job.speed, job.slow_cause = self._slowest(job)
         job.set_pace(fraction)
+
+    def _slowest(self, job: Job) -> tuple[float, int]:
+        """Return the pace that the network and the nodes of a job allow [-], and the cause."""
+        fabric, conditions = self.simulation.fabric, self.simulation.conditions
+        network = fabric.pace(job)
+        if not conditions.of_node:
+            return network if network[0] <= 1.0 else (1.0, 0)
+        # Ties go to the fabric; a synchronous job waits for the slowest of all.
+        return min(network, conditions.slowest(job), key=itemgetter(0))
+
+    def follow(self, job: Job, now: float) -> None:
+        """Let a job step at the pace that its nodes have now, if the fabric has changed that.
+
+        A job that does not notice is not charged up to now.
+        """
+        group = job.main
+        if not group.running:
+            self.respeed(job, now)
+            return
+        found = self._slowest(job)
+        if found != (job.speed, job.slow_cause):
+            self.simulation.groups.settle(group, now)
+            job.speed, job.slow_cause = found
+            job.set_pace(job.fraction)
+            if job.stops_at < math.inf:
+                self.expect_finish(group, now)
 
     def respeed(self, job: Job, now: float) -> None:
         """Let a job step at the pace that its nodes have now."""

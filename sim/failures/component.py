@@ -92,12 +92,11 @@ class Struck(Cause):
             If the topology has no such part, or the rate is stated for another kind of part.
         """
         if not counts.get(part):
-            message = f"the cluster has no part '{part}'"
-            raise ValueError(message)
+            there = ", ".join(name for name, count in counts.items() if count)
+            raise RuleError(("part",), f"the cluster has no part '{part}' (it has {there})")
         of = part if self.rate is None else self.rate.of or part
         if of not in counts:
-            message = f"the rate is per {of}, and the cluster has no part '{of}'"
-            raise ValueError(message)
+            raise RuleError(("rate",), f"is per {of}, and the cluster has no part '{of}'")
         return self.lives(counts[of] / counts[part])
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "Covariate", "Fleet", "Frailty", "Variety", "fleet_of"]
 
+_MOST_HAZARD = 20.0
+"""Beyond this cumulative hazard the inverse CDF has no digits left to tell lives apart."""
+
 
 class Frailty(Model):
     """Units differ for no known reason: hazard ratios from a Gamma law with mean 1."""
@@ -191,17 +194,18 @@ class Fleet:
     ) -> NDArray[np.float64]:
         """Return what is left of the lives [s] of units that have lived to some age [s], shape (n,) each.
 
-        P(X > a + x | X > a) = S(a + x) / S(a), with S = exp(-h H) for the cumulative hazard H and the hazard ratio h.
+        P(X > a + x | X > a) = S(a + x) / S(a), with S = exp(-h H) for the cumulative hazard H and the hazard ratio h;
+        so H(a + x) = H(a) + E / h, with E exponential. The ratio of a unit is not made smaller by its having survived.
         """
-        hazard = np.empty(len(slots))
         which = np.zeros(len(slots), dtype=np.int64) if self.which is None else self.which[slots]
+        more = -np.log1p(-numbers)
+        if self.ratio is not None:
+            more /= self.ratio[slots]
+        ends = np.empty(len(slots))
         for index, law in enumerate(self.laws):
             mine = which == index
-            hazard[mine] = law.cumulative_hazard(ages[mine])
-        ratio = 1.0 if self.ratio is None else self.ratio[slots]
-        # Below one, or a life would be without end.
-        later = np.minimum(1 - (1 - numbers) * np.exp(-ratio * hazard), 1 - 2.0**-53)
-        return np.maximum(self.lives(slots, later) - ages, 0.0)
+            ends[mine] = _when(law, law.cumulative_hazard(ages[mine]) + more[mine], ages[mine])
+        return np.maximum(ends - ages, 0.0)
 
     def mean_lives(self, units: int) -> NDArray[np.float64]:
         """Return the mean life of each unit [s], shape (units,); hazard ratios must only stretch time."""
@@ -223,6 +227,22 @@ class Fleet:
             age[mine], left[mine] = age_and_residual(law, length[mine], split[mine])
         factor = 1.0 if self.factor is None else self.factor
         return age * factor, left * factor
+
+
+def _when(law: LawModel, hazard: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ages [s] at which cumulative hazards [-] are reached, later than `after` [s], shape (n,) each."""
+    found = law.ppf(-np.expm1(-np.minimum(hazard, _MOST_HAZARD)))
+    far = np.flatnonzero(hazard > _MOST_HAZARD)
+    if far.size:
+        low, high = after[far], 2 * after[far] + law.mean_value
+        while (short := law.cumulative_hazard(high) < hazard[far]).any():
+            high[short] *= 2
+        for _ in range(80):
+            middle = (low + high) / 2
+            is_low = law.cumulative_hazard(middle) < hazard[far]
+            low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+        found[far] = high
+    return found
 
 
 def fleet_of(source: Source, seed: int, replication: int) -> Fleet:

@@ -73,6 +73,10 @@ class ClusterSpec(Model):
                 self.scale_up.check(self.hosts.gpus, self.hosts.nodes, self.rack.nodes)
             except RuleError as error:
                 raise RuleError(("scale_up", *error.at), error.rule) from None
+            for index, pool in enumerate(self.pools):
+                if pool.count % self.nodes_per_domain:
+                    rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_per_domain} nodes"
+                    raise RuleError(("pools", index, "count"), rule)
         try:
             self.fabric.check(self.hosts)
         except RuleError as error:

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from sim.fields import Bandwidth, Model, RuleError
-from sim.topology.clos import downlinks, fewest_switches, uplinks
+from sim.topology.clos import core_tier, spine_tier, uplinks
 from sim.topology.fabric import FabricKind, Hosts, Ratio, Some
 from sim.topology.model import Edges
 
@@ -216,8 +216,15 @@ def _plan_of(fabric: DualPlane, hosts: Hosts) -> _Plan:
             "a leaf switch: lower segment.nodes, or raise radix or spine.oversubscription"
         )
         raise ValueError(msg)
-    spines, spine_up = _spine_tier(fabric, segments_per_pod * fabric.rails, leaf_up, width)
-    groups, cores = _core_tier(fabric, pods, spines, spine_up, width)
+    # From here on ports count at the speed of the links between switches.
+    radix = (fabric.spine.radix or fabric.radix) // width
+    above = fabric.core.oversubscription if fabric.core else None
+    what = ("pod and plane", "spine.segments")
+    spines, spine_up = spine_tier(segments_per_pod * fabric.rails, leaf_up, radix, above, fabric.spine.switches, what)
+    groups, cores = 0, 0
+    if fabric.core:
+        radix = (fabric.core.radix or fabric.radix) // width
+        groups, cores = core_tier(pods, spines, spine_up, radix, fabric.core.switches)
     return _Plan(width, segments, segments_per_pod, leaf_up, pods, spines, spine_up, groups, cores)
 
 
@@ -238,49 +245,3 @@ def _ports_per_uplink(fabric: DualPlane) -> int:
 def _gigabits(bandwidth: float) -> str:
     """Return a bandwidth [B/s] in the unit of data sheets."""
     return f"{bandwidth * 8 / 1e9:g} Gb/s"
-
-
-def _spine_tier(fabric: DualPlane, leaves: int, leaf_up: int, width: int) -> tuple[int, int]:
-    """Return spines per pod and plane and uplinks of each, for `leaves` with `leaf_up` uplinks each."""
-    radix = (fabric.spine.radix or fabric.radix) // width
-    ratio = fabric.core.oversubscription if fabric.core else None
-    ports = downlinks(radix, ratio)
-    if ports < 1:
-        raise RuleError(("spine", "radix"), f"{radix} ports at the speed of the uplinks leave none for a leaf switch")
-    links = leaves * leaf_up
-    spines = fabric.spine.switches or fewest_switches(links, leaf_up, ports)
-    down = ceil(links / spines)
-    if spines > leaf_up or down > ports:
-        msg = (
-            f"spines are too small: {leaves} leaf switches per pod and plane of {leaf_up} uplinks each on {spines} "
-            f"spines need {down} links down of {ports} possible, and at most {leaf_up} spines: "
-            "lower spine.segments or raise radix"
-        )
-        raise ValueError(msg)
-    return spines, uplinks(down, ratio) if ratio else 0
-
-
-def _core_tier(fabric: DualPlane, pods: int, spines: int, spine_up: int, width: int) -> tuple[int, int]:
-    """Return groups of spines of a plane that share cores, and cores of each (0, 0 without a core tier).
-
-    Fewer groups mean more paths between two spines, so the first number that can be cabled is taken.
-    """
-    if fabric.core is None:
-        return 0, 0
-    ports, total = (fabric.core.radix or fabric.radix) // width, fabric.core.switches
-    for groups in (number for number in range(1, spines + 1) if ports and spines % number == 0):
-        links = pods * (spines // groups) * spine_up
-        if total is None:
-            cores = fewest_switches(links, spine_up, ports)
-        elif total % groups == 0:
-            cores = total // groups
-        else:
-            continue
-        if cores <= spine_up and ceil(links / cores) <= ports:
-            return groups, cores
-    wanted = f"core.switches = {total}" if total else "any number of core switches"
-    msg = (
-        f"cores of {ports} ports at the speed of the uplinks are too small for {pods} pods of {spines} spines of "
-        f"{spine_up} uplinks each with {wanted}"
-    )
-    raise ValueError(msg)

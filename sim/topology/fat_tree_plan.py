@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from sim.topology.clos import downlinks, fewest_switches, uplinks
+from sim.topology.clos import core_tier, spine_tier, uplinks
 
 if TYPE_CHECKING:
     from sim.topology.fabric import Hosts
@@ -50,8 +50,13 @@ def plan_of(tree: FatTree, hosts: Hosts) -> Plan:
         msg = f"{groups} leaf groups make {pods} pods that nothing joins: add a core tier or raise spine.leaf_groups"
         raise ValueError(msg)
     leaves_per_pod = groups_per_pod * leaf_switches
-    spines, spine_up = _spine_tier(tree, leaves_per_pod, leaf_up)
-    planes, cores = _core_tier(tree, pods, spines, spine_up)
+    above = tree.core.oversubscription if tree.core else None
+    radix = tree.spine.radix or tree.radix
+    what = ("pod", "spine.leaf_groups")
+    spines, spine_up = spine_tier(leaves_per_pod, leaf_up, radix, above, tree.spine.switches, what)
+    planes, cores = 0, 0
+    if tree.core:
+        planes, cores = core_tier(pods, spines, spine_up, tree.core.radix or tree.radix, tree.core.switches)
     return Plan(
         leaves=groups * leaf_switches,
         leaf_switches=leaf_switches,
@@ -86,47 +91,3 @@ def _leaf_tier(tree: FatTree, hosts: Hosts) -> tuple[int, int, int]:
         )
         raise ValueError(msg)
     return switches, down, up
-
-
-def _spine_tier(tree: FatTree, leaves: int, leaf_up: int) -> tuple[int, int]:
-    """Return spines per pod and uplinks of each, for a pod of `leaves` with `leaf_up` uplinks each."""
-    radix = tree.spine.radix or tree.radix
-    ratio = tree.core.oversubscription if tree.core else None
-    ports = downlinks(radix, ratio)
-    if ports < 1:
-        msg = f"spine radix {radix} leaves no port for a leaf switch"
-        raise ValueError(msg)
-    links = leaves * leaf_up
-    spines = tree.spine.switches or fewest_switches(links, leaf_up, ports)
-    down = ceil(links / spines)
-    if spines > leaf_up or down > ports:
-        msg = (
-            f"spine radix {radix} is too small: {leaves} leaf switches per pod of {leaf_up} uplinks each on {spines} "
-            f"spines need {down} links down of {ports} possible, and at most {leaf_up} spines: "
-            "lower spine.leaf_groups or raise radix"
-        )
-        raise ValueError(msg)
-    return spines, uplinks(down, ratio) if ratio else 0
-
-
-def _core_tier(tree: FatTree, pods: int, spines: int, spine_up: int) -> tuple[int, int]:
-    """Return planes and cores per plane (0, 0 without a core tier).
-
-    Fewer planes mean more paths between two spines, so the first number that can be cabled is taken.
-    """
-    if tree.core is None:
-        return 0, 0
-    radix, total = tree.core.radix or tree.radix, tree.core.switches
-    for planes in (number for number in range(1, spines + 1) if spines % number == 0):
-        links = pods * (spines // planes) * spine_up
-        if total is None:
-            cores = fewest_switches(links, spine_up, radix)
-        elif total % planes == 0:
-            cores = total // planes
-        else:
-            continue
-        if cores <= spine_up and ceil(links / cores) <= radix:
-            return planes, cores
-    wanted = f"core.switches = {total}" if total else "any number of core switches"
-    msg = f"core radix {radix} is too small for {pods} pods of {spines} spines of {spine_up} uplinks each with {wanted}"
-    raise ValueError(msg)

@@ -13,7 +13,7 @@ from sim.fields import RuleError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Description", "Link", "Name", "nearest", "quoted", "read_graph", "refuse"]
+__all__ = ["Description", "Link", "Name", "nearest", "quoted", "read_graph", "refuse", "unreadable"]
 
 Name: TypeAlias = str | int
 
@@ -76,7 +76,7 @@ def read_graph(path: str) -> Description:
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        refuse(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+        unreadable(path, error)
     description = _from_json(path, content) if suffix == ".json" else _from_graphml(path, content)
     for name, attributes in description.vertices.items():
         _check_names(path, f"vertex {name!r}", attributes, VERTEX_NAMES)
@@ -97,6 +97,12 @@ def refuse(path: str, rule: str) -> NoReturn:
         Always.
     """
     raise RuleError(("file",), " ".join(f"{path}: {rule}".splitlines()))
+
+
+def unreadable(path: str, error: Exception) -> NoReturn:
+    """Refuse a file that cannot be read, with the reason that the system gives."""
+    reason = getattr(error, "strerror", None) or str(error)
+    refuse(path, f"cannot be read: {reason[:1].lower()}{reason[1:]}")
 
 
 def quoted(value: object) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sim.fields import RuleError
 from sim.topology.fabric import FabricKind, Hosts
-from sim.topology.formats import refuse
+from sim.topology.formats import refuse, unreadable
 from sim.topology.model import VERTEX_PARTS, Edges
 from sim.topology.network import Network, components, read_network
 
@@ -126,7 +126,7 @@ class GraphFile(FabricKind):
         try:
             found = Path(self.file).stat()
         except (OSError, ValueError) as error:
-            refuse(self.file, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+            unreadable(self.file, error)
         return read_network(self.file, (found.st_mtime_ns, found.st_size), self.rails, self.nic)
 
 

@@ -8,6 +8,7 @@ as its slowest line.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +18,16 @@ from sim.topology.model import Members
 from sim.topology.rows import ReadOnly, Rows, rows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from sim.topology.model import Edges, Topology
+    from sim.topology.rows import Span
 
 __all__ = ["Lines", "lines"]
+
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,52 +91,66 @@ class Lines(ReadOnly):
         answer: NDArray[np.bool_] = np.logical_or.reduce(pathless, axis=0)
         return answer
 
-    def shares(self, lost: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share of bandwidth that is left to each class, (classes,) [-].
+    def shares(self, lost: NDArray[np.float64], kinds: Span = _ALL) -> NDArray[np.float64]:
+        """Return the share of bandwidth that is left to some classes, (n,) [-].
 
         Parameters
         ----------
         lost : (leaves + 1,) float64
             Share that each leaf switch has lost [-].
+        kinds : slice or (n,) int64
+            The classes asked for, all unless said otherwise.
         """
-        taken = self.weight * lost.take(self.leaf)
-        by_line = taken.sum(axis=0) if len(taken) > 1 else taken[0]
-        answer: NDArray[np.float64] = 1.0 - by_line.max(axis=0)
+        taken = self.weight[:, :, kinds] * lost.take(self.leaf[:, :, kinds])
+        # Slot by slot, as `share` does it, so that both round alike.
+        by_line = np.add.accumulate(taken, axis=0)[-1] if len(taken) > 1 else taken[0]
+        answer: NDArray[np.float64] = 1.0 - np.maximum.reduce(by_line, axis=0)
         return answer
 
-    def is_cut(self, node: int, dead: NDArray[np.bool_], cut: NDArray[np.bool_]) -> bool:
-        """Return whether a line of a node has no path.
+    def share(self, kind: int, dead: Collection[int], lost: NDArray[np.float64]) -> float:
+        """Return the share of bandwidth that is left to a node of a class some of whose cables are dead [-].
 
         Parameters
         ----------
-        node : int
-            Its number [-].
-        dead : (slots, lines) bool
-            Which of its access cables are dead.
+        kind : int
+            Its class [-].
+        dead : collection of int
+            Places of the dead cables [-].
+        lost : (leaves + 1,) float64
+            Share that each leaf switch has lost [-].
+        """
+        leaves, weights = self._cables_of_class[kind]
+        lines = self.leaf.shape[1]
+        taken = [0.0] * lines
+        for place, leaf in enumerate(leaves):
+            taken[place % lines] += weights[place] if place in dead else weights[place] * lost.item(leaf)
+        return 1.0 - max(taken)
+
+    @cached_property
+    def _cables_of_class(self) -> list[tuple[list[int], list[float]]]:
+        """Leaf switches and weights of each class, by the place of the cable."""
+        leaves: list[list[int]] = self.leaf.reshape(-1, self.leaf.shape[2]).T.tolist()
+        weights: list[list[float]] = self.weight.reshape(-1, self.weight.shape[2]).T.tolist()
+        return list(zip(leaves, weights, strict=True))
+
+    def is_cut(self, kind: int, dead: Collection[int], cut: NDArray[np.bool_]) -> bool:
+        """Return whether a line of a node of a class has no path, some of whose access cables are dead.
+
+        Parameters
+        ----------
+        kind : int
+            Its class [-].
+        dead : collection of int
+            Places of the dead cables [-].
         cut : (leaves + 1,) bool
             Leaf switches that are cut off; the last entry is true.
         """
-        gone: NDArray[np.bool_] = dead | cut[self.leaf[:, :, self.class_of_node[node]]]
-        return bool(np.logical_and.reduce(gone, axis=0).any())
-
-    def shares_of(
-        self, nodes: list[int], dead: list[NDArray[np.bool_]], lost: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the share of bandwidth that is left to some nodes that are not cut off, (n,) [-].
-
-        Parameters
-        ----------
-        nodes : list of int
-            Their numbers, at least one.
-        dead : list of (slots, lines) bool
-            Which access cables of each are dead.
-        lost : (leaves + 1,) float64
-            Share that each leaf switch has lost [-].
-        """
-        kinds = self.class_of_node[nodes]
-        taken = np.where(np.stack(dead, axis=-1), 1.0, lost[self.leaf[:, :, kinds]]) * self.weight[:, :, kinds]
-        answer: NDArray[np.float64] = 1.0 - taken.sum(axis=0).max(axis=0)
-        return answer
+        lines = self.leaf.shape[1]
+        pathless = [True] * lines
+        for place, leaf in enumerate(self._cables_of_class[kind][0]):
+            if place not in dead and not cut.item(leaf):
+                pathless[place % lines] = False
+        return True in pathless
 
     def weights(self) -> NDArray[np.float64]:
         """Return the share of its line's bandwidth that each access cable has, (cables,) [-]."""

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.topology.fabric import FABRIC_PARTS
+from sim.topology.flow import Flow
 from sim.topology.lines import lines
 from sim.topology.model import Members, edges
-from sim.topology.rows import ReadOnly, offsets_of, ranges
+from sim.topology.rows import ReadOnly, Rows, offsets_of, ranges
 from sim.topology.switches import Reach, switches, units_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.topology.capacity import Capacity
     from sim.topology.lines import Lines
     from sim.topology.model import Topology
+    from sim.topology.rows import Span
     from sim.topology.switches import Switches
 
 __all__ = ["SWITCH_PARTS", "Paths", "paths"]
@@ -105,6 +106,15 @@ class Paths(ReadOnly):
         return self._first[part] + unit
 
     @cached_property
+    def spans(self) -> list[Span]:
+        """Classes with a cable to each block."""
+        switches, lines = self.switches, self.lines
+        block = np.append(switches.block[: switches.leaves], switches.blocks)[lines.leaf].ravel()
+        pairs = np.unique(block * self.classes + np.tile(np.arange(self.classes), block.size // self.classes))
+        block, kind = np.divmod(pairs, self.classes)
+        return Rows(offsets_of(np.bincount(block, minlength=switches.blocks + 1)), kind).spans()
+
+    @cached_property
     def _first(self) -> dict[str, int]:
         """Number of the first unit of each part class of switches or cables."""
         return {part: self.units(part).start for part in (*SWITCH_PARTS, *_CABLES)}
@@ -162,9 +172,9 @@ class Paths(ReadOnly):
             return np.where(self._ends_line(part), 1.0, 1.0 - weight)
         if part not in SWITCH_PARTS:
             return self._left_by_cables(part)
-        capacity, critical = self.switches.capacity(), set(self.switches.critical(part))
+        flow, critical = Flow(self.switches), set(self.switches.critical(part))
         every = range(len(self.units(part)))
-        return np.array([self._left_by(capacity, part, unit, unit in critical) for unit in every], dtype=np.float64)
+        return np.array([self._left_by(flow, part, unit, unit in critical) for unit in every], dtype=np.float64)
 
     def _ends_line(self, part: str) -> NDArray[np.bool_]:
         """Return which units of NICs or access cables are all that their line has, (units,)."""
@@ -180,30 +190,33 @@ class Paths(ReadOnly):
         pairs = [np.empty((2, 0), dtype=np.int64)]
         if part == "leaf":
             pairs.append(np.stack(self.lines.only_leaf()))
-        capacity = self.switches.capacity()
+        flow = Flow(self.switches)
         for unit in self.switches.critical(part):
-            self._turn(capacity, part, unit, dead=True)
-            classes = np.flatnonzero(self.lines.cut_classes(self.switches.cut_off(capacity), np.arange(self.classes)))
-            self._turn(capacity, part, unit, dead=False)
+            self._turn(flow, part, unit, dead=True)
+            cut = self.switches.cut_off(flow.capacity)
+            self._turn(flow, part, unit, dead=False)
+            classes = np.flatnonzero(self.lines.cut_classes(cut, np.arange(self.classes)))
             pairs.append(np.stack((np.full(classes.size, unit), classes)))
         unit, kind = np.unique(np.concatenate(pairs, axis=1), axis=1)
         return unit, kind
 
-    def _turn(self, capacity: Capacity, part: str, unit: int, *, dead: bool) -> None:
-        """Take a switch or a cable between switches out of `capacity`, or put it back."""
-        number = units_of(self.switches, part)[unit]
-        turn = self.switches.turn_switch if part in SWITCH_PARTS else self.switches.turn_cable
-        turn(capacity, number, dead=dead)
+    def _turn(self, flow: Flow, part: str, unit: int, *, dead: bool) -> None:
+        """Take a switch or a cable between switches out, or put it back."""
+        turn = flow.turn_switch if part in SWITCH_PARTS else flow.turn_cable
+        turn(units_of(self.switches, part)[unit], dead=dead)
 
-    def _left_by(self, capacity: Capacity, part: str, unit: int, critical: bool) -> float:
-        """Return what one unit leaves; `capacity` is that of the healthy switches, before and after."""
-        self._turn(capacity, part, unit, dead=True)
+    def _left_by(self, flow: Flow, part: str, unit: int, critical: bool) -> float:
+        """Return what one unit leaves; `flow` is that of the healthy switches, before and after."""
+        leaves = self.switches.leaves
+        self._turn(flow, part, unit, dead=True)
+        cut = np.append(flow.capacity.alive[:leaves] == 0, True)
         if critical:
-            cut = self.switches.cut_off(capacity)
-        else:
-            cut = np.append(capacity.alive[: self.switches.leaves] == 0, True)
-        shares = self.lines.shares(self.switches.lost(capacity, cut, self.farthest))
-        self._turn(capacity, part, unit, dead=False)
+            cut = self.switches.cut_off(flow.capacity)
+            flow.recount(cut)
+        shares = self.lines.shares(np.append(flow.lost(slice(0, leaves), cut, self.farthest), 1.0))
+        self._turn(flow, part, unit, dead=False)
+        if critical:
+            flow.recount(np.zeros_like(cut))
         return float(shares.min(initial=1.0, where=~self.lines.cut_classes(cut, np.arange(self.classes))))
 
     def _left_by_cables(self, part: str) -> NDArray[np.float64]:
@@ -220,13 +233,13 @@ class Paths(ReadOnly):
             leaf_or_block, spine = network.block[network.lower[here]], network.lower[here]
         columns = (leaf_or_block, healthy.up[spine], healthy.down[spine], healthy.living[here])
         known: dict[tuple[float, ...], float] = {}
-        capacity, left = network.capacity(), np.empty(len(units))
+        flow, left = Flow(network), np.empty(len(units))
         for unit, alike in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
             if unit in critical:
-                left[unit] = self._left_by(capacity, part, unit, True)
+                left[unit] = self._left_by(flow, part, unit, True)
                 continue
             if alike not in known:
-                known[alike] = self._left_by(capacity, part, unit, False)
+                known[alike] = self._left_by(flow, part, unit, False)
             left[unit] = known[alike]
         return left
 

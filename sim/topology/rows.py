@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ReadOnly", "Rows", "offsets_of", "ranges", "rows", "sums"]
+__all__ = ["ReadOnly", "Rows", "Span", "numbers", "offsets_of", "ranges", "rows", "sums"]
+
+Span: TypeAlias = "slice | NDArray[np.int64]"
+"""Positions in an array: a slice where they follow each other, because that is faster."""
 
 
 class Rows(NamedTuple):
@@ -30,6 +33,15 @@ class Rows(NamedTuple):
     def row(self, number: int) -> NDArray[np.int64]:
         """Return one row."""
         return self.items[self.offsets[number] : self.offsets[number + 1]]
+
+    def spans(self) -> list[Span]:
+        """Return each row as positions in another array."""
+        found: list[Span] = []
+        for number in range(self.offsets.size - 1):
+            row = self.row(number)
+            consecutive = row.size > 0 and row[-1] - row[0] + 1 == row.size
+            found.append(slice(int(row[0]), int(row[-1]) + 1) if consecutive else row)
+        return found
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of each row's values, (rows,)."""
@@ -59,6 +71,14 @@ class ReadOnly:
 def rows(keys: NDArray[np.integer[Any]], count: int) -> Rows:
     """Return for each of `count` keys the positions that have it."""
     return Rows(offsets_of(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable"))
+
+
+def numbers(span: Span) -> range | list[int]:
+    """Return the positions one by one."""
+    if isinstance(span, slice):
+        return range(span.start, span.stop)
+    positions: list[int] = span.tolist()
+    return positions
 
 
 def offsets_of(sizes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.topology.capacity import ROUNDING, Capacity, whole_units
+from sim.topology.capacity import Capacity, whole_units
 from sim.topology.rows import ReadOnly, Rows, rows, sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.topology.model import Edges, Topology
+    from sim.topology.rows import Span
 
 __all__ = ["Reach", "Switches", "switches", "units_of"]
 
@@ -91,8 +93,13 @@ class Switches(ReadOnly):
         """Return what there is when nothing is out, in arrays of one's own."""
         return Capacity(*(array.copy() for array in self.healthy))
 
-    def turn_switch(self, capacity: Capacity, switch: int, *, dead: bool) -> None:
-        """Take a switch out of `capacity`, or put it back."""
+    @cached_property
+    def spans(self) -> list[Span]:
+        """Leaf switches of each block, then spines of each block."""
+        return self.tiers.spans()
+
+    def turn_switch(self, capacity: Capacity, switch: int, *, dead: bool) -> NDArray[np.int32]:
+        """Take a switch out of `capacity`, or put it back; return those at the other ends, once for each cable."""
         capacity.alive[switch] = not dead
         if switch < self.leaves:
             cables = self.up_cables.row(switch)
@@ -101,6 +108,7 @@ class Switches(ReadOnly):
             cables = self.down_cables.row(switch)
             sums, ends = capacity.up, self.lower[cables]
         (np.subtract if dead else np.add).at(sums, ends, capacity.living[cables])
+        return ends
 
     def turn_cable(self, capacity: Capacity, cable: int, *, dead: bool) -> None:
         """Take a cable between switches out of `capacity`, or put it back."""
@@ -134,39 +142,6 @@ class Switches(ReadOnly):
         cut[:-1] = ~alive[: self.leaves] | (label[: self.leaves] != main[self.plane[: self.leaves]])
         return cut
 
-    def lost(self, capacity: Capacity, cut: NDArray[np.bool_], reach: Reach) -> NDArray[np.float64]:
-        """Return what share of its bandwidth each leaf switch has lost, for traffic that goes as far as `reach`.
-
-        A leaf switch passes the smaller of what comes from its hosts and what goes up: its ratio is that to what it
-        passes when nothing is out. A block passes the smaller of what its leaf switches offer and what its spines pass,
-        and those that still offer share it: beyond the pod the ratio is multiplied by `pod_shares`. Who offers less
-        leaves more to the others, but nobody gets more than when nothing is out.
-
-        Parameters
-        ----------
-        capacity : Capacity
-            What is left of the switches.
-        cut : (leaves + 1,) bool
-            Leaf switches that are cut off: these lose all.
-        reach : Reach
-            How far the traffic goes.
-
-        Returns
-        -------
-        (leaves + 1,) float64
-            From 0 to 1 [-].
-        """
-        lost = np.zeros(self.leaves + 1)
-        if reach > Reach.LEAF:
-            passed = self.passed(capacity, cut)
-            ratio = np.maximum(passed[: self.leaves] / self.ceiling, self.lonely)
-            if reach == Reach.CLUSTER:
-                ratio *= self.pod_shares(passed).take(self.block[: self.leaves])
-            np.subtract(1.0, ratio, out=lost[:-1])
-            lost *= lost > ROUNDING
-        lost[cut] = 1.0
-        return lost
-
     def passed(self, capacity: Capacity, cut: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return what each leaf switch and spine passes up: the smaller of what comes and what goes, (switches,).
 
@@ -183,22 +158,16 @@ class Switches(ReadOnly):
         passed *= capacity.alive
         return passed
 
-    def pod_shares(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
+    def pod_shares(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each block passes to the cores of what its leaf switches offer, (blocks,) [-].
 
-        Relative to that when nothing is out, so it may be above 1.
+        Relative to that when nothing is out, so it may be above 1; `sums` are those of :meth:`tier_sums`.
         """
-        offered, by_spines = self.tier_sums(passed)
-        return np.maximum(_part(by_spines, offered) / self.pod_share, self.level)
+        return np.maximum(_part(sums[1], sums[0]) / self.pod_share, self.level)
 
     def tier_sums(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the leaf switches and the spines of each block pass, (2, blocks)."""
         return self.tiers.sums(passed).reshape(2, self.blocks)
-
-    def touches(self, cables: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the leaf switches at the lower ends of cables between switches, and the blocks of the lower ends."""
-        lower = self.lower[cables].astype(np.int64)
-        return lower[cables < self.leaf_cables], np.unique(self.block[lower])
 
     def critical(self, part: str) -> list[int]:
         """Return units of leaf, spine, core or a class of cables of which one failure may cut off other leaf switches.

@@ -1,4 +1,4 @@
-"""Single- and dual-homed rails: the shipped scenarios in which leaf switches die, against the theory of their outages."""
+"""Single- and dual-homed rails: the shipped scenarios in which leaf switches die, against theory."""
 
 from __future__ import annotations
 

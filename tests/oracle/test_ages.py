@@ -62,7 +62,7 @@ def bathtub(x: Numbers) -> Numbers:
     days = np.arange(0.0, 6001.0)
     hazard = np.select([days[:-1] < 30, days[:-1] < 600], [2.0, 0.1], 3.0) * DAY / YEAR
     hazards = np.concatenate([[0.0], np.cumsum(hazard)])
-    return np.exp(-np.interp(x / DAY, days, hazards))
+    return np.asarray(np.exp(-np.interp(x / DAY, days, hazards)))
 
 
 def mixture(x: Numbers) -> Numbers:
@@ -113,6 +113,18 @@ def test_first_lives_are_residual_lives(name: str, age: float) -> None:
     assert agrees(survival(age * DAY + lives) / survival(np.array([age * DAY])))
     if age >= 400:
         assert not agrees(survival(lives)), "units like new must fall outside"
+
+
+@pytest.mark.parametrize("age", [1500.0, 1826.0, 4000.0])
+def test_units_far_beyond_their_mean_life(age: float) -> None:
+    """Where next to nobody has survived, what is left still follows the hazard: H(a + x) - H(a) is exponential."""
+    lives = first_lives(source_of(WEIBULL_OLD, ((NODES, age * DAY),)))
+    scale = 500 * DAY
+    start = age * DAY
+    # (a + x)^3 - a^3 without the difference of two large numbers.
+    grown = lives * (3 * start**2 + 3 * start * lives + lives**2) / scale**3
+    assert agrees(np.exp(-grown))
+    assert len(np.unique(lives)) == NODES
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -170,10 +182,9 @@ def test_ages_meet_the_same_numbers() -> None:
 
 def test_later_lives_are_new() -> None:
     """The second life of a unit is drawn as without an age: whole, and the very same one."""
-    changes = {"renews": "at_failure"}
-    old = source_of(WEIBULL_OLD, ((NODES, 400 * DAY),), **changes)
+    old = source_of(WEIBULL_OLD, ((NODES, 400 * DAY),), renews="at_failure")
     gaps = []
-    for source in (old, source_of(WEIBULL_OLD, **changes)):
+    for source in (old, source_of(WEIBULL_OLD, renews="at_failure")):
         drawn = draw_trace([source], 3000 * DAY, 1, 0)
         times = np.full((2, NODES), np.nan)
         for number in range(2):
@@ -287,8 +298,8 @@ def test_a_constant_rate_knows_no_age(law: dict[str, Any]) -> None:
         assert np.array_equal(ours.jobs[0].totals, theirs.jobs[0].totals)
         assert np.array_equal(ours.outside, theirs.outside)
         assert ours.counts == theirs.counts
-    aging = {"law": WEIBULL_OLD}
-    assert not np.array_equal(sim.trace(case(aging, ("3 year", "1 d")), 0).time, sim.trace(case(aging, ("0 d",)), 0).time)
+    new, old = (case({"law": WEIBULL_OLD}, ages) for ages in (("0 d", "0 d"), ("3 year", "1 d")))
+    assert not np.array_equal(sim.trace(new, 0).time, sim.trace(old, 0).time)
 
 
 # ------------------------------------------------------------------------------------------------- by hand

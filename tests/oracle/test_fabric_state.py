@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from sim.fabric_state import Change, FabricState
-from sim.topology import ClusterSpec, Topology
-from sim.topology.paths import paths
+from sim.topology import FABRIC_PARTS, ClusterSpec, Topology
+from sim.topology.paths import Paths, paths
+from sim.topology.switches import Reach
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
@@ -189,3 +190,70 @@ def test_enough_disjoint_paths_spare_the_search(seed: int) -> None:
     for _ in range(3):
         failures = some(topology, generator)
         assert after(FabricState(paths(trusting)), failures) == after(FabricState(paths(topology)), failures)
+
+
+def wide(nodes: int, **fabric: object) -> Topology:
+    """Return hosts of eight rails; with rerouting what all of them lose adds up."""
+    document = {"nodes": nodes, "gpus_per_node": 8, "fabric": {"use": "fat-tree", "rails": 8, **fabric}}
+    return ClusterSpec.model_validate(document).build()
+
+
+PODS = {"leaf": {"nodes": 3}, "spine": {"leaf_groups": 2, "switches": 3}}
+PLANES = {"use": "dual-plane", "radix": 24, "segment": {"nodes": 5}, "spine": {"oversubscription": 1}}
+LONG = {
+    "one pod": wide(10, leaf={"nodes": 5}, spine={"switches": 5}, reroute="scale_up"),
+    "six pods": wide(36, **PODS, core={"oversubscription": 2}, reroute="scale_up"),
+    "six oversubscribed pods": wide(36, **PODS, core={"oversubscription": 3}),
+    "two planes": wide(15, **PLANES),
+    "two planes, rerouted": wide(15, **PLANES, reroute="scale_up"),
+    **{f"drawn {seed}": drawn(seed) for seed in range(30)},
+    **{f"saturated {seed}": drawn(seed, saturated=True) for seed in range(10)},
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_is_kept_up_to_date_is_what_is_worked_out_anew(name: str) -> None:
+    """After a long history a state says, bit by bit, what one says that knows only of the parts that are out now.
+
+    Every node is asked for alone, for traffic of every reach; random jobs also for whom they blame.
+    """
+    topology = LONG[name]
+    generator = np.random.default_rng(0)
+    source = paths(topology)
+    state, out = FabricState(source), list[tuple[str, int]]()
+    jobs = [np.flatnonzero(generator.random(topology.nodes) < part) for part in (0.1, 0.5, 1)]
+    parts = [part for part in FABRIC_PARTS if topology.counts[part]]
+    for step in range(150):
+        if len(out) < 16 and generator.random() < 0.55:
+            part = str(generator.choice(parts))
+            out.append((part, int(generator.integers(topology.counts[part]))))
+            state.fail(*out[-1])
+        elif out:
+            state.mend(*out.pop(int(generator.integers(len(out)))))
+        if step % 3:
+            continue
+        fresh = after_all(source, out)
+        for node in range(topology.nodes):
+            assert state.is_cut(node) == fresh.is_cut(node)
+            for reach in Reach:
+                assert alone(state, source, node, reach) == alone(fresh, source, node, reach)
+        for job in jobs:
+            presence, holds = np.bincount(source.class_of_node[job], minlength=source.classes), set(job).__contains__
+            assert state.share(presence, holds) == fresh.share(presence, holds)
+            for failure in out:
+                assert state.hurts(*failure, presence, holds) == fresh.hurts(*failure, presence, holds)
+
+
+def after_all(source: Paths, failures: list[tuple[str, int]]) -> FabricState:
+    """Return the state after some failures and nothing else."""
+    state = FabricState(source)
+    for failure in failures:
+        state.fail(*failure)
+    return state
+
+
+def alone(state: FabricState, source: Paths, node: int, reach: Reach) -> float:
+    """Return what is left to a job of one node, for traffic that goes as far as said."""
+    presence = np.zeros(source.classes, dtype=np.int64)
+    presence[source.class_of_node[node]] = 1
+    return state.share(presence, lambda other: other == node, reach)

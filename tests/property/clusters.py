@@ -90,7 +90,7 @@ def fleets(draw: Draw, *, new: bool, alike: bool) -> Fleet:
     rack = draw(st.sampled_from((2, 4)))
     cluster: dict[str, Any] = {"gpus_per_node": gpus, "rack": {"nodes": rack}, "pdu": {"racks": 2}}
     cluster["cooling"] = {"racks": draw(st.sampled_from((1, 3)))}
-    each = {None: 1, "node": 1, "rack": rack, "pdu": 2 * rack, "domain": 1}[unit]
+    each, size = {None: 1, "node": 1, "rack": rack, "pdu": 2 * rack, "domain": 1}[unit], 1
     if unit == "domain" or not (alike or draw(st.integers(0, 4))):
         cluster["scale_up"], size = draw(_domains(gpus, whole=unit == "domain"))
         each = math.lcm(each, size)
@@ -99,7 +99,7 @@ def fleets(draw: Draw, *, new: bool, alike: bool) -> Fleet:
     cluster["fabric"] = draw(_fabrics(cluster))
     if not alike and maybe(draw, 4):
         del cluster["nodes"]
-        cluster["pools"] = draw(_pools(nodes, new=new))
+        cluster["pools"] = draw(_pools(nodes, size, new=new))
     return Fleet(cluster, None if unit == "domain" else unit)
 
 
@@ -117,9 +117,9 @@ def _domains(draw: Draw, gpus: int, *, whole: bool) -> tuple[dict[str, Any], int
 
 
 @st.composite
-def _pools(draw: Draw, nodes: int, *, new: bool) -> list[dict[str, Any]]:
-    """Return two kinds of nodes, either of them first."""
-    first = draw(st.integers(1, nodes - 1))
+def _pools(draw: Draw, nodes: int, size: int, *, new: bool) -> list[dict[str, Any]]:
+    """Return two kinds of nodes, either of them first, each with whole domains of `size` nodes."""
+    first = size * draw(st.integers(1, nodes // size - 1))
     names = draw(st.permutations(("h100", "b200")))
     pools: list[dict[str, Any]] = [
         {"count": count, "accelerator": name} for count, name in zip((first, nodes - first), names, strict=True)

@@ -12,7 +12,7 @@ from sim.engine import Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MOST_EVENTS", "Scenario", "examples", "play", "prepare"]
+__all__ = ["MOST_EVENTS", "Scenario", "at_its_best", "examples", "is_even", "larger", "play", "prepare", "slowest"]
 
 Scenario = dict[str, Any]
 
@@ -40,14 +40,44 @@ def prepare(data: Scenario) -> sim.Prepared:
     return sim.prepare(sim.parse(data))
 
 
+def is_even(prepared: sim.Prepared) -> bool:
+    """Return whether all nodes are equally fast, and equally near one another, while nothing is out."""
+    if prepared.network is None:
+        return True
+    levels = set(prepared.network.bandwidth.values())
+    return len(set(prepared.network.pool_of_node)) == len(levels) == 1
+
+
+def at_its_best(data: Scenario) -> Scenario:
+    """Return a scenario whose nodes are all like those of the first pool, and with a network that slows no job."""
+    cluster = {key: value for key, value in data["cluster"].items() if key != "pools"}
+    if "pools" in data["cluster"]:
+        cluster["nodes"] = sum(pool["count"] for pool in data["cluster"]["pools"])
+    jobs = [{key: value for key, value in job.items() if key != "communication"} for job in data["jobs"]]
+    return data | {"cluster": cluster, "jobs": jobs}
+
+
+def larger(cluster: Scenario) -> Scenario:
+    """Return a cluster with twice the nodes, of which the first are those of the old one."""
+    if "pools" not in cluster:
+        return cluster | {"nodes": 2 * cluster["nodes"]}
+    *first, last = cluster["pools"]
+    total = sum(pool["count"] for pool in cluster["pools"])
+    return cluster | {"pools": [*first, last | {"count": last["count"] + total}]}
+
+
 class _Finite(Simulation):
     """A simulation that has to end."""
+
+    slowest = 1.0
+    """The lowest pace of the nodes and the network of any job that is seen [-]."""
 
     def run(self) -> sim.Result:
         """Play like the simulation itself, but not for ever."""
         while self.is_open:
             self.kernel.step()
             self.events += 1
+            self.slowest = min(self.slowest, *(job.speed for job in self.jobs))
             assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
         return self._result()
 
@@ -55,3 +85,9 @@ class _Finite(Simulation):
 def play(prepared: sim.Prepared, replication: int = 0, *, keeps_log: bool = False) -> sim.Result:
     """Return the result of a replication."""
     return _Finite(prepared, replication, sim.trace(prepared, replication), keeps_log=keeps_log).run()
+
+
+def slowest(prepared: sim.Prepared) -> tuple[sim.Result, float]:
+    """Return the result of the first replication, and the lowest pace of a job in it [-]."""
+    simulation = _Finite(prepared, 0, sim.trace(prepared, 0))
+    return simulation.run(), simulation.slowest

@@ -1,167 +1,173 @@
-"""After every event the network is what a recount says: who is cut off, where jobs sit, and how fast they step."""
+"""After every event the network is what a recount says, whatever fails."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from sim import catalog
-from sim.fabric_state import FabricState
-from tests.harness import _Watched
-from tests.property.common import MOST_EVENTS, Scenario, examples, prepare
+from sim.topology import FABRIC_PARTS
+from tests import harness
+from tests.property.common import examples, prepare
+from tests.property.networked import Networked
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Any
 
-    from sim.engine.failure import Failure
-    from sim.failures import FailureTrace
-    from sim.job import Job
-    from sim.topology import Topology
+    from tests.property.common import Scenario
 
-
-class _Networked(_Watched):
-    """A simulation that recounts its network after every event."""
-
-    def __init__(self, case: sim.Prepared, replication: int, failures: FailureTrace) -> None:
-        super().__init__(case, replication, failures)
-        cluster: Any = case.scenario.cluster
-        self.spec = cluster
-        self.topology: Topology = cluster.build()
-        self.paths = case.network.paths if case.network is not None else None
-        self.cut: set[int] = set()
-        """Nodes against which the fabric has an outage open."""
-        self.parts: tuple[tuple[str, int], ...] | None = None
-        self.fresh: FabricState | None = None
-        self.most_out = 0
-        if self.paths is not None:
-            self.cut |= self._recount()
-            self._listen()
-
-    def _listen(self) -> None:
-        """Note which nodes the fabric takes down, and which have a path again."""
-        take_down: Callable[..., None] = self.fabric._take_down
-        put_back: Callable[[Failure], list[int]] = self.fabric._put_back
-
-        def noted_down(failure: Failure, cut: list[int], outside: list[int]) -> None:
-            assert not self.cut & set(cut), "a node is cut off twice"
-            self.cut |= set(cut)
-            take_down(failure, cut, outside)
-
-        def noted_back(failure: Failure) -> list[int]:
-            restored = put_back(failure)
-            self.cut -= set(restored)
-            return restored
-
-        self.fabric._take_down = noted_down  # type: ignore[method-assign,assignment]
-        self.fabric._put_back = noted_back  # type: ignore[method-assign]
-
-    def _recount(self) -> set[int]:
-        """Let the parts that are out fail anew, all others whole; return the nodes that this cuts off."""
-        assert self.paths is not None
-        parts = tuple((failure.info.source.part, failure.slot) for failure in self.fabric.out)
-        if parts != self.parts:
-            self.parts, self.fresh = parts, FabricState(self.paths)
-            for part, unit in parts:
-                self.fresh.fail(part, unit)
-        assert self.fresh is not None
-        return {node for node in range(self.cluster.nodes) if self.fresh.is_cut(node)}
-
-    def look(self) -> None:
-        """Look at every node and every job."""
-        super().look()
-        if self.paths is not None:
-            self._check_cut()
-        for job in self.jobs:
-            if job.footprint is not None:
-                self._check_footprint(job)
-            if job.main.running and job.holding:
-                self._check_pace(job)
-        assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
-
-    def _check_cut(self) -> None:
-        """A node is cut off while the fabric has an outage open against it, and what is out is not whole."""
-        state = self.fabric.state
-        assert state is not None
-        assert self.cut == {node for node in range(self.cluster.nodes) if state.is_cut(node)} == self._recount()
-        assert all(self.cluster.outages[node] for node in self.cut)
-        assert state.is_whole == (not self.fabric.out)
-        self.most_out = max(self.most_out, len(self.fabric.out))
-        if all(source.of_fabric for source in self.prepared.sources):
-            assert set(self.cluster.repairing) | self._down_in_jobs() == self.cut
-            assert sum(self.cluster.outages) == len(self.cut), "one outage each"
-
-    def _down_in_jobs(self) -> set[int]:
-        return {node for job in self.jobs for node in job.nodes if node >= 0 and self.cluster.outages[node]}
-
-    def _check_footprint(self, job: Job) -> None:
-        """Presence in leaf groups and pools is that of the job's positions."""
-        assert job.footprint is not None
-        network = job.footprint.network
-        seated = [node for node in job.nodes if node >= 0]
-        presence = Counter(network.class_of_node[node] for node in seated)
-        assert job.footprint.presence.tolist() == [presence[kind] for kind in range(len(network.pod_of_class))]
-        pools = Counter(network.pool_of_node[node] for node in seated)
-        assert job.footprint.pools == [pools[pool] for pool in range(len(job.footprint.pools))]
-
-    def _check_pace(self, job: Job) -> None:
-        """A job steps as its slowest pool, its network and its slowest node allow, and blames what is out for it."""
-        nodes = [node for node in job.nodes if node >= 0 and self.cluster.group[node] is job.main]
-        whole, left = self._network_paces(job, nodes)
-        own, causes = 1.0, set()
-        for node in nodes:
-            for condition in self.conditions.of_node.get(node, ()):
-                own = min(own, condition.speed, _pace(job.communication, condition.bandwidth))
-                causes.add(condition.failure.info.cause)
-        healthy = min([*self._pool_paces(nodes), whole])
-        assert job.speed == pytest.approx(min(1.0, healthy, left, own), rel=1e-12)
-        out = {failure.info.cause for failure in self.fabric.out}
-        assert job.slow_cause in causes | out | {0}
-        if min(left, own) < min(healthy, 1.0):
-            assert job.slow_cause in (out if left <= own else causes)
-
-    def _network_paces(self, job: Job, nodes: list[int]) -> tuple[float, float]:
-        """Return what the network allows nodes that step together, all well and as it is."""
-        domains = self.topology.domains
-        spread = [len({int(domains[level][node]) for node in nodes}) for level in ("leaf", "pod")]
-        level = "leaf" if spread[0] == 1 else "pod" if spread[1] == 1 else "cluster"
-        sizes = [max(Counter(domains[name].tolist()).values()) for name in ("leaf", "pod")]
-        planned = "leaf" if job.nodes_needed <= sizes[0] else "pod" if job.nodes_needed <= sizes[1] else "cluster"
-        bandwidth = self.topology.bandwidth[level] / self.topology.bandwidth[planned]
-        share = 1.0
-        if self.fresh is not None and self.paths is not None:
-            here = [0] * self.paths.classes
-            for node in nodes:
-                here[int(self.paths.class_of_node[node])] += 1
-            share = self.fresh.share(_array(here), set(nodes).__contains__) or 1.0
-        return _pace(job.communication, bandwidth), _pace(job.communication, bandwidth * share)
-
-    def _pool_paces(self, nodes: list[int]) -> list[float]:
-        """Return the pace of each node's accelerator, relative to those of the first pool."""
-        peaks = [catalog.accelerators()[pool.accelerator]["peak"]["bf16"] for pool in self.spec.all_pools]
-        first = [sum(pool.count for pool in self.spec.all_pools[:index]) for index in range(len(peaks))]
-        pools = {max(index for index, start in enumerate(first) if node >= start) for node in nodes}
-        return [peaks[pool] / peaks[0] for pool in pools]
+RARELY = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
+OFTEN = {"tiers": [{"interval": "200 s", "mode": "blocking", "write": "1 s", "restore": "1 s"}]}
+NEVER = {"law": {"law": "exponential", "mean": "100000 d"}}
 
 
-def _array(values: list[int]) -> Any:
-    import numpy as np
-
-    return np.asarray(values, dtype=np.int64)
-
-
-def _pace(share: float, bandwidth: float) -> float:
-    return 1 / (1 - share + share / bandwidth) if share else 1.0
-
-
-@examples(200)
+@examples(50)
 @given(scenarios(fewest_sources=2))
 def test_the_network_is_what_a_recount_says(data: Scenario) -> None:
     """Whatever else fails: who is cut off has an outage of the fabric open, and jobs step as fast as the formula."""
     case = prepare(data)
-    _Networked(case, 0, sim.trace(case, 0)).run()
+    Networked(case, 0, sim.trace(case, 0)).run()
+
+
+# ------------------------------------------------------------------------------------------ nothing but the fabric
+
+
+def _of_fabric(data: Scenario, repair: str) -> Scenario:
+    """Return a scenario in which parts of the fabric fail often, and nothing else does; no job ends early."""
+    horizon = float(data["horizon"].split()[0])
+    counts = sim.parse(data).cluster.counts()  # type: ignore[attr-defined]
+    failures = [
+        {
+            "use": "component",
+            "name": part,
+            "part": part,
+            "effect": "hang",
+            "law": {"law": "exponential", "mean": f"{counts[part] * horizon / 30!r} s"},
+            "repair": repair,
+        }
+        # A NIC that its node cannot do without is repaired with the node.
+        for part in FABRIC_PARTS
+        if part != "nic" and counts[part]
+    ]
+    jobs = [{key: value for key, value in job.items() if key not in ("work", "deadline")} for job in data["jobs"]]
+    return data | {"failures": failures, "jobs": jobs, "checkpoint": OFTEN, "detection": {"time": "7 s"}}
+
+
+@examples(12)
+@given(scenarios(), st.integers(1, 5_000))
+def test_the_fabric_alone_takes_nodes_down(data: Scenario, repair: int) -> None:
+    """Where only its parts fail, a node has one outage open exactly while it is cut off, and a long repair is one."""
+    case = prepare(_of_fabric(data, f"{repair} s"))
+    assert all(source.of_fabric for source in case.sources)
+    simulation = Networked(case, 0, sim.trace(case, 0))
+    simulation.run()
+    assert simulation.most_out > 0
+
+
+@examples(12)
+@given(scenarios())
+def test_what_is_mended_leaves_no_trace(data: Scenario) -> None:
+    """Long after the last failure nothing is out, nobody is cut off, and the bandwidth is what it was, bit by bit."""
+    case = prepare(_of_fabric(data, "300 s"))
+    drawn = sim.trace(case, 0)
+    early = drawn.time < 0.6 * (case.warmup + case.horizon)
+    columns = {name: getattr(drawn, name)[early] for name in ("time", "source", "slot", "round", "until")}
+    simulation = Networked(case, 0, replace(drawn, **columns))
+    simulation.run()
+    assert simulation.most_out > 0
+    state, paths = simulation.fabric.state, simulation.paths
+    assert state is not None
+    assert paths is not None
+    assert state.is_whole
+    assert not simulation.cut
+    assert not any(simulation.cluster.outages)
+    for left, healthy in zip(state._capacity, paths.switches.capacity(), strict=True):
+        assert np.array_equal(left, healthy)
+
+
+def test_a_piece_that_becomes_the_largest_is_the_cluster() -> None:
+    """Three leaf switches of two nodes without their spine: the lowest is the cluster, or the next while that is out.
+
+    So a failure gives nodes back, and a repair cuts some off.
+    """
+    parts = {"spine": "600 s", "leaf": "100 s"}
+    case = harness.prepared(
+        cluster={
+            "nodes": 6,
+            "gpus_per_node": 1,
+            "fabric": {"rails": 1, "leaf": {"nodes": 2}, "spine": {"switches": 1}},
+        },
+        jobs=[{"name": "job", "gpus": 2, "communication": 0.5}],
+        failures=[
+            {"use": "component", "name": part, "part": part, "repair": repair, **NEVER}
+            for part, repair in parts.items()
+        ],
+    )
+    simulation = Networked(case, 0, harness.trace([(100, 0, 0), (200, 1, 0)]))
+    result = simulation.run()
+    # The spine is out from 100 s to 700 s, and the first leaf switch from 200 s to 300 s.
+    assert result.down_node_seconds == pytest.approx(2 * (100 + (100 + 400) + 600))
+    # The job sits behind the first leaf switch, moves to the second with its nodes, and back.
+    assert result.jobs[0].interruptions == {2: 1, 1: 1}
+    assert result.counts["candidates"] == result.counts["faults"] == 3
+    assert (result.counts["outside"], result.counts["hits"]) == (1, 2)
+    assert "starved" not in harness.seconds(result)
+
+
+def planes(nodes: int, *parts: str, **job: Any) -> sim.Prepared:
+    """Return a job on four nodes in two pods, each of which has one spine in each of two planes; a repair takes 200 s.
+
+    Without its cable to the core of its plane a spine is of no use, and the pods are left with the other plane.
+    """
+    spine = {"segments": 1, "switches": 1, "oversubscription": 2}
+    fabric = {"use": "dual-plane", "rails": 1, "segment": {"nodes": 2}, "spine": spine, "core": {"switches": 1}}
+    return harness.prepared(
+        cluster={"nodes": nodes, "gpus_per_node": 1, "fabric": {**fabric, "copper": True}},
+        jobs=[{"name": "job", "gpus": 4, "communication": 1.0, **job}],
+        failures=[{"use": "component", "name": part, "part": part, "repair": "200 s", **NEVER} for part in parts],
+        checkpoint=RARELY,
+    )
+
+
+def test_of_two_reasons_why_a_plane_is_lost_each_is_to_blame_while_it_is_alone() -> None:
+    """A dead cable between spine and core, and its transceiver: mending either alone gives nothing back."""
+    parts = ("cable_spine_core", "transceiver")
+    case = planes(4, *parts)
+    # The transceivers of the four cables below the spines come first.
+    assert (case.counts["cable_leaf_spine"], case.counts["cable_spine_core"]) == (4, 4)
+    lost = harness.losses(case, Networked(case, 0, harness.trace([(200, 0, 0), (300, 1, 8)])).run())
+    blamed = [lost["degraded", part] for part in parts]
+    assert sum(lost[key] for key in lost if key[0] == "degraded") == pytest.approx(sum(blamed)) == 0.5 * 300
+    assert min(blamed) >= 0.5 * 100 - 1e-6
+
+
+def test_what_fails_elsewhere_is_not_to_blame() -> None:
+    """A cable of a third pod fails after the one that takes a plane from the job, before the job is there."""
+    case = planes(6, "cable_spine_core", "cable_leaf_spine", arrival="40 s")
+    lost = harness.losses(case, Networked(case, 0, harness.trace([(10, 0, 0), (20, 1, 5)])).run())
+    # It starts up from 40 s to 70 s, and the cable is back at 210 s.
+    assert {key: lost[key] for key in lost if key[0] == "degraded"} == {
+        ("degraded", "cable_spine_core"): pytest.approx(0.5 * 140)
+    }
+
+
+def test_a_replica_that_is_away_slows_nobody() -> None:
+    """Its new node, of a slower kind, makes the job slow from the moment when it rejoins."""
+    pools = [{"count": 2, "accelerator": "b200"}, {"count": 1, "accelerator": "h100"}]
+    away = {"reconfigure": "0 s", "initialize": "30 s", "catch_up": "170 s", "rejoin": "0 s", "min_replicas": 1}
+    case = harness.prepared(
+        cluster={"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}},
+        jobs=[{"name": "job", "gpus": 2, "parallelism": {"data": 2}}],
+        recovery={"use": "shrink-rejoin", **away},
+        checkpoint=RARELY,
+        repair={"time": "2000 s"},
+    )
+    result = Networked(case, 0, harness.trace([(300, 0, 0)])).run()
+    # One replica of two for 200 s, then both like an H100.
+    assert result.jobs[0].work == pytest.approx(270 + 0.5 * 200 + 500 * 989 / 2250)

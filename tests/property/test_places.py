@@ -146,14 +146,14 @@ def _watch(data: Scenario) -> sim.Result:
     return _Recounted(prepared, 0, sim.trace(prepared, 0)).run()
 
 
-@examples(150)
+@examples(100)
 @given(scenarios(fewest_sources=1))
 def test_each_node_is_in_exactly_one_place(data: Scenario) -> None:
     """After every event the counts equal a recount, and nodes, positions, groups and clocks point at each other."""
     _watch(data)
 
 
-@examples(160)
+@examples(100)
 @given(scenarios(fewest_sources=2, recoveries=("full-restart",)))
 def test_jobs_that_take_turns_leave_each_node_in_one_place(data: Scenario) -> None:
     """The same for jobs that give their nodes back at every failure and take those of others."""
@@ -177,8 +177,8 @@ def _with_mates(data: Scenario, extra: int, *, drains: bool) -> sim.Prepared:
     return replace(prepared, units=Units(nodes, needed, drains))
 
 
-@examples(150)
-@given(scenarios(fewest_sources=2), st.integers(0, 3), st.booleans())
+@examples(90)
+@given(scenarios(fewest_sources=2, alike=True), st.integers(0, 3), st.booleans())
 def test_units_are_in_use_or_broken(data: Scenario, extra: int, drains: bool) -> None:
     """After every event, whatever fails, alone or by the rack, and whoever holds the unit."""
     prepared = _with_mates(data, extra, drains=drains)

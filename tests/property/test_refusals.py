@@ -15,7 +15,7 @@ from tests.property.common import Scenario, examples, play
 from tests.strategies import odd_scenarios, scenarios
 
 
-@examples(150)
+@examples(120)
 @given(odd_scenarios())
 def test_a_scenario_is_refused_line_by_line_or_can_be_prepared(data: Scenario) -> None:
     """Nothing but a ScenarioError comes out of loading; what it lets pass is ready to run and dumps to itself."""
@@ -41,7 +41,7 @@ def _read(data: Scenario) -> tuple[sim.Scenario | None, tuple[str, ...]]:
         return None, error.lines
 
 
-@examples(100)
+@examples(80)
 @given(scenarios(fewest_sources=1, is_odd=True))
 def test_what_is_not_refused_can_be_played(data: Scenario) -> None:
     """Parts that know nothing of one another: the rules of combinations let nothing pass that cannot be played."""

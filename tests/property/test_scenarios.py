@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from tests.property.common import Scenario, examples, play, prepare
+from tests.property.common import Scenario, at_its_best, examples, is_even, larger, play, prepare, slowest
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------------------------------------------ accounts
 
 
-@examples(180)
+@examples(130)
 @given(scenarios())
 def test_every_gpu_second_is_charged_once_and_to_a_possible_cause(data: Scenario) -> None:
     """The ledger closes (or run would raise), nothing is negative, and each bucket has causes that can lead to it."""
@@ -44,22 +44,26 @@ def _check_causes(job: sim.JobResult, prepared: sim.Prepared, rounding: float) -
     without_failure = job.totals.sum(axis=0)[:, 0]
     by_cause = job.totals.sum(axis=0)[:, 1:]
     # A standby selects hosts before its first step too.
-    of_failures = ["DETECTION", "LOST_WORK", "DEGRADED", "STARVED", "MAINTENANCE"]
+    even = is_even(prepared)
+    of_failures = ["DETECTION", "LOST_WORK", "STARVED", "MAINTENANCE"]
+    # Where nodes differ, or some are far apart, a job may be slow without any failure.
+    of_failures += ["DEGRADED"] if even else []
     for bucket in of_failures + ([] if prepared.scenario.recovery.use == "standby" else ["RESCHEDULE"]):
         assert without_failure[sim.Bucket[bucket]] <= rounding, bucket
     assert by_cause[sim.Bucket.PRODUCTIVE].sum() <= rounding
     for cause, source in enumerate(prepared.sources):
+        slows = source.effect.speed < 1 or source.effect.bandwidth_left < 1 or source.of_fabric
         if not (source.saves or source.effect.saves):
             assert by_cause[sim.Bucket.CHECKPOINT_STALL, cause] <= rounding
         if cause + 1 not in job.interruptions:
-            # A slow node costs time before anybody notices, and costs nothing else until then.
-            seen = np.delete(by_cause[:, cause], sim.Bucket.DEGRADED) if source.effect.speed < 1 else by_cause[:, cause]
+            # A slow node, or network, costs time before anybody notices, and costs nothing else until then.
+            seen = np.delete(by_cause[:, cause], sim.Bucket.DEGRADED) if slows else by_cause[:, cause]
             assert seen.sum() <= rounding
-        elif prepared.jobs[0].replicas == 1 and source.effect.speed == 1:
+        elif prepared.jobs[0].replicas == 1 and even and not slows:
             assert by_cause[sim.Bucket.DEGRADED, cause] <= rounding
 
 
-@examples(100)
+@examples(60)
 @given(scenarios())
 def test_ettr_is_scheduling_times_runtime(data: Scenario) -> None:
     """Of each job's requested time, the productive share is the share not spent on nodes times what is made of it."""
@@ -75,7 +79,7 @@ def test_ettr_is_scheduling_times_runtime(data: Scenario) -> None:
             assert -1e-9 <= runtime <= 1 + 1e-9
 
 
-@examples(180)
+@examples(130)
 @given(scenarios(fewest_sources=1))
 def test_events_are_conserved(data: Scenario) -> None:
     """Each candidate is suppressed, harmless, masked, outside every job, or a hit; a hit interrupts a job or more."""
@@ -111,7 +115,7 @@ def _strikes_one_job(source: Source) -> bool:
     return one_node and source.effect.kind != "corrupt"
 
 
-@examples(110)
+@examples(80)
 @given(scenarios(fewest_sources=1))
 def test_three_ways_to_count_the_time_that_nodes_are_down(data: Scenario) -> None:
     """The log of outages, the times by number of nodes down, and the node-time spent down say the same."""
@@ -198,10 +202,9 @@ def test_a_longer_horizon_or_a_larger_cluster_keeps_the_failures(data: Scenario,
     _check_kept(before, longer, longer.time < end)
     assert before.initial == longer.initial
 
-    twice = data["cluster"] | {"nodes": 2 * data["cluster"]["nodes"]}
-    larger = sim.trace(prepare(data | {"cluster": twice}), 0)
+    grown = sim.trace(prepare(data | {"cluster": larger(data["cluster"])}), 0)
     known = np.array([source.units if _grows(source) else 0 for source in prepared.sources])
-    _check_kept(before, larger, larger.slot < known[larger.source], before.slot < known[before.source])
+    _check_kept(before, grown, grown.slot < known[grown.source], before.slot < known[before.source])
 
 
 def _grows(source: Source) -> bool:
@@ -222,18 +225,19 @@ def _check_kept(before: FailureTrace, after: FailureTrace, later: Any, former: A
 # --------------------------------------------------------------------------------------------------- monotony
 
 
-@examples(100)
+@examples(80)
 @given(scenarios(most_jobs=1, fewest_sources=1))
 def test_failures_never_make_a_job_faster(data: Scenario) -> None:
-    """One job does no more work than without failures, and ends no earlier; its start-up takes a fixed time.
+    """One job does no more work than without failures at its best, and ends no earlier.
 
-    With a random one a failure during a slow start-up can help: the next attempt draws anew. The same goes for a
-    recovery that is quicker than the first selection of hosts.
+    Its start-up takes a fixed time: with a random one a failure during a slow start-up can help, the next attempt draws
+    anew. The same goes for a recovery that is quicker than the first selection of hosts. A failure can also take a job
+    from slow or distant nodes to better ones, or rid it of a slow replica: at its best, all nodes are fast and near.
     """
     names = ("recovery", "selection") if data["recovery"]["use"] == "standby" else ("initialize",)
     data = data | {"recovery": data["recovery"] | dict.fromkeys(names, "100 s")}
     job = play(prepare(data)).jobs[0]
-    quiet = play(prepare(data | {"failures": [], "checkpoint": _fixed_interval(data)})).jobs[0]
+    quiet = play(prepare(at_its_best(data | {"failures": [], "checkpoint": _fixed_interval(data)}))).jobs[0]
     assert job.work <= quiet.work * (1 + 1e-9)
     assert job.end >= quiet.end * (1 - 1e-9)
 
@@ -259,10 +263,10 @@ def test_free_checkpoints_at_every_moment_lose_nothing(data: Scenario) -> None:
         if source["use"] != "bug"
     ]
     prepared = prepare(data | {"checkpoint": {"tiers": [tier]}, "failures": failures})
-    job = play(prepared).jobs[0]
+    result, pace = slowest(prepared)
+    job = result.jobs[0]
     step = float(data["jobs"][0].get("step_time", "0 s").split()[0])
-    # With the batch kept, one replica alone takes `data` times as long for a step; a slow node stretches it too.
-    slowest = max(step, 1e-3) * data["jobs"][0].get("parallelism", {"data": 1})["data"]
-    slowest /= min((source.effect.speed for source in prepared.sources), default=1.0)
-    most = sum(job.interruptions.values()) * slowest * job.gpus
+    # With the batch kept, one replica alone takes so many times as long for a step; slow nodes and networks stretch it.
+    longest = max(step, 1e-3) * prepared.jobs[0].replicas / pace
+    most = sum(job.interruptions.values()) * longest * job.gpus
     assert job.buckets[sim.Bucket.LOST_WORK] <= most * (1 + 1e-9) + 1e-9 * job.requested

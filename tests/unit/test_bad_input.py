@@ -18,6 +18,7 @@ from tests.unit.bad_input import (
     BASE,
     Bad,
     bad,
+    cluster,
     failures,
     files,
     jobs,
@@ -29,7 +30,7 @@ from tests.unit.bad_input import (
     words,
 )
 
-TABLES = (files, words, values, jobs, strategies, failures, repairs, logs, options)
+TABLES = (files, words, values, jobs, strategies, failures, repairs, logs, options, cluster)
 BAD = [case for table in TABLES for case in table.CASES]
 
 

@@ -11,7 +11,7 @@ import pytest
 import sim
 from sim import catalog
 from sim.failures.bundle import Bundle
-from sim.load import _registries
+from sim.scenario_model import registries
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
 """With 336 of 400 nodes of 8 GPUs; InfiniteHBD's cluster has 400 nodes."""
@@ -47,7 +47,7 @@ def entries(bundle: str) -> list[dict[str, Any]]:
 
 def kinds(bundle: str) -> list[Any]:
     """Return the causes as a scenario would describe them."""
-    model = _registries()["failures"][bundle]
+    model = registries()["failures"][bundle]
     described = model.model_validate({"use": bundle})
     assert isinstance(described, Bundle)
     return described.expand(catalog.bundle(bundle))
@@ -148,7 +148,7 @@ def test_scale_of_one_cause_and_of_all(bundle: str) -> None:
 
 def test_scale_multiplies_that_of_the_catalog() -> None:
     """A scale in the catalog is kept; the user's comes on top."""
-    model = _registries()["failures"]["meta-rsc-1"]
+    model = registries()["failures"]["meta-rsc-1"]
     content = {"sources": [{"use": "component", "name": "node", "rate": "1 per node-day", "scale": 2.0}]}
     (kind,) = model.model_validate({"use": "meta-rsc-1", "scale": 3.0}).expand(content)  # type: ignore[attr-defined]
     assert kind.scale == 6
@@ -158,7 +158,7 @@ def test_scale_multiplies_that_of_the_catalog() -> None:
 def test_overrides_reach_every_source_that_has_the_key(bundle: str, key: str) -> None:
     """What is stated for the bundle holds for each of its causes, except where its kind lacks the key."""
     value, having = REACH[key]
-    stated = _registries()["failures"][bundle].model_validate({"use": bundle, key: value})
+    stated = registries()["failures"][bundle].model_validate({"use": bundle, key: value})
     assert isinstance(stated, Bundle)
     for kind, before in zip(stated.expand(catalog.bundle(bundle)), kinds(bundle), strict=True):
         assert (key in type(kind).model_fields) == (kind.use in having)

@@ -139,6 +139,14 @@ def trays(**words: Any) -> dict[str, Any]:
 POOL = {"count": 2, "accelerator": "h100"}
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({}, "cluster: give exactly one of nodes and pools"),
+    (
+        {
+            "gpus_per_node": 4,
+            "scale_up": {"gpus": 8},
+            "pools": [{"count": 5, "accelerator": "h100"}, {"count": 3, "accelerator": "b200"}],
+        },
+        "cluster.pools.0.count: 5 nodes are not whole scale-up domains of 2 nodes",
+    ),
     ({"nodes": 4, "pools": [POOL]}, "cluster: give exactly one of nodes and pools"),
     ({"pools": [POOL], "accelerator": "h100"}, "cluster.accelerator: is for clusters of one kind of nodes; each of"),
     ({"nodes": 0}, "cluster.nodes: must be at least 1, not 0"),

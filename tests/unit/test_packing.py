@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,6 +13,9 @@ import pytest
 import sim
 from sim.packing import gather, spread
 from tests.harness import _Watched, play, prepared, seconds, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
 PODS = {"rails": 1, "leaf": {"nodes": 2}, "spine": {"leaf_groups": 2}, "core": {}}
@@ -33,9 +36,9 @@ def case(nodes: int, *gpus: int, pack: str | None = "pod", fabric: dict[str, Any
     return prepared(**{"cluster": cluster, "jobs": jobs, "scheduler": scheduler, "checkpoint": RARE_SAVES, **more})
 
 
-def held(one: sim.Prepared, rows: list[tuple[float, ...]] | None = None) -> list[list[int]]:
+def held(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> list[list[int]]:
     """Return the nodes of each job at the horizon, by position; every node is looked at after every event."""
-    simulation = _Watched(one, 0, trace(rows or []))
+    simulation = _Watched(one, 0, trace(rows))
     simulation.run()
     return [job.nodes for job in simulation.jobs]
 
@@ -243,6 +246,16 @@ def test_a_spare_in_its_own_pod_does_not() -> None:
     assert held(one, [(130.0, 0, 0)])[0] == [13, *range(1, 12)]
     result = play(one, [(130.0, 0, 0)])
     assert seconds(result) == pytest.approx({"initialize": 60.0, "lost_work": 100.0, "productive": 840.0}, rel=1e-9)
+
+
+def test_a_replica_that_is_away_is_not_in_the_traffic() -> None:
+    """One of two replicas begins anew at 400 s, in the other pod; until it is back at 700 s the other is not slowed."""
+    jobs = [{"name": "job", "gpus": 2, "communication": 0.3, "parallelism": {"data": 2}}]
+    recovery = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "300 s"}
+    one = case(28, jobs=jobs, fabric=NARROW, pack=None, spares={"hot": 2}, repair=NEVER_BACK, recovery=recovery)
+    assert held(one, [(400.0, 0, 0)]) == [[26, 1]]
+    pace = 1 / (1 - 0.3 + 7 * 0.3)
+    assert play(one, [(400.0, 0, 0)]).jobs[0].work == pytest.approx(100 + 290 / 2 + 300 * pace, rel=1e-9)
 
 
 def test_the_job_is_at_its_old_pace_when_it_is_back_in_its_pod() -> None:

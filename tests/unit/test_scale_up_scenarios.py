@@ -33,9 +33,9 @@ cluster:
 horizon: 1000 s
 jobs: [{name: job, gpus: 64}]
 failures:
-  - {use: component, name: tray, part: node, law: {law: exponential, mean: 1000 d}, renews: never}
-  - {use: component, name: switch, part: switch_tray, law: {law: exponential, mean: 1000 d}, renews: never, repair: 100 s}
-  - {use: component, name: domain, part: scale_up, law: {law: exponential, mean: 1000 d}, renews: never, repair: 100 s}
+  - {use: component, name: tray, part: node, rate: 1 per 1000 node-d}
+  - {use: component, name: switch, part: switch_tray, rate: 1 per 1000 switch_tray-d, repair: 100 s}
+  - {use: component, name: domain, part: scale_up, rate: 1 per 1000 scale_up-d, repair: 100 s}
 detection: {time: 0 s}
 checkpoint: {tiers: [{interval: 100 s, mode: blocking, write: 10 s, restore: 20 s}]}
 recovery: {use: hot-spare, initialize: 30 s}
@@ -95,8 +95,8 @@ def test_racks_give_16_of_18_trays(racks: Any) -> None:
 def test_two_losses_stay_in_the_rack(racks: Any) -> None:
     """Trays 0 and 1 fail at 300 and 310 s: 16 and 17 take over, nobody waits, and no rack is swapped.
 
-    The job begins at 30 s, saves from 130 and from 240 s on for 10 s each, and loses what it did since 250 s; the second
-    loss costs the 10 s of the restart that it breaks off. From 360 s on it saves five times.
+    The job begins at 30 s, saves from 130 and from 240 s on for 10 s each, and loses what it did since 250 s; the
+    second loss costs the 10 s of the restart that it breaks off. From 360 s on it saves five times.
     """
     rows = [(300.0, TRAY, 0), (310.0, TRAY, 1)]
     result = play(racks(), rows)
@@ -129,6 +129,17 @@ def test_the_third_loss_swaps_the_rack(racks: Any) -> None:
     simulation = ended(one, rows)
     assert simulation.jobs[0].nodes == list(range(36, 52))
     assert at(simulation, Place.STRANDED) == list(range(3, 18))
+
+
+def test_one_tray_back_makes_the_rack_the_new_spare(racks: Any) -> None:
+    """Tray 0 is back at 500 s: with the 15 stranded ones that is enough; 1 and 2, back later, are its mates."""
+    rows = [(300.0, TRAY, 0), (310.0, TRAY, 1), (320.0, TRAY, 2)]
+    result = play(racks(), rows)
+    assert nodes_seconds(result, Bucket.STRANDED) == pytest.approx(15 * 180)
+    assert result.whole_unit_seconds == pytest.approx(3000 - 180)
+    simulation = ended(racks(), rows)
+    assert at(simulation, Place.SPARE) == [0, *range(3, 18)]
+    assert at(simulation, Place.MATE) == [1, 2, *MATES[2:]]
 
 
 def test_without_a_spare_rack_the_job_takes_the_idle_one_and_then_waits(racks: Any) -> None:
@@ -273,7 +284,7 @@ def test_a_tensor_group_of_64_fits_an_nvl72_rack() -> None:
     found = sim.placement(one.scenario, 0)
     assert found is not None
     assert (found.spans["tensor"].level, found.spans["tensor"].domains) == ("scale_up", 1)
-    boards = {**RACKS, "scale_up": None}
+    boards = {**RACKS, "gpus_per_node": 4, "scale_up": None}
     (line,) = prepared(cluster=boards, jobs=job(128, tensor=64, data=2)).warnings
     assert "tensor groups of 64 span 16 scale-up domains of 4 GPUs" in line
 
@@ -310,8 +321,8 @@ def test_groups_that_must_fit_are_refused(kind: str) -> None:
 def test_oversubscription_of_the_cores_in_a_study(ratio: int, spines: int, down: int, up: int) -> None:
     """The pods of 192 racks have 3,072 links up from their leaf switches, on spines of 576 ports each.
 
-    With the ratio r, down and ceil(down / r) links up must fit 576 ports, and the spines must share 16 uplinks of a leaf
-    switch evenly: 16 spines of 192 for r = 1, else 8 of 384. Between pods a NIC gets up / down of its 400 Gb/s.
+    With the ratio r, down and ceil(down / r) links up must fit 576 ports, and the spines must share the 16 uplinks
+    of a leaf evenly: 16 spines of 192 for r = 1, else 8 of 384. Between pods a NIC gets up / down of its 400 Gb/s.
     """
     assert up == math.ceil(down / ratio)
     assert down * spines == 192 * 16

@@ -132,7 +132,9 @@ def test_one_replica_away_by_hand() -> None:
 def test_all_replicas_away_by_hand() -> None:
     """None is left to go on: all are whole again at 465 s, and then the job starts anew from nothing at 525 s."""
     found = seconds(play(case(SHAPE), [(300.0, 1, 1)]))
-    assert found == pytest.approx({"initialize": 180, "starved": 100, "restore": 5, "lost_work": 240, "productive": 475})
+    assert found == pytest.approx(
+        {"initialize": 180, "starved": 100, "restore": 5, "lost_work": 240, "productive": 475}
+    )
 
 
 SHAPES: list[tuple[dict[str, int], list[str], int]] = [
@@ -180,7 +182,9 @@ def test_min_replicas_counts_what_can_leave_alone() -> None:
     """Of two sets of four replicas both may be asked for, three not."""
     shape = {"tensor": 2, "data": 8}
     assert case(shape, recovery={**ELASTIC, "min_replicas": 2}).jobs[0].replicas == 2
-    rule = r"recovery\.min_replicas: is 3, but job 'job' has 2 sets of replicas that can leave alone \(4 share each host\)"
+    rule = (
+        r"recovery\.min_replicas: is 3, but job 'job' has 2 sets of replicas that can leave alone \(4 share each host\)"
+    )
     with pytest.raises(sim.ScenarioError, match=rule):
         case(shape, recovery={**ELASTIC, "min_replicas": 3})
     with pytest.raises(sim.ScenarioError, match=r"recovery\.min_replicas: is 5, but job 'job' has 4 replicas"):
