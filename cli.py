@@ -186,13 +186,30 @@ def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonO
 
 
 @topology.command()
-def place(scenario: ScenarioArgument, set_: SetOption = None, as_json: JsonOption = False) -> None:
+def place(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    failed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART:UNIT", help="A part of the fabric that is out, such as spine:3. Repeatable."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show where the jobs of a scenario sit, what bandwidth their groups get, and what a lost node takes."""
     described = _load(scenario, set_, None)
+    out = []
+    for text in failed or ():
+        part, colon, unit = text.partition(":")
+        if not (colon and unit.isdecimal()):
+            _refuse(f"--failed {text}: must be a part and a number, such as spine:3")
+        out.append((part, int(unit)))
 
     from analysis.placement import describe_jobs, format_jobs
 
-    content = describe_jobs(described)
+    try:
+        content = describe_jobs(described, out)
+    except ValueError as error:
+        _refuse(f"--failed {error}")
     _warn(described)
     _say(json.dumps(content, indent=2) if as_json else format_jobs(content))
 

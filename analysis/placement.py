@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from analysis.cells import empty_table, label_grid
+from analysis.cells import empty_table, label_grid, number_of
 from analysis.console import console
 from sim import placement
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from sim import Scenario
@@ -24,19 +26,21 @@ _REACH = {
 }
 
 
-def describe_jobs(scenario: Scenario) -> dict[str, Any]:
+def describe_jobs(scenario: Scenario, failed: Sequence[tuple[str, int]] = ()) -> dict[str, Any]:
     """Return how far the groups of each job reach, what they get, and what a lost node takes, ready for JSON.
+
+    `failed` are parts of the fabric that are out: part class and number of the unit.
 
     Returns
     -------
     dict
         By name of the job; jobs without a layout have ``None``. Bandwidths are of one GPU and direction [B/s].
     """
-    return {job.name: _describe(scenario, index) for index, job in enumerate(scenario.jobs)}
+    return {job.name: _describe(scenario, index, failed) for index, job in enumerate(scenario.jobs)}
 
 
-def _describe(scenario: Scenario, index: int) -> dict[str, Any] | None:
-    place = placement(scenario, index)
+def _describe(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]]) -> dict[str, Any] | None:
+    place = placement(scenario, index, failed)
     if place is None:
         return None
     layout = scenario.jobs[index].parallelism
@@ -57,6 +61,7 @@ def _describe(scenario: Scenario, index: int) -> dict[str, Any] | None:
         "order": list(layout.order),
         "groups": groups,
         "first_node_takes": lost,
+        "nodes_cut_off": place.cut_off,
         "nodes_a_domain_can_lose": place.mates,
         "gpus_stranded_then": place.stranded,
     }
@@ -86,6 +91,8 @@ def _print_job(out: Console, job: dict[str, Any]) -> None:
         ("rank order", f"{', '.join(job['order'])} (neighbours first)"),
         ("a lost node takes", lost),
     ]
+    if job["nodes_cut_off"]:
+        rows.append(("cut off", f"{number_of(job['nodes_cut_off'], 'node')}; bandwidths are those of the others"))
     if job["gpus_stranded_then"]:
         spare = job["nodes_a_domain_can_lose"]
         rows.append(

@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sim import catalog
+from sim.fabric_state import FabricState
 from sim.path_error import PathError
 from sim.prepare_units import whole_units
+from sim.topology import FABRIC_PARTS
 from sim.topology.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
+from sim.topology.switches import Reach
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from sim.places import Units
     from sim.scenario import GroupKind, JobSpec, Scenario
+    from sim.topology import Topology
     from sim.topology.placement import HostLoss, Span
 
 __all__ = ["Placement", "layout_warnings", "placement", "seats"]
 
 
 class Placement(NamedTuple):
-    """How a job sits in a healthy, empty cluster.
+    """How a job sits in an empty cluster.
 
     Attributes
     ----------
@@ -32,6 +38,8 @@ class Placement(NamedTuple):
         What one GPU gets for the traffic of each kind of group [B/s]; empty where the catalog knows no accelerator.
     loss : HostLoss
         What the job loses a part of with its first host.
+    cut_off : int
+        Nodes of the job that have lost the last path of a rail (all rails, with ``reroute``) [-].
     mates, stranded : int
         Nodes that a domain can lose before the job needs another one, and healthy GPUs that are of no use in it when it
         has lost one more [-]; 0 where nodes are used one by one.
@@ -40,6 +48,7 @@ class Placement(NamedTuple):
     spans: dict[GroupKind, Span]
     bandwidth: dict[GroupKind, float]
     loss: HostLoss
+    cut_off: int
     mates: int
     stranded: int
 
@@ -73,13 +82,37 @@ def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tupl
     return groups, () if is_plain else tuple(order.tolist())
 
 
-def placement(scenario: Scenario, index: int) -> Placement | None:
-    """Return how the job of a number sits in an empty cluster; ``None`` for a job without a layout."""
+def placement(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]] = ()) -> Placement | None:
+    """Return how a job sits in an empty cluster; ``None`` for a job without a layout.
+
+    Parameters
+    ----------
+    scenario, index
+        The job.
+    failed
+        Parts of the fabric that are out: part class, and number of the unit from 0.
+
+    Raises
+    ------
+    ValueError
+        If there is no such part.
+    """
     cluster: Any = scenario.cluster
-    return _place(scenario, index, whole_units(scenario, cluster.counts()))
+    counts = cluster.counts()
+    for part, unit in failed:
+        if part not in FABRIC_PARTS:
+            msg = f"{part}:{unit}: {catalog.unknown('part of the fabric', part, FABRIC_PARTS)}"
+            raise ValueError(msg)
+        if not 0 <= unit < counts[part]:
+            has = f"from 0 to {counts[part] - 1:,}" if counts[part] else "none here"
+            msg = f"{part}:{unit}: there is no such {part}; they are numbered {has}"
+            raise ValueError(msg)
+    return _place(scenario, index, whole_units(scenario, counts), failed)
 
 
-def _place(scenario: Scenario, index: int, used: Units | None) -> Placement | None:
+def _place(
+    scenario: Scenario, index: int, used: Units | None, failed: Sequence[tuple[str, int]] = ()
+) -> Placement | None:
     """Return how a job sits in an empty cluster, of which jobs use some domains whole."""
     spec = scenario.jobs[index]
     cluster: Any = scenario.cluster
@@ -87,17 +120,37 @@ def _place(scenario: Scenario, index: int, used: Units | None) -> Placement | No
         return None
     layout = Layout(spec.parallelism, cluster.hosts.gpus)
     topology = cluster.build()
-    found = spans(layout, topology.domains, _nodes(layout.hosts, used))
+    nodes = _nodes(layout.hosts, used)
+    found = spans(layout, topology.domains, nodes)
+    bandwidth, cut_off = _left(topology, nodes, failed)
     fast = _scale_up(cluster)
     per_gpu = cluster.fabric.rails / cluster.hosts.gpus
-    seen = bandwidths(found, topology.bandwidth, fast, per_gpu) if fast is not None else {}
+    seen = bandwidths(found, bandwidth, fast, per_gpu) if fast is not None else {}
     mates = stranded = 0
     if used is not None:
         gpus, each = layout.gpus_per_node, len(used.nodes[0])
         mates = 0 if used.drains else each - used.needed
         need = each if used.drains else used.needed
         stranded = stranded_gpus(np.array([(mates + 1) * gpus]), each * gpus, need * gpus)
-    return Placement(found, seen, loss_of_host(layout, 0), mates, stranded)
+    return Placement(found, seen, loss_of_host(layout, 0), cut_off, mates, stranded)
+
+
+def _left(
+    topology: Topology, nodes: NDArray[np.int64], failed: Sequence[tuple[str, int]]
+) -> tuple[Mapping[str, float], int]:
+    """Return what a NIC of the node that fares worst gets [B/s], by how far it goes, and how many nodes are cut off."""
+    if not failed:
+        return topology.bandwidth, 0
+    state = FabricState(topology.paths)
+    for part, unit in failed:
+        state.fail(part, unit)
+    members = set(nodes.tolist())
+    presence = np.bincount(topology.paths.class_of_node[nodes], minlength=topology.paths.classes)
+    left = {
+        reach.name.lower(): topology.bandwidth[reach.name.lower()] * state.share(presence, members.__contains__, reach)
+        for reach in Reach
+    }
+    return left, sum(map(state.is_cut, members))
 
 
 def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ def fabric_rows() -> list[str]:
     content = cluster.model_dump(mode="json", exclude_none=True)
     # A leaf switch shall only slow the job, or this would be a bench of restarts.
     content["fabric"]["reroute"] = "scale_up"
-    costs = []
+    costs: dict[str, float] = {}
     for part in ("leaf", "spine", "core", "cable_leaf_spine", "cable_spine_core", "nic", "transceiver"):
         rate = f"{5_000 / cluster.counts()[part] / DAYS!r} per {part}-day"
         case = at_llama_rates(
@@ -169,8 +169,11 @@ def fabric_rows() -> list[str]:
             jobs=[{"name": "train", "gpus": 98_000, "step_time": "6 s", "communication": 0.2}],
         )
         row = measure(case, repeats=3)
-        costs.append(f"{part} {1e6 * row.seconds / row.events:.1f}")
-    return [*rows, "per event of the fabric in the engine [us]: " + ", ".join(costs) + " (target <= 20)"]
+        costs[part] = 1e6 * row.seconds / row.events
+    units = {part: cluster.counts()[part] for part in costs}
+    mean = sum(costs[part] * units[part] for part in costs) / sum(units.values())
+    each = ", ".join(f"{part} {cost:.1f}" for part, cost in costs.items())
+    return [*rows, f"per event of the fabric in the engine [us]: {each}; weighted by units {mean:.1f} (target <= 20)"]
 
 
 def command_seconds(*arguments: str) -> float:
