@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, Union
 
 from pydantic import Field
 
@@ -10,15 +10,16 @@ from sim.topology.dual_plane import DualPlane
 from sim.topology.fat_tree import FatTree
 from sim.topology.graph_file import GraphFile
 
-if TYPE_CHECKING:
-    from sim.topology.fabric import FabricKind
-
 __all__ = ["FABRICS", "AnyFabric"]
-
-AnyFabric: TypeAlias = Annotated[FatTree | DualPlane | GraphFile, Field(discriminator="use")]
 
 FABRICS: dict[str, type[FabricKind]] = {
     "fat-tree": FatTree,
     "dual-plane": DualPlane,
     "graph-file": GraphFile,
 }
+
+if TYPE_CHECKING:
+    from sim.topology.fabric import FabricKind
+    AnyFabric: TypeAlias = FabricKind
+else:
+    AnyFabric = Annotated[Union[tuple(FABRICS.values())], Field(discriminator="use")]  # noqa: UP007
