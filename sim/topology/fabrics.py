@@ -20,6 +20,7 @@ FABRICS: dict[str, type[FabricKind]] = {
 
 if TYPE_CHECKING:
     from sim.topology.fabric import FabricKind
+
     AnyFabric: TypeAlias = FabricKind
 else:
     AnyFabric = Annotated[Union[tuple(FABRICS.values())], Field(discriminator="use")]  # noqa: UP007

@@ -52,10 +52,38 @@ def test_what_is_not_refused_can_be_played(data: Scenario) -> None:
     assert result.counts["failures"] == result.counts["masked"] + result.counts["outside"] + result.counts["hits"]
 
 
+ELASTIC = {"use": "shrink-rejoin", "reconfigure": "1 s", "initialize": "1 s"}
+NIC = {"use": "component", "name": "nic", "part": "nic", "rate": "1 per nic-day", "repair": "1 h"}
+ROLLOUT = {"use": "rollout", "name": "roll", "nodes_per_day": 2, "duration": "1 h", "hazard": {"nic": 2}}
 NINE = {"nodes": 9, "gpus_per_node": 1, "rack": {"nodes": 4}, "fabric": {"rails": 1}}
 EIGHT = NINE | {"nodes": 8}
 RAILS = EIGHT | {"gpus_per_node": 4, "fabric": {"rails": 4}}
 FAILS = {"use": "component", "name": "cause", "rate": "1 per node-day"}
+
+
+def test_replicas_that_share_a_unit_without_being_neighbours() -> None:
+    """Two stages of four replicas, stage by stage: a rack of two nodes has one stage of two replicas."""
+    changes: dict[str, Any] = {
+        "cluster": {"nodes": 16, "gpus_per_node": 2, "rack": {"nodes": 2}, "fabric": {"rails": 2}},
+        "spares": {"unit": "rack"},
+        "recovery": ELASTIC,
+    }
+    job = {"name": "job", "gpus": 16, "parallelism": {"tensor": 2, "data": 4, "pipeline": 2}}
+    _, lines = _read(harness.scenario(**changes, jobs=[job]))
+    assert any("jobs.0.parallelism: replicas of 2 nodes share units of 2" in line for line in lines), lines
+    job["parallelism"]["order"] = ["tensor", "context", "pipeline", "expert", "data"]  # type: ignore[index]
+    assert _read(harness.scenario(**changes, jobs=[job]))[0] is not None, "neighbours in rank share nothing"
+
+
+def test_a_rollout_cannot_change_what_the_cables_decide() -> None:
+    """Where traffic is rerouted, a NIC is no part of its node alone."""
+    cluster: dict[str, Any] = {"nodes": 8, "gpus_per_node": 4, "fabric": {"rails": 4, "reroute": "scale_up"}}
+    job = {"name": "job", "gpus": 8, "communication": 0.5}
+    case = harness.scenario(cluster=cluster, jobs=[job], failures=[NIC, ROLLOUT])
+    _, lines = _read(case)
+    assert any("failures.1.hazard.nic: 'nic' is not a cause of single nodes" in line for line in lines), lines
+    cluster["fabric"]["reroute"] = "none"
+    assert _read(case)[0] is not None
 
 
 @pytest.mark.parametrize(
