@@ -51,7 +51,7 @@ def describe(cluster: ClusterSpec) -> dict[str, Any]:
             "use": fabric.use,
             "rails": topology.rails,
             "nic_bytes_per_s": fabric.nic,
-            "cables_per_nic": counts["cable_node_leaf"] // counts["nic"],
+            "cables_per_nic": fabric.homes,
             "reroute": fabric.reroute,
             "optical_tiers": [_TIERS[tier] for tier in topology.optical],
         },

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from sim.contracts import Bucket
-from sim.packing import gather, spread
+from sim.packing import spread
 from sim.places import Place, Stay
-from sim.pool import Level, Tally, make_pools
+from sim.pool import Level, PackedPool, Tally, make_pools
 from sim.whole_units import WholeUnits
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Cluster:
         if packed_by:
             spares = spread(first, reserves["spare"].nodes, packed_by) if "spare" in reserves else []
             first = sorted(set(first).difference(spares)) + spares
-        self.pools = make_pools(reserves, first, self.place)
+        self.pools = make_pools(reserves, first, self.place, packed_by)
         self.level_at: dict[int, Level] = {pool.place: pool for pool in self.pools.values()}
         self.level_at |= {int(Place.STRANDED): self.stranded, int(Place.MATE): self.mates}
         """What counts the nodes of a place outside jobs and repair."""
@@ -137,7 +137,7 @@ class Cluster:
         if pool is None or pool.count == 0:
             return -1
         while True:
-            node = pool.pop_near(self.place, self.packed_by, home) if home >= 0 else -1
+            node = pool.pop_near(self.place, home) if isinstance(pool, PackedPool) else -1
             if node < 0:
                 node = pool.pop(self.place)
             if node >= 0:
@@ -151,12 +151,10 @@ class Cluster:
         pool = self.idle
         if pool.rank is not None:
             return sorted(self.take("idle", now) for _ in range(count))
-        if self.packed_by:
+        if isinstance(pool, PackedPool):
             while self.blocks:
                 self.dissolve(self.blocks[0])
-            taken = gather(pool.members(self.place), count, self.packed_by)
-            for node in taken:
-                self.place[node] = _JOB
+            taken = pool.take_together(count, self.place)
         else:
             taken = pool.take_lowest(count, self.place, lambda: self.dissolve(self.blocks[0]))
         pool.change(-count, now)

@@ -74,11 +74,6 @@ class Footprint:
             self._reach = None
         self.pools[self.network.pool_of_node[node]] -= 1
 
-    def add_many(self, nodes: Iterable[int]) -> None:
-        """Let nodes join."""
-        for node in nodes:
-            self.add(node)
-
     def without(self, nodes: Iterable[int]) -> Footprint:
         """Return a copy in which nodes have left."""
         found = Footprint(self.network)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from sim.packing import gather
 from sim.places import POOLS, Place
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from sim.places import Reserve
 
-__all__ = ["Level", "Pool", "Tally", "make_pools"]
+__all__ = ["Level", "PackedPool", "Pool", "Tally", "make_pools"]
 
 
 class Level:
@@ -120,18 +121,6 @@ class Pool(Level):
         # What was brought may have lower numbers than those taken before it.
         return sorted(taken)
 
-    def members(self, places: list[int]) -> list[int]:
-        """Return the nodes that are here; of a pool without keys."""
-        return sorted({node for node in self.entries if places[node] == self.place})
-
-    def pop_near(self, places: list[int], domain_of: Sequence[int], home: int) -> int:
-        """Return the first node of the domain `home` that is here, or -1; of a pool without keys.
-
-        Its entry stays behind: the place decides.
-        """
-        near = [node for node in self.entries if places[node] == self.place and domain_of[node] == home]
-        return min(near, default=-1)
-
     def pop(self, places: list[int]) -> int:
         """Return the first node that is still here, or -1 if no entry is left."""
         entries = self.entries
@@ -149,18 +138,75 @@ class Pool(Level):
         return -1
 
 
-def make_pools(reserves: Mapping[str, Reserve], nodes: list[int], places: list[int]) -> dict[str, Pool]:
+class PackedPool(Pool):
+    """Nodes by the domain that jobs are packed into, each domain in the order of numbers."""
+
+    __slots__ = ("domain_of", "heaps")
+
+    def __init__(self, place: int, target: int, domain_of: Sequence[int], *, refills: bool = True) -> None:
+        super().__init__(place, target, refills=refills)
+        self.domain_of = domain_of
+        self.heaps: dict[int, list[int]] = {}
+        """Heap of the node numbers of each domain."""
+
+    def push(self, node: int) -> None:
+        """Enter a node; the caller counts it."""
+        heappush(self.heaps.setdefault(self.domain_of[node], []), node)
+
+    def take_together(self, count: int, places: list[int]) -> list[int]:
+        """Take nodes for a job, in rising order, from as few domains as that takes."""
+        here = {node for heap in self.heaps.values() for node in heap if places[node] == self.place}
+        taken = gather(sorted(here), count, self.domain_of)
+        for node in taken:
+            places[node] = int(Place.JOB)
+        self.heaps = {}
+        for node in sorted(here.difference(taken)):
+            # In rising order a list is a heap.
+            self.heaps.setdefault(self.domain_of[node], []).append(node)
+        return taken
+
+    def pop_near(self, places: list[int], home: int) -> int:
+        """Return the first node of the domain `home` that is still here, or -1."""
+        heap = self.heaps.get(home, [])
+        while heap:
+            node = heappop(heap)
+            if places[node] == self.place:
+                return node
+        return -1
+
+    def pop(self, places: list[int]) -> int:
+        """Return the first node that is still here, of whatever domain, or -1."""
+        for heap in self.heaps.values():
+            while heap and places[heap[0]] != self.place:
+                heappop(heap)
+        first = min((heap[0] for heap in self.heaps.values() if heap), default=-1)
+        return -1 if first < 0 else self.pop_near(places, self.domain_of[first])
+
+
+def make_pools(
+    reserves: Mapping[str, Reserve], nodes: list[int], places: list[int], packed_by: Sequence[int] = ()
+) -> dict[str, Pool]:
     """Return the pools by name: the last of the nodes, which are all idle so far, go to the reserves."""
-    pools = {"idle": Pool(int(Place.IDLE), 0, refills=False), "spare": Pool(int(Place.SPARE), 0)}
+
+    def make(name: str, target: int, members: list[int], *, refills: bool) -> Pool:
+        place = int(POOLS[name])
+        pool = (
+            PackedPool(place, target, packed_by, refills=refills) if packed_by else Pool(place, target, refills=refills)
+        )
+        for node in members:
+            pool.push(node)
+        pool.count = len(members)
+        if name != "idle":
+            for node in members:
+                places[node] = place
+        return pool
+
+    kept: dict[str, list[int]] = {"spare": []}
     for name, reserve in reserves.items():
-        kept = len(nodes) - min(reserve.nodes, len(nodes))
-        pool = Pool(int(POOLS[name]), len(nodes) - kept, refills=reserve.refills)
-        pool.entries = nodes[kept:]
-        del nodes[kept:]
-        for node in pool.entries:
-            places[node] = pool.place
-        pools[name] = pool
-    pools["idle"].entries = nodes
-    for pool in pools.values():
-        pool.count = len(pool.entries)
+        first = len(nodes) - min(reserve.nodes, len(nodes))
+        kept[name] = nodes[first:]
+        del nodes[first:]
+    pools = {"idle": make("idle", 0, nodes, refills=False)}
+    for name, members in kept.items():
+        pools[name] = make(name, len(members), members, refills=name not in reserves or reserves[name].refills)
     return pools

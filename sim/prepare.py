@@ -19,6 +19,7 @@ from sim.prepare_network import needs_network, network_of, planned_bandwidth, po
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.scenario import Work
+from sim.topology import FABRIC_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ __all__ = ["PathError", "examine", "prepare"]
 
 
 def examine(scenario: Scenario) -> Prepared:
-    """Check what needs more than one part of the scenario, from counts alone where nodes are not used in units.
+    """Check what needs more than one part of the scenario; cables are built only where they decide.
 
     Raises
     ------
@@ -108,7 +109,7 @@ def prepare(scenario: Scenario) -> Prepared:
         domains[part] = Domains(members.offsets, members.nodes)
     return replace(
         prepared,
-        blast={part: (domains[part].offsets.tolist(), domains[part].nodes.tolist()) for part in parts},
+        blast={part: _as_lists(domains[part]) if part not in FABRIC_PARTS else domains[part] for part in parts},
         sources=tuple(
             source
             if source.blast is None
@@ -116,6 +117,11 @@ def prepare(scenario: Scenario) -> Prepared:
             for source in prepared.sources
         ),
     )
+
+
+def _as_lists(domains: Domains) -> tuple[list[int], list[int]]:
+    """Return domains as the engine reads them fastest; those of the fabric stay arrays, for they may be many."""
+    return domains.offsets.tolist(), domains.nodes.tolist()
 
 
 # ------------------------------------------------------------------------------------------------- reserves
@@ -244,7 +250,8 @@ def _peak(scenario: Scenario, index: int) -> float:
     parts = catalog.accelerators()
     accelerator = cluster.all_pools[0].accelerator
     if accelerator not in parts:
-        raise PathError(("cluster", "accelerator"), catalog.unknown("accelerator", accelerator, parts))
+        path: tuple[str | int, ...] = ("pools", 0, "accelerator") if cluster.pools else ("accelerator",)
+        raise PathError(("cluster", *path), catalog.unknown("accelerator", accelerator, parts))
     peaks = parts[accelerator]["peak"]
     precision = scenario.jobs[index].precision
     if precision not in peaks:

@@ -45,7 +45,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     detection: Any = scenario.detection
     cluster: Any = scenario.cluster
     stopping = (*cluster.stopping_parts, "cluster")
-    sources = _thin([_with_cables(source, stopping, counts) for source in sources], origins)
+    sources = _thin([_with_cables(source, cluster) for source in sources], origins)
     sources = [_with_ages(source, cluster) for source in sources]
     for source, index in zip(sources, origins, strict=True):
         _check_part(source, index, stopping, scenario)
@@ -136,15 +136,12 @@ def _with_domain(source: Source, index: int, cluster: Any) -> Source:
     return replace(source, blast=replace(blast, members=members))
 
 
-def _with_cables(source: Source, stopping: tuple[str, ...], counts: Mapping[str, int]) -> Source:
+def _with_cables(source: Source, cluster: Any) -> Source:
     """Return a source that knows whether the cables decide whom its failures strike."""
-    cuts = float(source.part in stopping)
-    if cuts and source.part == "transceiver":
-        cuts = 2 * counts["cable_node_leaf"] / counts["transceiver"]  # those of the other cables cut nobody off
     whole = source.blast is not None or source.rollout is not None or not source.effect.stops
-    if source.part not in FABRIC_PARTS or whole or (source.part == "nic" and cuts):
+    if source.part not in FABRIC_PARTS or whole or (source.part == "nic" and cluster.nodes_behind("nic")):
         return source  # of a NIC whose node crashes without it, the node is repaired
-    return replace(source, of_fabric=True, cuts=cuts)
+    return replace(source, of_fabric=True, cuts=cluster.share_that_cuts(source.part))
 
 
 def _with_ages(source: Source, cluster: Any) -> Source:

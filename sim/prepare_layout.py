@@ -8,6 +8,7 @@ import numpy as np
 
 from sim import catalog
 from sim.fabric_state import FabricState
+from sim.packing import gather, spread
 from sim.path_error import PathError
 from sim.prepare_units import whole_units
 from sim.topology import FABRIC_PARTS
@@ -120,7 +121,7 @@ def _place(
         return None
     layout = Layout(spec.parallelism, cluster.hosts.gpus)
     topology = cluster.build()
-    nodes = _nodes(layout.hosts, used)
+    nodes = _nodes(scenario, topology, layout.hosts, used)
     found = spans(layout, topology.domains, nodes)
     bandwidth, cut_off = _left(topology, nodes, failed)
     fast = _scale_up(cluster)
@@ -201,9 +202,15 @@ def _scale_up(cluster: Any) -> float | None:
     return min(rows) if all(rows) else None
 
 
-def _nodes(hosts: int, used: Units | None) -> NDArray[np.int64]:
-    """Return the node of each host of the first job on an empty cluster, (hosts,)."""
-    if used is None:
-        return np.arange(hosts, dtype=np.int64)
-    taken = [node for unit in used.nodes for node in unit[: used.needed]]
+def _nodes(scenario: Scenario, topology: Topology, hosts: int, used: Units | None) -> NDArray[np.int64]:
+    """Return the node of each host of a job that starts on an empty cluster, (hosts,)."""
+    scheduler: Any = scenario.scheduler
+    if used is not None:
+        taken = [node for unit in used.nodes for node in unit[: used.needed]]
+    elif scheduler.pack is not None:
+        domain_of = topology.domains[scheduler.pack].tolist()
+        spares = set(spread(range(topology.nodes), scenario.spares.hot, domain_of))
+        taken = gather([node for node in range(topology.nodes) if node not in spares], hosts, domain_of)
+    else:
+        taken = list(range(hosts))
     return np.asarray(taken[:hosts], dtype=np.int64)

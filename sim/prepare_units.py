@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from sim import catalog
@@ -39,28 +38,32 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
         if unit not in (None, "scale_up"):
             rule = f"is {unit}, but the cluster's scale-up domains are swapped whole (cluster.scale_up.swap_unit)"
             raise PathError(("spares", "unit"), rule)
-        nodes = _units(cluster.build().members("scale_up"), counts["node"], "scale_up")
+        nodes = _units(cluster, "scale_up")
         found = Units(nodes, scale_up.used // per_node, scale_up.drains)
         _check_amounts(scenario, found, per_node, "scale-up domain")
         return found
     assert unit is not None
-    nodes = _units(cluster.build().members(unit), counts["node"], unit)
+    nodes = _units(cluster, unit)
     size = len(nodes[0])
     if any(len(each) != size for each in nodes):
-        rule = f"{counts['node']} nodes do not fill {counts[unit]} units of {unit}; whole units are needed"
+        rule = f"{counts['node']} nodes do not fill {len(nodes)} units of {unit}; whole units are needed"
         raise PathError(("spares", "unit"), rule)
     found = Units(nodes, size)
     _check_amounts(scenario, found, per_node, unit)
     return found
 
 
-def _units(domains: Any, count: int, unit: str) -> tuple[tuple[int, ...], ...]:
-    """Return the nodes of each unit that is used whole, of `count` nodes together."""
-    nodes, offsets = domains.nodes.tolist(), domains.offsets.tolist()
-    units = tuple(tuple(nodes[start:stop]) for start, stop in itertools.pairwise(offsets))
-    if sorted(nodes) != list(range(count)) or any(unit[-1] - unit[0] + 1 != len(unit) for unit in units):
+def _units(cluster: Any, unit: str) -> tuple[tuple[int, ...], ...]:
+    """Return the nodes of each unit that is used whole."""
+    topology = cluster.build()
+    if unit == "node":
+        return tuple((node,) for node in range(topology.nodes))
+    members: dict[int, list[int]] = {}
+    for node, domain in enumerate(topology.domains[unit].tolist() if unit in topology.domains else ()):
+        members.setdefault(domain, []).append(node)
+    if not members or any(nodes[-1] - nodes[0] + 1 != len(nodes) for nodes in members.values()):
         raise PathError(("spares", "unit"), f"a {unit} has no nodes for itself alone: it cannot be used whole")
-    return units
+    return tuple(map(tuple, members.values()))
 
 
 def _amounts(scenario: Scenario, per_node: int) -> Iterator[tuple[tuple[str | int, ...], int]]:

@@ -88,7 +88,7 @@ class Prepared:
     seed: int
     sources: tuple[Source, ...]
     slots_per_node: Mapping[str, int]
-    blast: Mapping[str, tuple[list[int], list[int]]]
+    blast: Mapping[str, tuple[Any, Any]]
     jobs: tuple[PreparedJob, ...]
     repair: RepairStrategy
     recovery: RecoveryStrategy

@@ -55,7 +55,8 @@ class Faults:
             return info.victims.nodes(slot, number)
         assert info.blast is not None
         offsets, nodes = info.blast
-        return tuple(nodes[offsets[slot] : offsets[slot + 1]])
+        taken = nodes[offsets[slot] : offsets[slot + 1]]
+        return tuple(taken.tolist() if info.of_fabric else taken)
 
     # ---------------------------------------------------------------------------------------------- candidates
 

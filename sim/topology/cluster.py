@@ -147,7 +147,7 @@ class ClusterSpec(Model):
         if part in ("gpu", "node"):
             return 1
         if part in FABRIC_PARTS:
-            if self.fabric.disjoint_paths(self.hosts) == 1:
+            if self.fabric.disjoint_paths(self.hosts) < 2:
                 # One switch or cable may hold all the others together: only the cables tell who is behind it.
                 return int(np.diff(self._built.members(part).offsets).max(initial=0))
             return self.fabric.nodes_behind(part, self.hosts)
@@ -161,6 +161,15 @@ class ClusterSpec(Model):
             "switch_tray": self.nodes_per_domain,
         }
         return min(sizes[part], nodes)
+
+    def share_that_cuts(self, part: str) -> float:
+        """Return the share of the units of a part class whose failure, alone, takes nodes [-]."""
+        if part in FABRIC_PARTS and self.fabric.disjoint_paths(self.hosts) < 2:
+            return float((np.diff(self._built.members(part).offsets) > 0).mean())
+        if part == "transceiver" and self.nodes_behind(part):
+            counts = self.counts()  # only those of access cables
+            return 2 * counts["cable_node_leaf"] / counts["transceiver"]
+        return float(self.nodes_behind(part) > 0)
 
     @property
     def stopping_parts(self) -> tuple[str, ...]:

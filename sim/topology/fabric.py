@@ -91,9 +91,10 @@ class FabricKind(Strategy, abc.ABC):
         0 when nothing is known; every outage is then looked at by itself.
         """
 
-    @abc.abstractmethod
     def nodes_behind(self, part: str, hosts: Hosts) -> int:
         """Return how many nodes one failed unit of a part, alone, cuts off, where its domain is full [-].
 
-        0 for parts of which a single failure cuts nobody off.
+        0 for parts of which a single failure cuts nobody off. Only asked of fabrics with two disjoint paths or more;
+        of others the cables tell.
         """
+        raise NotImplementedError

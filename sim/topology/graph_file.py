@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,11 +12,9 @@ from sim.fields import RuleError
 from sim.topology.fabric import FabricKind, Hosts
 from sim.topology.formats import refuse, unreadable
 from sim.topology.model import VERTEX_PARTS, Edges
-from sim.topology.network import Network, components, read_network
+from sim.topology.network import Network, read_network
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 __all__ = ["GraphFile"]
@@ -109,14 +106,6 @@ class GraphFile(FabricKind):
         """Return 0: nothing is known of a network of any shape, every outage is looked at by itself."""
         return 0
 
-    def nodes_behind(self, part: str, hosts: Hosts) -> int:
-        """Return how many nodes the one failed unit that hits hardest, alone, cuts off [-]."""
-        reroute = self.reroute == "scale_up"
-        if part != "transceiver":
-            return _nodes_behind(self._network(), part, reroute)
-        cables = CABLES[1:] if self.copper else CABLES
-        return max(_nodes_behind(self._network(), cable, reroute) for cable in cables)
-
     def edges(self, hosts: Hosts) -> Edges:
         """Return the cables."""
         return self._network().edges
@@ -135,78 +124,3 @@ def _bandwidth(network: Network, tier: int, ends: NDArray[np.int32]) -> NDArray[
     here = network.edges.tier == tier
     total = np.bincount(ends[here], weights=network.edges.bandwidth[here], minlength=network.plane.size)
     return np.asarray(total, dtype=np.float64)
-
-
-@functools.lru_cache(maxsize=64)
-def _nodes_behind(network: Network, part: str, reroute: bool) -> int:
-    """Return the most nodes that one failed unit of a part cuts off [-].
-
-    A single spine, core or cable between switches matters only where it alone holds a plane together.
-    """
-    keeps_on = reroute and network.rails > 1
-    if part == "nic" or (part == "cable_node_leaf" and network.homes == 1):
-        return 0 if keeps_on else 1
-    if part == "cable_node_leaf":
-        return 0
-    vertices, cables = _weak_points(network)
-    if part in CABLES:
-        tier = CABLES.index(part)
-        return max(
-            (_cut(network, reroute, cable=cable) for cable in cables if network.edges.tier[cable] == tier), default=0
-        )
-    first = sum(network.sizes[: VERTEX_PARTS.index(part)])
-    units = range(first, first + network.sizes[VERTEX_PARTS.index(part)])
-    most = max((_cut(network, reroute, vertex=vertex) for vertex in vertices if vertex in units), default=0)
-    return max(most, _behind_a_leaf(network, reroute)) if part == "leaf" else most
-
-
-def _behind_a_leaf(network: Network, reroute: bool) -> int:
-    """Return the most hosts that reach the rest through one leaf switch only, on a rail (with reroute: on all)."""
-    access = network.edges.tier == 0
-    switch = network.edges.upper[access].reshape(-1, network.rails, network.homes)
-    if reroute:
-        switch = switch.reshape(len(switch), 1, -1)
-    host, rail = np.nonzero((switch == switch[:, :, :1]).all(axis=2))
-    pairs = np.unique(np.stack((host, switch[host, rail, 0])), axis=1)
-    return int(np.bincount(pairs[1]).max(initial=0))
-
-
-@functools.lru_cache(maxsize=8)
-def _weak_points(network: Network) -> tuple[list[int], list[int]]:
-    """Return switches and cables without which a plane falls apart."""
-    import networkx as nx
-
-    above = np.flatnonzero(network.edges.tier > 0)
-    ends = np.stack((network.edges.lower[above], network.edges.upper[above]), axis=1)
-    pairs, first = np.unique(ends, axis=0, return_index=True)
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_edges_from(pairs.tolist())
-    found: Iterable[Any] = nx.bridges(graph)
-    bridges = {(min(pair), max(pair)) for pair in found}
-    columns = (pairs.tolist(), above[first].tolist())
-    return list(nx.articulation_points(graph)), [
-        cable for pair, cable in zip(*columns, strict=True) if tuple(pair) in bridges
-    ]
-
-
-def _cut(network: Network, reroute: bool, vertex: int = -1, cable: int = -1) -> int:
-    """Return how many hosts lose a rail (with reroute: all rails) when one switch or one cable is out [-].
-
-    A leaf switch is cut off if it is out, or not in the part of its plane that has most access cables.
-    """
-    edges, hosts = network.edges, network.sizes[0]
-    kept = (edges.tier > 0) & (edges.lower != vertex) & (edges.upper != vertex)
-    if cable >= 0:
-        kept[cable] = False
-    part = components(network.plane.size, edges.lower[kept], edges.upper[kept])
-    access = edges.tier == 0
-    alive = access & (edges.upper != vertex)
-    weight = np.bincount(part[edges.upper[alive]], minlength=part.max() + 1)
-    _, lowest = np.unique(part, return_index=True)
-    order = np.lexsort((lowest, -weight, network.plane[lowest]))
-    is_main = np.diff(network.plane[lowest][order], prepend=-1) != 0
-    whole = np.zeros(weight.size, dtype=bool)
-    whole[order[is_main]] = True
-    has_path = whole[part[edges.upper[access]]] & (edges.upper[access] != vertex)
-    rails = has_path.reshape(hosts, network.rails, network.homes).any(axis=2)
-    return int(np.sum(~(rails.any(axis=1) if reroute else rails.all(axis=1))))

@@ -31,7 +31,7 @@ class Network:
     edges : Edges
         The cables, by tier and lower end; those of a host by rail.
     leaf, pod : (hosts,) int32
-        Hosts with the same leaf switches, and pod of each host [-].
+        Hosts with the same leaf switches rail by rail, and pod of each host [-].
     plane, block : (vertices,) int32
         Component of switches alone, and of leaves and spines alone, that each vertex is in [-].
     """
@@ -80,7 +80,8 @@ def read_network(path: str, stamp: tuple[int, int], rails: int, nic: float) -> N
     _check_reach(path, edges, names, (hosts, rails, homes), plane)
     block = _joined(edges, len(names), (1,))
     pod = _pods(path, understood, edges, hosts, block)
-    _, leaf = np.unique(np.sort(edges.upper[edges.tier == 0].reshape(hosts, -1), axis=1), axis=0, return_inverse=True)
+    behind = np.sort(edges.upper[edges.tier == 0].reshape(hosts, rails, -1), axis=2).reshape(hosts, -1)
+    _, leaf = np.unique(behind, axis=0, return_inverse=True)
     network = Network(
         sizes=tuple(list(understood.tiers.values()).count(tier) for tier in range(len(VERTEX_PARTS))),
         rails=rails,

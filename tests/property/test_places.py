@@ -14,6 +14,7 @@ import sim
 from sim.cluster import Place
 from sim.engine import Simulation
 from sim.places import Units
+from sim.pool import PackedPool
 from tests import harness
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
@@ -68,7 +69,10 @@ def _check_pools(simulation: Simulation) -> None:
     cluster = simulation.cluster
     for name, pool in cluster.pools.items():
         assert name == "idle" or pool.count <= pool.target
-        entries = {entry if pool.rank is None else entry[1] for entry in pool.entries}
+        if isinstance(pool, PackedPool):
+            entries = {node for heap in pool.heaps.values() for node in heap}
+        else:
+            entries = {entry if pool.rank is None else entry[1] for entry in pool.entries}
         assert {node for node in range(cluster.nodes) if cluster.place[node] == pool.place} <= entries
     assert all(crews.free >= 0 and not (crews.free and crews.waiting) for crews in simulation.lifecycle.crews.values())
 

@@ -52,7 +52,7 @@ def test_half_the_spines_leave_half_the_bandwidth_until_they_are_back(share: flo
     result = play(case(source("spine"), fabric=TREE, share=share), [(130, 0, 0)])
     pace = 1 / (1 - share + share / 0.5)
     assert left(result) == pytest.approx(770 + 200 * pace, rel=EXACT)
-    assert seconds(result).get("degraded", 0.0) == pytest.approx(4 * 200 * (1 - pace) / 4, rel=EXACT)
+    assert seconds(result)["degraded"] == pytest.approx(200 * (1 - pace), rel=EXACT)
     assert result.jobs[0].interruptions == {}
     assert (result.counts["faults"], result.counts["degraded"], result.counts["failures"]) == (1, 1, 0)
 

@@ -13,7 +13,7 @@ import pytest
 
 from sim.topology import formats, network
 from sim.topology.dual_plane import DualPlane
-from sim.topology.fabric import FABRIC_PARTS, Hosts
+from sim.topology.fabric import Hosts
 from sim.topology.fat_tree import FatTree
 from sim.topology.graph import to_networkx
 from sim.topology.model import edges
@@ -271,8 +271,8 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(network, "read_graph", counted)
     kind, hosts = imported(path, rails=2), Hosts(4, 8)
     topology = topology_of(kind, hosts)
-    for part in FABRIC_PARTS:
-        kind.nodes_behind(part, hosts)
+    kind.bandwidth(hosts)
+    kind.domains(hosts)
     assert len(read) == 1
     with pytest.raises(ValueError, match="read-only"):
         edges(topology).rail[0] = 7
