@@ -78,6 +78,10 @@ class FabricState:
         """Whether nothing is out."""
         return not self._out
 
+    def is_out(self, part: str, unit: int) -> bool:
+        """Return whether a unit of a part class is out."""
+        return (part, unit) in self._out
+
     def is_cut(self, node: int) -> bool:
         """Return whether a node is cut off."""
         return self._cut.nodes[node] == 1

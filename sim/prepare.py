@@ -15,7 +15,14 @@ from sim.perf import model_flop_per_token, step_time_from_mfu
 from sim.places import Reserve
 from sim.prepare_failures import build_sources, prior
 from sim.prepare_layout import layout_warnings, seats
-from sim.prepare_network import needs_network, network_of, planned_bandwidth, pool_paces, relative_capacity
+from sim.prepare_network import (
+    fabric_warnings,
+    needs_network,
+    network_of,
+    planned_bandwidth,
+    pool_paces,
+    relative_capacity,
+)
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.scenario import Work
@@ -74,8 +81,9 @@ def examine(scenario: Scenario) -> Prepared:
         merged_intervals=merged,
         counts=counts,
         capacity=relative_capacity(scenario),
-        warnings=tuple(
-            warning for index in range(len(scenario.jobs)) for warning in layout_warnings(scenario, index, units)
+        warnings=(
+            *fabric_warnings(scenario),
+            *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
         ),
     )
 

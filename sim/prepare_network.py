@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sim import catalog
+from sim.failures.bundle import Bundle
 from sim.footprint import Network
 from sim.path_error import PathError
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from sim.scenario import JobSpec, Scenario
     from sim.topology import Topology
 
-__all__ = ["needs_network", "network_of", "planned_bandwidth", "pool_paces", "relative_capacity"]
+__all__ = ["fabric_warnings", "needs_network", "network_of", "planned_bandwidth", "pool_paces", "relative_capacity"]
+
+_NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
+"""Words in the names of causes that are the network's."""
 
 
 def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
@@ -86,3 +90,21 @@ def relative_capacity(scenario: Scenario) -> float:
     paces = pool_paces(scenario, scenario.jobs[0])
     total: float = sum(pool.count * pace for pool, pace in zip(cluster.all_pools, paces, strict=True))
     return total / float(cluster.hosts.nodes)
+
+
+def fabric_warnings(scenario: Scenario) -> tuple[str, ...]:
+    """Return a line for each bundle whose network faults strike nodes, where the cables could spare those."""
+    cluster: Any = scenario.cluster
+    if cluster.fabric.reroute == "none" and cluster.fabric.homes == 1:
+        return ()
+    found = []
+    for index, source in enumerate(scenario.failures):
+        if not isinstance(source, Bundle):
+            continue
+        causes = [name for name in catalog.causes(source.use) if any(word in name for word in _NETWORK)]
+        if causes:
+            found.append(
+                f"failures.{index}: '{source.use}' counts {', '.join(causes)} as faults of nodes, which second cables "
+                "and rerouting do not spare; scale them down and add sources of nic, cable_node_leaf and leaf"
+            )
+    return tuple(found)

@@ -5,6 +5,7 @@ Nothing here uses the simulator's own reduction of the cables: it is the rival t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -269,20 +270,27 @@ class Rival:
                 above[low] += bandwidth
         return min(self.offered(leaf), sum(min(below[spine], above[spine]) for spine in below))
 
-    def pod_share(self, leaf: int) -> float:
-        """Return how much of what it offers a block passes, relative to that when nothing is out [-]."""
+    def level(self, leaf: int) -> float:
+        """Return what part of their healthy traffic leaf switches may send beyond the pod: all, or a fair part [-]."""
+        if self.passed(leaf) >= self.offered(leaf) * (1 - 1e-9):
+            return math.inf
         healthy = Rival(self.topology)
-        if not healthy.passed(leaf) or not self.offered(leaf):
-            return 1.0
-        return self.passed(leaf) / self.offered(leaf) * healthy.offered(leaf) / healthy.passed(leaf)
+        return self.passed(leaf) / sum(healthy._flow([other], 1) for other in self.senders(leaf))
+
+    def ratio_beyond(self, leaf: int) -> float:
+        """Return what a leaf switch sends to the cores, relative to that when nothing is out [-]."""
+        healthy = Rival(self.topology)
+        if not healthy.passed(leaf):
+            return self.leaf_ratio(leaf)
+        return min(self.leaf_ratio(leaf), self.level(leaf)) / min(1.0, healthy.level(leaf))
 
     def share(self, nodes: Iterable[int], level: int) -> float:
         """Return the smallest share of nodes that are not cut off: 0 within a class, 1 within a pod, 2 beyond."""
         ratio = dict.fromkeys(self.topology.vertices("leaf"), 0.0)
         for leaf in self.connected:
             alone = any(plane & set(ratio) == {leaf} for plane in self.planes)
-            beyond = self.pod_share(leaf) if level == 2 else 1.0
-            ratio[leaf] = 1.0 if alone or not level else min(1.0, self.leaf_ratio(leaf) * beyond)
+            own = self.ratio_beyond(leaf) if level == 2 else self.leaf_ratio(leaf)
+            ratio[leaf] = 1.0 if alone or not level else min(1.0, own)
         return min((self._node_share(node, ratio) for node in set(nodes) - self.cut), default=1.0)
 
     def _node_share(self, node: int, ratio: dict[int, float]) -> float:

@@ -45,10 +45,18 @@ class Fabric:
     # ------------------------------------------------------------------------------------------------ events
 
     def fail(self, failure: Failure, until: float) -> None:
-        """Let a part fail; a log says `until` when [s], else the repair takes its time."""
+        """Let a part fail; a window says `until` when [s], else the repair takes its time.
+
+        What is out already is not hit again, but a window of planned work keeps it out until it closes.
+        """
         faults = self.simulation.faults
         info = failure.info
         now = self.kernel.now
+        assert self.state is not None
+        if self.state.is_out(info.source.part, failure.slot) and not (info.source.planned and until > now):
+            faults.count(hits=False, outside=False, masked=True)
+            self.simulation.sources.renew(failure)
+            return
         change = self._take_out(failure)
         inside, outside = faults.find(change.cut)
         faults.count(hits=bool(inside), outside=bool(outside), masked=bool(change.cut), degraded=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,10 +44,11 @@ class Flow:
         What each leaf switch and spine passes up.
     ratio : (leaves,) float64
         What each leaf switch passes, relative to that when nothing is out [-].
-    sums : (2, blocks) float64
-        What the leaf switches and the spines of each block pass.
+    sums : (3, blocks) float64
+        What the leaf switches and the spines of each block pass, and what the leaf switches that send would pass if
+        nothing were out.
     pod_shares : (blocks,) float64
-        What each block passes to the cores of what its leaf switches offer, relative to that when nothing is out [-].
+        How much of its healthy traffic beyond the pod each leaf switch of a block may send at most [-].
     """
 
     __slots__ = ("capacity", "network", "passed", "pod_shares", "ratio", "sums")
@@ -66,7 +68,7 @@ class Flow:
         """
         self.passed = self.network.passed(self.capacity, cut)
         self.ratio = self._ratios(slice(0, self.network.leaves))
-        self.sums = self.network.tier_sums(self.passed)
+        self.sums = np.vstack((self.network.tier_sums(self.passed), self.network.wanted(self.passed)))
         self.pod_shares = self.network.pod_shares(self.sums)
 
     def turn_cable(self, cable: int, *, dead: bool) -> Touched:
@@ -99,6 +101,7 @@ class Flow:
         for tier in (0, 1):
             self.sums[tier, block] = np.add.reduce(self.passed[network.spans[tier * network.blocks + block]])
         span = network.spans[block]
+        self.sums[2, block] = np.add.reduce(network.ceiling[span] * (self.passed[span] > 0))
         self.ratio[span] = self._ratios(span)
         self._share(block)
         return Touched([], [block], [])
@@ -107,9 +110,8 @@ class Flow:
         """Return what share of its bandwidth each of some leaf switches has lost, for traffic of some reach.
 
         A leaf switch passes the smaller of what comes from its hosts and what goes up: its ratio is that to what it
-        passes when nothing is out. A block passes the smaller of what its leaf switches offer and what its spines pass,
-        and those that still offer share it: beyond the pod the ratio is multiplied by `pod_shares`. Who offers less
-        leaves more to the others, but nobody gets more than when nothing is out.
+        passes when nothing is out. Of what goes beyond the pod its spines may pass less than is offered; those that
+        still send share that, and a leaf switch sends the smaller of its part and of what it passes.
 
         Parameters
         ----------
@@ -130,7 +132,8 @@ class Flow:
             return gone.astype(np.float64)
         ratio = self.ratio[leaves]
         if reach == Reach.CLUSTER:
-            ratio = ratio * self.pod_shares[self.network.block[leaves]]
+            block = self.network.block[leaves]
+            ratio = np.minimum(ratio / self.network.pod_share[block], self.pod_shares[block])
         lost: NDArray[np.float64] = 1.0 - ratio
         lost *= lost > ROUNDING
         lost[gone] = 1.0
@@ -142,7 +145,8 @@ class Flow:
             return 0.0
         ratio = self.ratio.item(leaf)
         if reach == Reach.CLUSTER:
-            ratio *= self.pod_shares.item(self.network.block.item(leaf))
+            block = self.network.block.item(leaf)
+            ratio = min(ratio / self.network.pod_share.item(block), self.pod_shares.item(block))
         lost = 1.0 - ratio
         return lost if lost > ROUNDING else 0.0
 
@@ -156,6 +160,8 @@ class Flow:
             self.sums[tier, block] += change
             if not tier:
                 network = self.network
+                if not passed or passed == change:
+                    self.sums[2, block] += network.ceiling.item(switch) * (1 if passed else -1)
                 self.ratio[switch] = max(passed / network.ceiling.item(switch), network.lonely.item(switch))
 
     def _ratios(self, leaves: Span) -> NDArray[np.float64]:
@@ -164,11 +170,11 @@ class Flow:
         return np.maximum(self.passed[leaves] / network.ceiling[leaves], network.lonely[leaves])
 
     def _share(self, block: int) -> bool:
-        """Work out which share of what it is offered a block passes, and return whether that has changed."""
+        """Work out how much each leaf switch of a block may send beyond it, and return whether that has changed."""
         network = self.network
         offered, by_spines = self.sums.item(0, block), self.sums.item(1, block)
-        part = by_spines / offered if offered > by_spines else 1.0
-        share = max(part / network.pod_share.item(block), network.level.item(block))
+        limit = by_spines / self.sums.item(2, block) if offered > by_spines else math.inf
+        share = max(limit / network.pod_share.item(block), network.level.item(block))
         if share == self.pod_shares.item(block):
             return False
         self.pod_shares[block] = share

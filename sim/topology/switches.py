@@ -159,11 +159,20 @@ class Switches(ReadOnly):
         return passed
 
     def pod_shares(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each block passes to the cores of what its leaf switches offer, (blocks,) [-].
+        """Return how much of its healthy traffic beyond the pod each leaf switch may send at most, (blocks,) [-].
 
-        Relative to that when nothing is out, so it may be above 1; `sums` are those of :meth:`tier_sums`.
+        What the spines pass is shared by the leaf switches that still send, by what they send when nothing is out;
+        where the spines pass all that is offered, there is no limit. `sums` are, by block, what the leaf switches
+        offer, what the spines pass, and what those that send would offer if nothing were out.
         """
-        return np.maximum(_part(sums[1], sums[0]) / self.pod_share, self.level)
+        offered, by_spines, whole = sums
+        limit = np.full(offered.size, np.inf)
+        np.divide(by_spines, whole, out=limit, where=offered > by_spines)
+        return np.maximum(limit / self.pod_share, self.level)
+
+    def wanted(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the leaf switches of each block that send would offer if nothing were out, (blocks,)."""
+        return sums(self.block[: self.leaves], self.ceiling * (passed[: self.leaves] > 0), self.blocks)
 
     def tier_sums(self, passed: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the leaf switches and the spines of each block pass, (2, blocks)."""

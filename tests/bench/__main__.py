@@ -203,6 +203,7 @@ def main() -> None:
     shrink = {"use": "shrink-rejoin", "reconfigure": "60 s", "initialize": "200 s", "rejoin": "10 s"}
     jobs = [{"name": "train", "gpus": 98_000, "step_time": "6 s", "parallelism": {"tensor": 8, "data": 12_250}}]
     rows += [
+        measure(at_llama_rates(12_500, name="12500, packed by leaf", scheduler={"pack": "leaf"}), repeats=3),
         measure(at_llama_rates(12_500, name="12500, full restart", recovery=restart, **free), repeats=3),
         measure(at_llama_rates(12_500, name="12500, shrink and rejoin", recovery=shrink, jobs=jobs), repeats=3),
     ]

@@ -67,6 +67,13 @@ def test_a_core_out_slows_what_leaves_the_pod() -> None:
     assert found["pipeline"]["bytes_per_s"] == pytest.approx(healthy["pipeline"]["bytes_per_s"] * 10 / 11)
 
 
+def test_a_lost_uplink_below_narrow_cores_slows_only_what_stays_in_the_pod() -> None:
+    """One of 16 uplinks of a leaf switch: above it a seventh gets through anyway."""
+    found, healthy = groups("--failed", "cable_leaf_spine:0"), groups()
+    assert found["data"]["bytes_per_s"] == pytest.approx(healthy["data"]["bytes_per_s"] * 15 / 16)
+    assert found["pipeline"]["bytes_per_s"] == pytest.approx(healthy["pipeline"]["bytes_per_s"])
+
+
 def test_nodes_that_are_cut_off_are_counted_and_left_out() -> None:
     """A rack's only switch takes its two nodes; the others keep their bandwidth."""
     job = place("llama3-405b-54d", "--failed", "leaf:7")["pretrain"]
@@ -113,3 +120,12 @@ def test_the_text_says_the_same() -> None:
 def test_parts_that_are_not_there(failed: str, line: str) -> None:
     """One line, and exit status 2."""
     assert place("llama3-405b-54d", "--failed", failed, status=2).startswith(line)
+
+
+@pytest.mark.parametrize("fabric", ["reroute=scale_up", "use=dual-plane"])
+def test_network_faults_of_bundles_that_the_cables_cannot_spare(fabric: str) -> None:
+    """Table 5 of Llama 3 counts them, but not where they were: a what-if of the fabric would not see them change."""
+    overrides = ["cluster={nodes: 128}", "jobs=[{name: one, gpus: 64, step_time: 10 s}]", f"cluster.fabric.{fabric}"]
+    (line,) = sim.examine(sim.load(sim.find("llama3-405b-54d"), overrides)).warnings
+    assert line.startswith("failures.0: 'llama3-table5' counts network_switch_cable, nic as faults of nodes")
+    assert sim.examine(sim.load(sim.find("llama3-405b-54d"), overrides[:2])).warnings == ()
