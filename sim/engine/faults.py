@@ -56,7 +56,7 @@ class Faults:
         assert info.blast is not None
         offsets, nodes = info.blast
         taken = nodes[offsets[slot] : offsets[slot + 1]]
-        return tuple(taken.tolist() if info.of_fabric else taken)
+        return tuple(taken if isinstance(taken, list) else taken.tolist())
 
     # ---------------------------------------------------------------------------------------------- candidates
 
