@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Footprint", "Network"]
 
-_LEVELS = ("leaf", "pod", "cluster")
-"""Names of the reaches, in their order."""
-
 
 class Network(NamedTuple):
     """What the engine knows of the fabric.
@@ -86,18 +83,11 @@ class Footprint:
     @property
     def level(self) -> str:
         """How far the job's traffic goes: leaf, pod or cluster."""
-        return _LEVELS[self.reach]
+        return self.reach.level
 
     @property
     def reach(self) -> Reach:
         """How far the job's traffic goes."""
         if self._reach is None:
-            self._reach = self._find_reach()
+            self._reach = Reach.between(self.presence > 0, self.network.pod_of_class)
         return self._reach
-
-    def _find_reach(self) -> Reach:
-        classes = np.flatnonzero(self.presence)
-        if classes.size < 2:
-            return Reach.LEAF
-        pods = self.network.pod_of_class[classes]
-        return Reach.POD if (pods == pods[0]).all() else Reach.CLUSTER

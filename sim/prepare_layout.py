@@ -148,7 +148,7 @@ def _left(
     members = set(nodes.tolist())
     presence = np.bincount(topology.paths.class_of_node[nodes], minlength=topology.paths.classes)
     left = {
-        reach.name.lower(): topology.bandwidth[reach.name.lower()] * state.share(presence, members.__contains__, reach)
+        reach.level: topology.bandwidth[reach.level] * state.share(presence, members.__contains__, reach)
         for reach in Reach
     }
     return left, sum(map(state.is_cut, members))

@@ -11,11 +11,12 @@ import numpy as np
 from sim.topology.description import Understood, all_or_none, understand
 from sim.topology.formats import Name, quoted, read_graph, refuse
 from sim.topology.model import VERTEX_PARTS, Edges
+from sim.topology.switches import components
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Network", "components", "read_network"]
+__all__ = ["Network", "read_network"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,20 +98,10 @@ def read_network(path: str, stamp: tuple[int, int], rails: int, nic: float) -> N
     return network
 
 
-def components(vertices: int, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the connected component that each vertex is in, (vertices,)."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    matrix = coo_array((np.ones(one.size, dtype=np.int32), (one, other)), shape=(vertices, vertices))
-    labels: NDArray[np.int32] = connected_components(matrix, directed=False)[1].astype(np.int32)
-    return labels
-
-
 def _joined(edges: Edges, vertices: int, tiers: tuple[int, ...]) -> NDArray[np.int32]:
     """Return the component of each vertex when only the cables of some tiers are there, (vertices,)."""
     here = np.isin(edges.tier, tiers)
-    return components(vertices, edges.lower[here], edges.upper[here])
+    return components(edges.lower[here], edges.upper[here], vertices)
 
 
 def _by_first(labels: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -71,12 +71,7 @@ class Paths(ReadOnly):
 
     def reach(self, here: NDArray[np.bool_]) -> Reach:
         """Return how far traffic between nodes of some classes goes, (classes,)."""
-        first, last = int(here.argmax()), here.size - 1 - int(here[::-1].argmax())
-        if first >= last:
-            return Reach.LEAF
-        pods = self.pod_of_class
-        apart = pods[first] != pods[last] or bool((pods[here] != pods[first]).any())
-        return Reach.CLUSTER if apart else Reach.POD
+        return Reach.between(here, self.pod_of_class)
 
     @cached_property
     def farthest(self) -> Reach:

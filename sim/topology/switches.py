@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sim.topology.model import Edges, Topology
     from sim.topology.rows import Span
 
-__all__ = ["Reach", "Switches", "switches", "units_of"]
+__all__ = ["Reach", "Switches", "components", "switches", "units_of"]
 
 
 class Reach(IntEnum):
@@ -28,6 +28,20 @@ class Reach(IntEnum):
     LEAF = 0
     POD = 1
     CLUSTER = 2
+
+    @property
+    def level(self) -> str:
+        """Its name where bandwidths are given by it: leaf, pod or cluster."""
+        return self.name.lower()
+
+    @classmethod
+    def between(cls, here: NDArray[np.bool_], pod_of_class: NDArray[np.int32]) -> Reach:
+        """Return how far traffic between nodes of some classes goes, of which each is in a pod, (classes,) each."""
+        first, last = int(here.argmax()), here.size - 1 - int(here[::-1].argmax())
+        if first >= last or not here[first]:
+            return cls.LEAF
+        apart = pod_of_class[first] != pod_of_class[last] or bool((pod_of_class[here] != pod_of_class[first]).any())
+        return cls.CLUSTER if apart else cls.POD
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +146,7 @@ class Switches(ReadOnly):
         """
         alive = capacity.alive > 0
         kept = (capacity.living > 0) & alive[self.lower] & alive[self.upper]
-        label = _components(self.lower[kept], self.upper[kept], alive.size)
+        label = components(self.lower[kept], self.upper[kept], alive.size)
         _, first = np.unique(label, return_index=True)
         size = np.bincount(label[: self.leaves], self.access * alive[: self.leaves], minlength=first.size)
         order = np.lexsort((first, -size, self.plane[first]))
@@ -230,8 +244,8 @@ def switches(topology: Topology, cables: Edges) -> Switches:
         down=sums(upper[low], living[low], number),
     )
     healthy.down[:leaves] = sums(behind, units[:access], leaves)
-    plane = _components(lower, upper, number)
-    block = _components(lower[low], upper[low], leaves + spines).astype(np.int64)
+    plane = components(lower, upper, number)
+    block = components(lower[low], upper[low], leaves + spines).astype(np.int64)
     blocks = int(block.max()) + 1
     alone = np.bincount(plane[:leaves], minlength=number)[plane[:leaves]] == 1
     passed = np.minimum(healthy.up, healthy.down)
@@ -267,11 +281,11 @@ def _part(passed: NDArray[np.float64], offered: NDArray[np.float64]) -> NDArray[
     return np.divide(passed, offered, out=np.ones(offered.size), where=offered > passed)
 
 
-def _components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) -> NDArray[np.int32]:
-    """Return the connected component of each of `number` vertices."""
+def components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+    """Return the connected component of each of `number` vertices, from the two ends of each cable."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    graph = coo_array((np.ones(lower.size, dtype=np.int8), (lower, upper)), shape=(number, number))
+    graph = coo_array((np.ones(lower.size, dtype=np.int32), (lower, upper)), shape=(number, number))
     label: NDArray[np.int32] = connected_components(graph, directed=False)[1]
     return label
