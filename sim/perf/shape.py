@@ -93,6 +93,11 @@ class ModelShape:
     source: str = ""
 
     @cached_property
+    def matrices(self) -> int:
+        """Matrices of a feed-forward part, nu [-]."""
+        return 3 if self.gated else 2
+
+    @cached_property
     def head_width(self) -> float:
         """Width of a head [-]."""
         return self.head or self.hidden / self.heads
@@ -124,7 +129,7 @@ class ModelShape:
 
     def _feed_forward(self, width: float) -> float:
         """Return the parameters of a feed-forward part [-]."""
-        return (3 if self.gated else 2) * self.hidden * width
+        return self.matrices * self.hidden * width
 
     @cached_property
     def dense_layer(self) -> float:
@@ -140,9 +145,7 @@ class ModelShape:
     def common_layer(self) -> float:
         """Parameters of a layer with experts that are not its experts': attention, shared part and router [-]."""
         assert self.experts is not None
-        return (
-            self.attention_parameters + self._feed_forward(self.experts.shared) + self.hidden * self.experts.count
-        )
+        return self.attention_parameters + self._feed_forward(self.experts.shared) + self.hidden * self.experts.count
 
     @cached_property
     def expert_layers(self) -> int:

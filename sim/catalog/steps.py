@@ -1,0 +1,77 @@
+"""What the step model knows beside data sheets: constants fitted to measured steps, and what stands in for others."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim.documents import load
+from sim.perf.constants import Constants, Efficiencies
+
+if TYPE_CHECKING:
+    from sim.perf.hardware import Accelerator
+
+__all__ = ["constants", "efficiencies", "fit"]
+
+LOGITS = 0.7
+"""Share of the 16-bit peak in the product with the vocabulary, in steps whose other products are narrower (assumed)."""
+
+
+@functools.cache
+def fit() -> dict[str, Any]:
+    """Return the fitted numbers as they are written: see the file's comments."""
+    content: dict[str, Any] = load(Path(__file__).parent / "step_constants.yaml").data
+    return content
+
+
+@functools.cache
+def constants() -> Constants:
+    """Return the numbers of the step model that hold for all accelerators."""
+    found = fit()["constants"]
+    assert found.keys() <= {entry.name for entry in fields(Constants)}, "the file names constants of the model"
+    return Constants(**found)
+
+
+def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) -> Efficiencies:
+    """Return what an accelerator reaches of its peak, and how sure that is.
+
+    Fitted to measured steps where there are any. Else the share that fitted accelerators reach of their best measured
+    matrix product, of this one's; and where nobody has measured one, a share of the peak.
+
+    Parameters
+    ----------
+    chip, precision
+        The accelerator, and one of the precisions that it has.
+    experts
+        Whether the model has experts: those steps are predicted less well.
+    """
+    content = fit()
+    assumed = content["assumed"]
+    fitted = content["gemm"].get(chip.generation, {})
+    guessed = assumed["gemm"].get(chip.generation, {})
+    if precision in fitted:
+        basis = "fitted"
+    elif precision in guessed or fitted:
+        basis = "assumed"
+    else:
+        basis = "peak only"
+
+    def share(name: str) -> float:
+        if name in fitted or name in guessed:
+            return float(fitted.get(name) or guessed.get(name))
+        if name in chip.matmul:
+            return float(assumed["matmul_share"] * chip.matmul[name] / chip.peak[name])
+        return float(assumed["gemm_share"])
+
+    sigma = content["sigma"][basis]
+    if experts:
+        sigma = max(sigma, content["sigma"]["experts"])
+    return Efficiencies(
+        gemm=share(precision),
+        logits=share("bf16") if precision == "bf16" else LOGITS,
+        attention=float(content["attention"].get(chip.generation, assumed["attention"])),
+        sigma=float(sigma),
+        basis=basis,
+    )

@@ -1,0 +1,199 @@
+"""What one step is asked to do: a model, a batch, and how both are spread over GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from sim.perf.shape import ModelShape
+
+__all__ = ["Problem", "Recompute", "Schedule", "Sharding", "Workload", "problems"]
+
+Recompute: TypeAlias = Literal["none", "selective", "full"]
+Schedule: TypeAlias = Literal["1f1b", "zero-bubble-h1", "zero-bubble-h2"]
+Sharding: TypeAlias = Literal["none", "optimizer", "parameters"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One optimizer step of one job.
+
+    Parameters
+    ----------
+    shape
+        The model.
+    sequence, sequences
+        Tokens of a sequence, and sequences of the global batch [-].
+    microbatch
+        Sequences that a replica works on at once [-].
+    tensor, context, pipeline, data, expert
+        Sizes of the groups [-]; GPUs = tensor x context x pipeline x data, experts are spread over others' GPUs.
+    virtual
+        Pieces of the model that each pipeline stage holds; above 1 they are interleaved [-].
+    precision
+        Arithmetic of the matrix products; attention and logits stay at 16 bits.
+    schedule
+        Order of the pipeline's passes.
+    recompute
+        What the backward pass computes again: nothing, the core of attention, or whole layers.
+    sharding
+        What data-parallel ranks divide among them: nothing, the optimizer's state, or parameters and gradients too.
+    shard_ranks
+        Ranks that parameters are divided among [-]; 0 for all of a data-parallel group. With fewer, several groups
+        hold copies of each other.
+    sequence_parallel
+        Whether tensor-parallel GPUs also share what is between the matrix products.
+    fused_attention
+        Whether attention keeps no scores in memory and skips the masked half.
+    overlap_tensor, overlap_data
+        Whether tensor-parallel and data-parallel traffic runs beside computing.
+    """
+
+    shape: ModelShape
+    sequence: int
+    sequences: int
+    microbatch: int = 1
+    tensor: int = 1
+    context: int = 1
+    pipeline: int = 1
+    data: int = 1
+    expert: int = 1
+    virtual: int = 1
+    precision: str = "bf16"
+    schedule: Schedule = "1f1b"
+    recompute: Recompute = "none"
+    sharding: Sharding = "optimizer"
+    shard_ranks: int = 0
+    sequence_parallel: bool = True
+    fused_attention: bool = True
+    overlap_tensor: bool = True
+    overlap_data: bool = True
+
+    @cached_property
+    def gpus(self) -> int:
+        """GPUs of the job [-]."""
+        return self.tensor * self.context * self.pipeline * self.data
+
+    @cached_property
+    def microbatches(self) -> int:
+        """Microbatches that each replica works through in a step, the busiest one where they differ [-]."""
+        return max(1, ceil(self.sequences / (self.data * self.microbatch)))
+
+    @cached_property
+    def tokens(self) -> float:
+        """Tokens of a microbatch on one rank of a context group, T = b s / c [-]."""
+        return self.microbatch * self.sequence / self.context
+
+    @cached_property
+    def data_ranks(self) -> int:
+        """Ranks that reduce gradients together: those of replicas and of context groups [-]."""
+        return self.data * self.context
+
+    @cached_property
+    def expert_replicas(self) -> int:
+        """Ranks that hold the same experts [-]."""
+        return max(1, self.data * self.context * self.tensor // self.expert)
+
+    @cached_property
+    def split(self) -> int:
+        """Parts into which what lies between matrix products is divided: t with sequence parallelism [-]."""
+        return self.tensor if self.sequence_parallel else 1
+
+    @property
+    def fits_with_ends(self) -> bool:
+        """Whether stages are even when the embedding and the logits each count as a layer."""
+        pieces = self.pipeline * self.virtual
+        return self.shape.layers % pieces != 0 and (self.shape.layers + 2) % pieces == 0
+
+
+class Problem(NamedTuple):
+    """Why a layout cannot be: which of the workload's sizes is wrong, and the rule with the nearest valid values."""
+
+    size: str
+    rule: str
+
+
+def problems(work: Workload) -> list[Problem]:
+    """Return what is impossible about a layout, one problem for each size that is wrong."""
+    shape = work.shape
+    return [
+        *_undivided(work.tensor, shape.heads, "tensor", "attention heads"),
+        *_replica_problems(work),
+        *_pipeline_problems(work),
+        *_expert_problems(work),
+    ]
+
+
+def _replica_problems(work: Workload) -> list[Problem]:
+    """Return what is wrong with the shares of the batch and of a sequence."""
+    found = []
+    each, rest = divmod(work.sequences, work.data)
+    if rest:
+        near = _near(work.sequences, work.data)
+        found.append(
+            Problem("data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {near}")
+        )
+    elif each % work.microbatch:
+        near = _near(each, work.microbatch)
+        rule = f"{each} sequences of a replica do not divide into microbatches of {work.microbatch}; nearest: {near}"
+        found.append(Problem("microbatch", rule))
+    # A causal ring gives each rank one piece from the front and one from the back.
+    if work.context > 1 and work.sequence % (2 * work.context):
+        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} pieces; nearest: "
+        found.append(Problem("context", rule + _near(work.sequence // 2, work.context)))
+    return found
+
+
+def _pipeline_problems(work: Workload) -> list[Problem]:
+    """Return what is wrong with the stages."""
+    layers, stages, virtual = work.shape.layers, work.pipeline, work.virtual
+    if stages > layers:
+        return [Problem("pipeline", f"{stages} stages are more than the {layers} layers of the model")]
+    if virtual == 1:
+        return []
+    if stages == 1:
+        return [Problem("virtual", "a pipeline of one stage has nothing to interleave")]
+    if work.schedule != "1f1b":
+        return [Problem("virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or virtual 1")]
+    if layers % (stages * virtual) and not work.fits_with_ends:
+        ends = f"{layers} layers (or {layers + 2} with embedding and logits)"
+        rule = f"{ends} do not divide into {stages} stages x {virtual}; nearest: {_even(layers, stages, virtual)}"
+        return [Problem("virtual", rule)]
+    if work.microbatches % stages:
+        rule = f"interleaving takes microbatches in rounds of {stages}, and a replica has {work.microbatches}"
+        return [Problem("virtual", rule)]
+    return []
+
+
+def _expert_problems(work: Workload) -> list[Problem]:
+    """Return what is wrong with the spread of experts."""
+    experts = work.shape.experts
+    if experts is None:
+        return [Problem("expert", "the model has no experts to spread")] if work.expert > 1 else []
+    return _undivided(work.expert, experts.count, "expert", "experts of a layer")
+
+
+def _even(layers: int, stages: int, virtual: int) -> str:
+    """Return the numbers of pieces per stage that divide a model evenly, next to one, in words."""
+    pieces = range(1, (layers + 2) // stages + 1)
+    valid = [each for each in pieces if layers % (stages * each) == 0 or (layers + 2) % (stages * each) == 0]
+    nearest = sorted(valid or [1], key=lambda each: (abs(each - virtual), each))[:2]
+    return " or ".join(str(each) for each in sorted(nearest))
+
+
+def _undivided(size: int, whole: int, name: str, what: str) -> list[Problem]:
+    """Return the problem of a size that does not divide what it has to."""
+    if whole % size == 0:
+        return []
+    return [Problem(name, f"{whole} {what} do not divide by {size}; nearest: {_near(whole, size)}")]
+
+
+def _near(whole: int, size: int) -> str:
+    """Return the divisors of a whole next to a size, in words."""
+    divisors = [part for part in range(1, whole + 1) if whole % part == 0]
+    below = [part for part in divisors if part <= size][-1:]
+    above = [part for part in divisors if part > size][:1]
+    return " or ".join(str(part) for part in (*below, *above))
