@@ -296,7 +296,7 @@ def _mistakes_in_lines() -> Iterator[None]:
     except sim.ScenarioError as error:
         for line in error.lines:
             typer.echo(line, err=True)
-        raise typer.Exit(WRONG) from None
+        raise typer.Exit(NO if error.is_answer else WRONG) from None
 
 
 def _say(text: str) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["console", "format_run"]
 
 _MOST_WINDOWS = 12
+_MWH = 3.6e9
+"""One MWh [J]."""
 _NAMES = {
     "productive": "productive",
     "degraded": "degraded",
@@ -165,6 +167,7 @@ def _print_headline(out: Console, content: dict[str, Any]) -> None:
         ("p_finish_by", "P(finish by the deadline)", percent_text),
         ("mtti", "MTTI", time_text),
         ("interruptions", "interruptions", count_text),
+        *_spending_rows(content),
     ]
     rows = [row for row in rows if row[0] in metrics]
     # Quantiles need many replications; a column of dashes says nothing.
@@ -186,6 +189,21 @@ def _print_headline(out: Console, content: dict[str, Any]) -> None:
     band = metrics["ettr"]["band90"]
     if band is not None:
         out.print(f"  failure rates known only from their counts: ETTR {range_text(band, percent_text)} (90 %)")
+
+
+def _spending_rows(content: dict[str, Any]) -> list[tuple[str, str, Callable[[float], str]]]:
+    """Return key, label and form of what a run takes."""
+    currency = content["cost"]["currency"] if content["cost"] is not None else ""
+    return [
+        ("energy", "energy of the facility", lambda joules: f"{_short(joules / _MWH)} MWh"),
+        ("cost", "cost", lambda amount: f"{_short(amount)} {currency}"),
+        ("cost_per_token", "cost of a million tokens", lambda amount: f"{_short(1e6 * amount)} {currency}"),
+    ]
+
+
+def _short(value: float) -> str:
+    """Return a number to three digits or more."""
+    return amount_text(value) if value >= 100 else f"{value:.3g}"
 
 
 def _print_jobs(out: Console, content: dict[str, Any]) -> None:

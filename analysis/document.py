@@ -14,6 +14,7 @@ import numpy as np
 
 from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
 from analysis.missing import nodes_down
+from analysis.spending import cost_content, energy_content, job_spending
 from analysis.statistics import summarise
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario, closed_form
 
@@ -48,6 +49,8 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "loss_gpu_s": _losses(ensemble, names),
         "counts": _counts(ensemble),
         "nodes_down": nodes_down(results, prepared.nodes),
+        "energy": energy_content(prepared, results),
+        "cost": cost_content(prepared, results),
         "windows": _windows(ensemble),
         "closed_form": {
             "ettr": formula.ettr,
@@ -225,10 +228,11 @@ def _per_job(ensemble: Ensemble) -> dict[str, Any]:
     """Return metrics and shares of each job."""
     prepared = ensemble.prepared
     planned = [source.planned for source in prepared.sources]
+    spent = [job_spending(prepared, result) for result in ensemble.results]
     jobs = {}
     for index, plan in enumerate(prepared.jobs):
         mine = [result.jobs[index] for result in ensemble.results]
-        rows = [job_ratios(plan, job, planned) for job in mine]
+        rows = [job_ratios(plan, job, planned) | took[index] for job, took in zip(mine, spent, strict=True)]
         jobs[plan.name] = {
             "gpus": plan.gpus,
             "requested_gpu_s": float(np.mean([job.requested for job in mine])),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from analysis.spending import spending
 from analysis.statistics import Summary, summarise_ratio
 from sim import Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 
@@ -92,7 +93,7 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of one replication, over all its jobs.
 
     Amounts and bases are summed over the jobs, with two exceptions: counts stay counts of the scenario, and tokens per
-    day are those of all jobs in the time from the first arrival to the last end.
+    day are those of all jobs in the time from the first arrival to the last end. Energy and cost are the cluster's.
     """
     planned = [source.planned for source in prepared.sources]
     jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
@@ -112,7 +113,7 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
     if result.unit_seconds:
         pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
-    return pooled
+    return pooled | spending(prepared, result)
 
 
 def summaries(rows: Sequence[dict[str, Ratio]]) -> dict[str, Summary]:

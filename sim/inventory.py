@@ -39,9 +39,10 @@ def inventory() -> dict[str, dict[str, str]]:
         "failure bundles (failures.use)": {
             name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
         },
-        "models (jobs.model)": {name: f"{row['title']} ({row['source']})" for name, row in catalog.models().items()},
+        "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
         "accelerators (cluster.accelerator)": {
-            name: f"{row['title']} ({row['source']})" for name, row in catalog.accelerators().items()
+            name: f"{row.title}{', announced' if row.announced else ''} ({row.source})"
+            for name, row in catalog.accelerators().items()
         },
     }
     for kind, registry in strategies.items():

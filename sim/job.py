@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Bucket, CheckpointState, Pace, Plan, Run
 from sim.footprint import Footprint
+from sim.perf import Impairment
 
 if TYPE_CHECKING:
     from sim.contracts import CheckpointStrategy
     from sim.footprint import Network
     from sim.ledger import Account
+    from sim.perf import StepPlan
 
 __all__ = ["Group", "Job", "Taint"]
 
@@ -160,6 +162,7 @@ class Job:
         "homes",
         "index",
         "interruptions",
+        "known_paces",
         "live",
         "looks_at",
         "main",
@@ -171,6 +174,7 @@ class Job:
         "nodes_per_replica",
         "pace",
         "paced_replicas",
+        "plan",
         "planned_bandwidth",
         "pool_paces",
         "rank_of",
@@ -188,6 +192,7 @@ class Job:
         "taints",
         "target",
         "unsaved",
+        "waits",
     )
 
     def __init__(
@@ -204,7 +209,8 @@ class Job:
         arrival: float,
         checkpoint: CheckpointStrategy,
         account: Account,
-        communication: float = 0.0,
+        communication: float | None = None,
+        plan: StepPlan | None = None,
         planned_bandwidth: float = 1.0,
         pool_paces: tuple[float, ...] = (1.0,),
         network: Network | None = None,
@@ -226,7 +232,13 @@ class Job:
         self.checkpoint = checkpoint
         self.account = account
         self.communication = communication
-        """Share of a healthy step that waits for communication between nodes [-]."""
+        """Share of a healthy step that waits for communication between nodes [-], if the scenario states it."""
+        self.plan = plan
+        """What the model of steps says, if it was told enough."""
+        self.waits = plan is not None and plan.uses_network if communication is None else communication > 0
+        """Whether it steps more slowly with less bandwidth between nodes."""
+        self.known_paces: dict[Impairment, float] = {}
+        """What the model of steps has said before: it is asked once for each configuration."""
         self.planned_bandwidth = planned_bandwidth
         """Bandwidth of a NIC when the job sits as closely together as it can, all well [B/s]."""
         self.pool_paces = pool_paces
@@ -278,6 +290,10 @@ class Job:
     def set_pace(self, fraction: float) -> None:
         """Set the pace of the main group: its share of the replicas, each at `fraction` of what its nodes can do."""
         share = self.main.replicas / self.replicas
+        if self.step_keep and self.plan is not None and share < 1:
+            # The others' share of the batch grows by whole microbatches.
+            missing = (self.replicas - self.main.replicas) * (self.plan.work.data // self.replicas)
+            share = self._planned(Impairment(missing=missing, keeps_batch=True))
         # With the batch kept, fewer replicas take longer for the same step.
         pace = fraction * self.speed
         stretch = 1 / (share * pace) if self.step_keep else 1 / pace
@@ -285,10 +301,24 @@ class Job:
         self.paced_replicas = self.main.replicas
         self.pace = Pace(share * pace, self.step_time * stretch)
 
-    def pace_at(self, bandwidth: float) -> float:
-        """Return the pace with a share of the bandwidth that it was planned for [-]: 1 / (1 - c + c / b)."""
-        share = self.communication
-        return 1 / (1 - share + share / bandwidth)
+    def pace_at(self, bandwidth: float, speed: float = 1.0) -> float:
+        """Return the pace with the narrowest bandwidth and the slowest node [-], relative to what it was planned for.
+
+        Where the scenario states the share c of a step that waits for the network, it is 1 / (1 - c + c / b), or that
+        of the slow node if that is less; else the model of steps tells.
+        """
+        if self.communication is None and self.plan is not None:
+            return self._planned(Impairment(compute=speed, network=min(bandwidth, 1.0)))
+        share = self.communication or 0.0
+        return min(speed, 1 / (1 - share + share / bandwidth))
+
+    def _planned(self, state: Impairment) -> float:
+        """Return the pace that the model of steps gives, asked once for each state [-]."""
+        assert self.plan is not None, "only of a job with a plan"
+        pace = self.known_paces.get(state)
+        if pace is None:
+            pace = self.known_paces[state] = self.plan.pace(state)
+        return pace
 
     @property
     def at_risk(self) -> float:

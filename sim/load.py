@@ -13,6 +13,7 @@ from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.kinds import kinds_at, tag_of, value_at
 from sim.prepare import PathError, examine
+from sim.prepare_step import DoesNotFitError
 from sim.scenario_model import DEFAULTS, scenario_model
 
 if TYPE_CHECKING:
@@ -28,10 +29,14 @@ _READERS = ("replay", "graph-file")
 
 
 class ScenarioError(ValueError):
-    """Everything that is wrong with a scenario, one line per mistake."""
+    """Everything that is wrong with a scenario, one line per mistake.
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    `is_answer` tells that nothing is wrong with the description: what it asks for cannot be done.
+    """
+
+    def __init__(self, lines: Iterable[str], *, is_answer: bool = False) -> None:
         self.lines = tuple(lines)
+        self.is_answer = is_answer
         super().__init__(self.lines)
 
     def __str__(self) -> str:
@@ -134,7 +139,8 @@ def _validate(document: Document, folder: Path) -> Scenario:
     try:
         examine(scenario)
     except PathError as error:
-        raise ScenarioError([complaints.line(document, error.path, error.rule)]) from None
+        lines = [complaints.line(document, error.path, error.rule)]
+        raise ScenarioError(lines, is_answer=isinstance(error, DoesNotFitError)) from None
     return scenario
 
 

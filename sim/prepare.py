@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim import catalog
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
+from sim.job_spec import Work
 from sim.path_error import PathError
-from sim.perf import model_flop_per_token, step_time_from_mfu
 from sim.places import Reserve
+from sim.prepare_cost import upkeep_of
 from sim.prepare_failures import build_sources, prior
 from sim.prepare_layout import layout_warnings, seats
 from sim.prepare_network import (
@@ -23,16 +23,17 @@ from sim.prepare_network import (
     pool_paces,
     relative_capacity,
 )
+from sim.prepare_step import step_of, step_warnings
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
-from sim.scenario import Work
 from sim.topology import FABRIC_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.failures import Source
-    from sim.scenario import JobSpec, Scenario
+    from sim.job_spec import JobSpec
+    from sim.scenario import Scenario
 
 __all__ = ["PathError", "examine", "prepare"]
 
@@ -59,6 +60,7 @@ def examine(scenario: Scenario) -> Prepared:
         raise PathError(("scheduler", "pack"), rule)
     gpus_per_node = counts["gpu"] // counts["node"]
     jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
+    slow = [source.name for source in sources if source.effect.speed < 1]
     return Prepared(
         scenario=scenario,
         name=scenario.name,
@@ -81,9 +83,15 @@ def examine(scenario: Scenario) -> Prepared:
         merged_intervals=merged,
         counts=counts,
         capacity=relative_capacity(scenario),
+        upkeep=upkeep_of(scenario, counts, sources),
         warnings=(
             *fabric_warnings(scenario),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
+            *(
+                line
+                for index in range(len(scenario.jobs))
+                for line in step_warnings(scenario, index, jobs[index], slow)
+            ),
         ),
     )
 
@@ -191,12 +199,12 @@ def _build_job(
             f"{hot}spares: it could never start"
         )
         raise PathError((*path, "gpus"), rule)
-    step_time, mfu = _step(scenario, index)
+    step = step_of(scenario, index)
     repair: Any = scenario.repair
     mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, repair.success)
     checkpoint: Any = scenario.checkpoint
     try:
-        closed = checkpoint.build(mtti, step_time)
+        closed = checkpoint.build(mtti, step.time)
     except ValueError as error:
         raise PathError(("checkpoint", "tiers", 0, "interval"), str(error)) from None
     replicas, order = seats(scenario, index, gpus_per_node)
@@ -206,66 +214,27 @@ def _build_job(
         nodes=nodes,
         replicas=replicas,
         seats=order,
-        step_time=step_time,
+        step_time=step.time,
         keeps_batch=spec.batch is not None and spec.batch.on_loss == "keep",
-        target=_target(spec, step_time),
+        target=_target(spec, step.time),
         arrival=spec.arrival,
         deadline=spec.deadline,
         checkpoint=closed,
         mtti=mtti,
         detection_mean=detection_mean,
-        mfu=mfu,
+        mfu=step.mfu,
+        plan=step.plan,
+        is_measured=step.measured,
         tokens=spec.batch.tokens if spec.batch is not None else 0,
         communication=spec.communication,
         planned_bandwidth=planned_bandwidth(scenario.cluster, nodes),
-        pool_paces=pool_paces(scenario, spec),
+        pool_paces=pool_paces(scenario, spec, step.plan),
     )
 
 
 def _nearest(gpus: int, gpus_per_node: int) -> str:
     below = gpus // gpus_per_node * gpus_per_node
     return f"{below} or {below + gpus_per_node}" if below else str(gpus_per_node)
-
-
-def _step(scenario: Scenario, index: int) -> tuple[float, float | None]:
-    """Return the time of a healthy step [s] (0 if unknown) and its MFU."""
-    spec = scenario.jobs[index]
-    flop = None
-    peak = math.nan
-    if spec.model is not None:
-        shapes = catalog.models()
-        if spec.model not in shapes:
-            raise PathError(("jobs", index, "model"), catalog.unknown("model", spec.model, shapes))
-        if spec.batch is not None:
-            shape = {key: value for key, value in shapes[spec.model].items() if key not in ("title", "source")}
-            flop = spec.batch.tokens * model_flop_per_token(sequence=spec.batch.sequence, **shape)
-            peak = _peak(scenario, index)
-    if spec.mfu is not None:
-        if spec.mfu == 0:
-            raise PathError(("jobs", index, "mfu"), "must be above zero: with an MFU of 0 no step ever ends")
-        assert flop is not None
-        return step_time_from_mfu(flop, spec.gpus, peak, spec.mfu), spec.mfu
-    if spec.step_time is None:
-        return 0.0, None
-    if spec.step_time == 0:
-        raise PathError(("jobs", index, "step_time"), "must be above zero")
-    return spec.step_time, flop / (spec.step_time * spec.gpus * peak) if flop is not None else None
-
-
-def _peak(scenario: Scenario, index: int) -> float:
-    """Return the dense peak of the cluster's accelerator at the job's precision [FLOP/s]."""
-    cluster: Any = scenario.cluster
-    parts = catalog.accelerators()
-    accelerator = cluster.all_pools[0].accelerator
-    if accelerator not in parts:
-        path: tuple[str | int, ...] = ("pools", 0, "accelerator") if cluster.pools else ("accelerator",)
-        raise PathError(("cluster", *path), catalog.unknown("accelerator", accelerator, parts))
-    peaks = parts[accelerator]["peak"]
-    precision = scenario.jobs[index].precision
-    if precision not in peaks:
-        rule = f"the catalog has no {precision} peak of {accelerator} (it has {', '.join(peaks)})"
-        raise PathError(("jobs", index, "precision"), rule)
-    return float(peaks[precision])
 
 
 def _target(spec: JobSpec, step_time: float) -> float:

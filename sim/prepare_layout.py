@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sim.job_spec import GroupKind, JobSpec
     from sim.places import Units
-    from sim.scenario import GroupKind, JobSpec, Scenario
+    from sim.scenario import Scenario
     from sim.topology import Topology
     from sim.topology.placement import HostLoss, Span
 
@@ -198,8 +199,8 @@ def _is_cut(scenario: Scenario, spec: JobSpec) -> bool:
 def _scale_up(cluster: Any) -> float | None:
     """Return the scale-up bandwidth of the slowest of the cluster's accelerators [B/s], if the catalog has them."""
     parts = catalog.accelerators()
-    rows = [parts.get(pool.accelerator, {}).get("scale_up") for pool in cluster.all_pools]
-    return min(rows) if all(rows) else None
+    names = [pool.accelerator for pool in cluster.all_pools]
+    return min(parts[name].scale_up for name in names) if all(name in parts for name in names) else None
 
 
 def _nodes(scenario: Scenario, topology: Topology, hosts: int, used: Units | None) -> NDArray[np.int64]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sim import catalog
+from sim.catalog import steps
 from sim.failures.bundle import Bundle
 from sim.footprint import Network
 from sim.path_error import PathError
 
 if TYPE_CHECKING:
     from sim.failures import Source
-    from sim.scenario import JobSpec, Scenario
+    from sim.job_spec import JobSpec
+    from sim.perf import Accelerator, StepPlan
+    from sim.scenario import Scenario
     from sim.topology import Topology
 
 __all__ = ["fabric_warnings", "needs_network", "network_of", "planned_bandwidth", "pool_paces", "relative_capacity"]
@@ -27,8 +31,15 @@ def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
     cluster: Any = scenario.cluster
     if any(source.of_fabric for source in sources) or len(cluster.all_pools) > 1:
         return True
-    levels = cluster.fabric.bandwidth(cluster.hosts).values()
-    return min(levels) < max(levels) and any(job.communication for job in scenario.jobs)
+    worst = min(cluster.fabric.bandwidth(cluster.hosts).values())
+    return any(
+        _may_wait(job) and worst < planned_bandwidth(cluster, job.gpus // cluster.hosts.gpus) for job in scenario.jobs
+    )
+
+
+def _may_wait(job: JobSpec) -> bool:
+    """Return whether less bandwidth may slow a job: as it states, or as the model of steps will tell."""
+    return job.communication > 0 if job.communication is not None else not job.lacks
 
 
 def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ...]) -> Network:
@@ -52,8 +63,10 @@ def planned_bandwidth(cluster: Any, nodes: int) -> float:
     return bandwidth["cluster"]
 
 
-def pool_paces(scenario: Scenario, job: JobSpec) -> tuple[float, ...]:
-    """Return the pace of a job on the nodes of each pool of hosts, relative to the first [-]: as their dense peaks.
+def pool_paces(scenario: Scenario, job: JobSpec, plan: StepPlan | None = None) -> tuple[float, ...]:
+    """Return the pace of a job on the nodes of each pool of hosts, relative to the first [-].
+
+    As the model of steps says of its layout, or else as their dense peaks.
 
     Raises
     ------
@@ -65,17 +78,27 @@ def pool_paces(scenario: Scenario, job: JobSpec) -> tuple[float, ...]:
     if len(pools) == 1:
         return (1.0,)
     parts = catalog.accelerators()
-    peaks = []
+    chips = []
     for index, pool in enumerate(pools):
         path = ("cluster", "pools", index, "accelerator")
         if pool.accelerator not in parts:
             raise PathError(path, catalog.unknown("accelerator", pool.accelerator, parts))
-        known = parts[pool.accelerator]["peak"]
+        known = parts[pool.accelerator].peak
         if job.precision not in known:
             rule = f"the catalog has no {job.precision} peak of {pool.accelerator} (it has {', '.join(known)})"
             raise PathError(path, rule)
-        peaks.append(float(known[job.precision]))
+        chips.append(parts[pool.accelerator])
+    if plan is not None:
+        return tuple(plan.time / _on(plan, chip).time for chip in chips)
+    peaks = [chip.peak[job.precision] for chip in chips]
     return tuple(peak / peaks[0] for peak in peaks)
+
+
+def _on(plan: StepPlan, chip: Accelerator) -> StepPlan:
+    """Return a plan on another accelerator; the links stay those of the slowest."""
+    work = plan.work
+    shares = steps.efficiencies(chip, work.precision, experts=work.shape.experts is not None)
+    return replace(plan, machine=replace(plan.machine, chip=chip, shares=shares))
 
 
 def relative_capacity(scenario: Scenario) -> float:

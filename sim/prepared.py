@@ -10,12 +10,34 @@ if TYPE_CHECKING:
 
     from sim.checkpoint import Periodic
     from sim.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
+    from sim.cost_spec import CostSpec
     from sim.failures import Source
     from sim.footprint import Network
+    from sim.perf import StepPlan
+    from sim.perf.power import Facility
     from sim.places import Reserve, Units
     from sim.scenario import Scenario
 
-__all__ = ["Prepared", "PreparedJob"]
+__all__ = ["Prepared", "PreparedJob", "Upkeep"]
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What the cluster draws and costs.
+
+    Parameters
+    ----------
+    facility
+        What draws power; ``None`` where it is not known what a node does.
+    cost
+        Its prices, if there are any.
+    repaired
+        For each source, the class of part that its repairs mend; empty where nothing is paid for. Without prices, none.
+    """
+
+    facility: Facility | None = None
+    cost: CostSpec | None = None
+    repaired: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,7 +61,11 @@ class PreparedJob:
     seats
         Position of each host, in the order of ranks; empty where they follow the ranks.
     communication
-        Share of a healthy step that waits for communication between nodes [-].
+        Share of a healthy step that waits for communication between nodes [-], where the scenario states it.
+    plan
+        What the model of steps says of its step, if it was told enough.
+    is_measured
+        Whether the time of a step is a measurement, and not the model's.
     planned_bandwidth
         Bandwidth of a NIC when the job sits as closely together as it can [B/s].
     pool_paces
@@ -61,7 +87,9 @@ class PreparedJob:
     mfu: float | None
     tokens: int
     seats: tuple[int, ...] = ()
-    communication: float = 0.0
+    communication: float | None = None
+    plan: StepPlan | None = None
+    is_measured: bool = False
     planned_bandwidth: float = 1.0
     pool_paces: tuple[float, ...] = (1.0,)
 
@@ -99,6 +127,7 @@ class Prepared:
     capacity: float = 1.0
     packed_by: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
+    upkeep: Upkeep = Upkeep()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""

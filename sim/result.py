@@ -115,6 +115,8 @@ class Result:
         such units.
     counts
         Candidates, faults and failures by what became of them.
+    repairs
+        Repairs that began in the accounting window, by index of the cause. What strikes a node that is out begins none.
     events
         Events that the kernel played.
     down_times
@@ -136,5 +138,6 @@ class Result:
     events: int
     unit_seconds: float = 0.0
     whole_unit_seconds: float = 0.0
+    repairs: Mapping[int, int] = field(default_factory=dict)
     down_times: Mapping[int, float] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from sim.scenario import Parallelism
+from sim.job_spec import Parallelism
 from sim.topology.placement import Layout
 from tests.property.clusters import PACKS, Fleet, fleets
 from tests.strategies_failures import PARTS, Setting, sources

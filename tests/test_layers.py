@@ -27,6 +27,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.law_piecewise",),
     ("sim.law_mixture",),
     ("sim.laws",),
+    ("sim.cost_spec", "sim.model_spec"),
+    ("sim.job_spec",),
     ("sim.scenario", "sim.catalog"),
     ("sim.contracts",),
     ("sim.topology", "sim.failures", "sim.checkpoint", "sim.detection", "sim.recovery", "sim.repair", "sim.scheduler"),
@@ -56,6 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.prepare_network",
         "sim.prepare_layout",
         "sim.prepare_units",
+        "sim.prepare_cost",
         "sim.prepare",
         "sim.run",
         "sim.closed_form",
@@ -73,7 +76,7 @@ ONLY_TO = {
     "sim.documents": {"sim", "sim.load", "sim.load_cluster", "sim.complaints", "sim.catalog", "sim.inventory"},
     "sim.strict_yaml": {"sim.documents", "sim.topology"},
 }
-OPEN_TO_ANALYSIS = {"sim.theory", "sim.units"}
+OPEN_TO_ANALYSIS = {"sim.theory", "sim.perf", "sim.units"}
 
 # Where a package may be imported at all (a module or a folder) ...
 CONFINED = {"simpy": "sim.engine.kernel", "networkx": "sim.topology", "matplotlib": "analysis.plots", "typer": "cli"}

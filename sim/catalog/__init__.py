@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim import units
 from sim.documents import load, suggest
+from sim.perf.hardware import PRECISIONS, Accelerator, NodePower
+from sim.perf.shape import Experts, LatentAttention, ModelShape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["accelerators", "bundle", "bundles", "causes", "models", "unknown"]
 
+_Entry = TypeVar("_Entry")
 _HERE = Path(__file__).parent
+_PLAIN = {"int": int, "bool": bool, "str": str}
 
 
 @functools.cache
-def accelerators() -> dict[str, Any]:
-    """Return the accelerators by name; ``peak`` in FLOP/s by precision, ``scale_up`` in B/s per GPU and direction."""
-    content: dict[str, Any] = load(_HERE / "accelerators.yaml").data
-    for entry in content.values():
-        entry["peak"] = {name: units.parse(value, units.FLOPS) for name, value in entry["peak"].items()}
-        entry["scale_up"] = units.parse(entry["scale_up"], units.BANDWIDTH)
-    return content
+def accelerators() -> dict[str, Accelerator]:
+    """Return the accelerators by name."""
+    return _read(_HERE / "accelerators.yaml", _accelerator)
 
 
 @functools.cache
-def models() -> dict[str, Any]:
+def models() -> dict[str, ModelShape]:
     """Return the shapes of models by name."""
-    content: dict[str, Any] = load(_HERE / "models.yaml").data
-    return content
+    return _read(_HERE / "models.yaml", _model)
 
 
 @functools.cache
@@ -56,3 +56,104 @@ def causes(name: str) -> list[str]:
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     """Return the rule that an unknown name breaks."""
     return f"unknown {kind} '{name}'{suggest(name, choices)}"
+
+
+def _read(path: Path, make: Callable[[Any], _Entry]) -> dict[str, _Entry]:
+    """Return the entries of a file by name.
+
+    Raises
+    ------
+    ValueError
+        If an entry has an unknown key, lacks one or holds a value of the wrong kind; names the file and the entry.
+    """
+    found = {}
+    for name, content in load(path).data.items():
+        try:
+            found[name] = make(content)
+        except ValueError as error:
+            message = f"{path.name}: {name}: {error}"
+            raise ValueError(message) from None
+    return found
+
+
+def _accelerator(content: Any) -> Accelerator:
+    return _filled(
+        Accelerator,
+        content,
+        peak=_rates,
+        memory=_quantity(units.SIZE),
+        memory_bandwidth=_quantity(units.BANDWIDTH),
+        scale_up=_quantity(units.BANDWIDTH),
+        power=_quantity(units.POWER),
+        node=lambda node: _filled(NodePower, node, idle=_quantity(units.POWER), training=_quantity(units.POWER)),
+        matmul=_rates,
+    )
+
+
+def _model(content: Any) -> ModelShape:
+    return _filled(
+        ModelShape,
+        content,
+        needed=("title", "source"),
+        experts=functools.partial(_filled, Experts),
+        latent=functools.partial(_filled, LatentAttention),
+    )
+
+
+def _filled(
+    kind: Callable[..., _Entry], content: Any, needed: Iterable[str] = (), **readers: Callable[[Any], Any]
+) -> _Entry:
+    """Return a dataclass from the keys of a mapping: `readers` read values, the others are taken as they stand.
+
+    Raises
+    ------
+    ValueError
+        If a key is unknown, a key without a default or among the `needed` is missing, or a value is of another kind.
+    """
+    content = _mapping(content)
+    known: dict[str, Any] = {part.name: part for part in fields(kind)}  # type: ignore[arg-type]
+    for name in content:
+        if name not in known:
+            raise ValueError(unknown("key", name, known))
+    for name, part in known.items():
+        has_default = part.default is not MISSING or part.default_factory is not MISSING
+        if name not in content and (name in needed or not has_default):
+            message = f"key '{name}' is missing"
+            raise ValueError(message)
+    values = {}
+    for name, value in content.items():
+        try:
+            values[name] = readers[name](value) if name in readers else _plain(value, known[name].type)
+        except ValueError as error:
+            message = f"{name}: {error}"
+            raise ValueError(message) from None
+    return kind(**values)
+
+
+def _plain(value: Any, kind: str) -> Any:
+    """Return a whole number, truth value or text as it stands."""
+    if type(value) is not _PLAIN[kind]:
+        message = f"is {value!r}, not of the kind {kind}"
+        raise ValueError(message)
+    return value
+
+
+def _quantity(dimension: units.Dimension) -> Callable[[Any], float]:
+    """Return what reads a quantity with a unit."""
+    return lambda value: units.parse(value, dimension)
+
+
+def _rates(content: Any) -> Mapping[str, float]:
+    """Return FLOP/s by precision."""
+    rates = _mapping(content)
+    for name in rates:
+        if name not in PRECISIONS:
+            raise ValueError(unknown("precision", name, PRECISIONS))
+    return {name: units.parse(value, units.FLOPS) for name, value in rates.items()}
+
+
+def _mapping(content: Any) -> dict[str, Any]:
+    """Return a mapping, or refuse what is none."""
+    if not isinstance(content, dict):
+        raise ValueError(units.wrong_type(content, "a mapping"))  # noqa: TRY004  (to its reader a file has no types)
+    return content

@@ -151,7 +151,7 @@ class Conditions:
         for node, conditions in self.of_node.items():
             if self._serves(node, job):
                 for condition in conditions:
-                    pace = min(condition.speed, job.pace_at(condition.bandwidth))
+                    pace = job.pace_at(condition.bandwidth, condition.speed)
                     if pace < speed:
                         speed, cause = pace, condition.failure.info.cause
         return speed, cause

@@ -66,6 +66,7 @@ class Fabric:
             repair = info.repair if isinstance(info.repair, float) else info.repair(failure.mark("repair"))
             until = now + latency + repair if repair > 0 else now
         if until > now:
+            faults.repairs[info.cause] += 1
             self._take_down(failure, change.cut, outside)
             returned = self._let_return(change.restored, now)
             self.kernel.at(until, Order.RETURN, self._on_mended, failure)
@@ -164,7 +165,7 @@ class Fabric:
         if len(footprint.pools) > 1:
             paces = zip(job.pool_paces, footprint.pools, strict=True)
             pace = min((speed for speed, nodes in paces if nodes), default=1.0)
-        if not job.communication:
+        if not job.waits:
             return pace, 0
         bandwidth = footprint.network.bandwidth[footprint.level] / job.planned_bandwidth
         pace = min(pace, job.pace_at(bandwidth))

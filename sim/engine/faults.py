@@ -32,6 +32,8 @@ class Faults:
         self.cluster = simulation.cluster
         self.outages = simulation.outages
         self.counts = Counts()
+        self.repairs = [0] * (len(simulation.prepared.sources) + 1)
+        """Repairs that began, by index of the cause."""
 
     def start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
         """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
@@ -254,6 +256,7 @@ class Faults:
         """Take nodes down until `end` [s]; those of jobs stay at their places until the job knows."""
         now = self.kernel.now
         info = failure.info
+        self.repairs[info.cause] += 1
         for node in nodes:
             self.outages.take_down(node, now, info.cause)
             if node in outside:

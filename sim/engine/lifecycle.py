@@ -111,6 +111,7 @@ class Lifecycle:
     def admit(self, node: int, failure: Failure, now: float, *, is_wrong: bool = False) -> None:
         """Let a node that is out of its place begin its course."""
         source = failure.info.source
+        self.simulation.faults.repairs[failure.info.cause] += 1
         view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), self._mark(node, failure))
         course, memory = self.repair.course(view, self.memory.get(node))
         if memory is not None:

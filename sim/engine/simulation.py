@@ -66,6 +66,7 @@ class Simulation:
                 checkpoint=job.checkpoint,
                 account=Account(causes, job.gpus),
                 communication=job.communication,
+                plan=job.plan,
                 planned_bandwidth=job.planned_bandwidth,
                 pool_paces=job.pool_paces,
                 network=prepared.network,
@@ -175,6 +176,7 @@ class Simulation:
         self.cluster.settle(self.kernel.now)
         self.cluster.units_whole.collect(self.kernel.now)
         self.faults.counts = Counts()
+        self.faults.repairs = [0] * len(self.faults.repairs)
         self.cluster.down_times.clear()
         self.outside.tables.clear()
         self.outside.open_window()
@@ -269,6 +271,7 @@ class Simulation:
             unit_seconds=len(prepared.units.nodes) * (end - prepared.warmup) if prepared.units is not None else 0.0,
             whole_unit_seconds=self.cluster.units_whole.collect(end),
             counts=self._counts(),
+            repairs={cause: number for cause, number in enumerate(self.faults.repairs) if number},
             down_times=dict(self.cluster.down_times),
             outages=self._outages(end),
             events=self.events,

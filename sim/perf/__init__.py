@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from sim.perf.constants import Constants, Efficiencies
-from sim.perf.flop import model_flop_per_token, step_time_from_mfu
+from sim.perf.flop import flop_per_token, step_time_from_mfu
 from sim.perf.hardware import PRECISIONS, Accelerator, NodePower
+from sim.perf.impaired import Impairment, impaired
 from sim.perf.links import Link, Links, ideal_links
+from sim.perf.memory import MemoryUse, checkpoint_size, memory_use, remedies
+from sim.perf.plan import StepPlan
 from sim.perf.shape import Experts, LatentAttention, ModelShape
+from sim.perf.startup import communicator_time, start_time
 from sim.perf.step import Breakdown, Machine, breakdown
 from sim.perf.workload import Problem, Workload, problems
 
@@ -17,17 +21,26 @@ __all__ = [
     "Constants",
     "Efficiencies",
     "Experts",
+    "Impairment",
     "LatentAttention",
     "Link",
     "Links",
     "Machine",
+    "MemoryUse",
     "ModelShape",
     "NodePower",
     "Problem",
+    "StepPlan",
     "Workload",
     "breakdown",
+    "checkpoint_size",
+    "communicator_time",
+    "flop_per_token",
     "ideal_links",
-    "model_flop_per_token",
+    "impaired",
+    "memory_use",
     "problems",
+    "remedies",
+    "start_time",
     "step_time_from_mfu",
 ]

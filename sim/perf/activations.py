@@ -33,8 +33,9 @@ def activations(shape: ModelShape, sequence: int, *, experts: bool) -> Activatio
 
     .. math:: 10 h, \quad 4 (h + h_k) + 2 \nu f, \quad 5 a s
 
-    In the plain case (h_k = h, f = 4 h, nu = 2 matrices) the second is 24 h. A token that meets several experts is kept
-    once for each, going in and coming out.
+    In the plain case (h_k = h, f = 4 h, nu = 2 matrices) the second is 24 h. Models with gates are trained without
+    dropout, whose masks are 2 h of the 10 h. A token that meets several experts is kept once for each, going in and
+    coming out.
 
     References
     ----------
@@ -48,4 +49,4 @@ def activations(shape: ModelShape, sequence: int, *, experts: bool) -> Activatio
         copies = shape.experts.active
     heads = (shape.heads + shape.kv_heads) * shape.head_width
     feed_forward = 2 * shape.matrices * width + 4 * copies * shape.hidden
-    return Activations(10 * shape.hidden, 4 * heads + feed_forward, 5 * shape.heads * sequence)
+    return Activations((8 if shape.gated else 10) * shape.hidden, 4 * heads + feed_forward, 5 * shape.heads * sequence)

@@ -1,37 +1,46 @@
-"""Floating-point operations of dense decoder models, and the time of a step that a published MFU implies."""
+"""Floating-point operations of decoder models, and the time of a step that a published MFU implies."""
 
 from __future__ import annotations
 
-__all__ = ["model_flop_per_token", "step_time_from_mfu"]
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from sim.perf.shape import ModelShape
+
+__all__ = ["flop_per_token", "step_time_from_mfu"]
 
 
-def model_flop_per_token(
-    *, layers: int, hidden: int, ffn: int, heads: int, kv_heads: int, vocabulary: int, sequence: int, gated: bool
-) -> float:
-    """Return the FLOP of one token, forward and backward, without recomputation.
+def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["causal", "full"] = "causal") -> float:
+    r"""Return the model FLOP of one token, forward and backward, without recomputation.
+
+    .. math:: 3 (2 P_a + L s w + 2 h V)
+
+    with the parameters of layers that a token meets P_a, and w the widths of keys and values over all heads (2 h in the
+    plain case). The backward pass counts twice the forward pass; a lookup of an embedding counts nothing.
 
     Parameters
     ----------
-    layers, hidden, ffn, heads, kv_heads, vocabulary, sequence
-        Shape of the model and length of a sequence [-].
-    gated
-        Whether the feed-forward part has a gate (three matrices instead of two).
+    shape, sequence
+        The model, and tokens of a sequence [-].
+    convention
+        ``causal`` counts the half of attention that is not masked, as the Llama 3 report does; ``full`` all of it, as
+        PaLM and Megatron do.
 
     Returns
     -------
     float
-        FLOP per token [FLOP]: ``3 (L (2 P + 2 s h) + 2 h V)`` with ``P = h (2 h + 2 h k / a) + nu h f`` weights in a
-        layer, nu = 3 with a gate and 2 without. The backward pass counts twice the forward pass. Attention counts
-        the causal half, 2 s h per layer and token, as the Llama 3 report does; PaLM's convention counts all of it.
+        FLOP per token [FLOP].
 
     References
     ----------
     D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
     arXiv 2104.04473 (operation counts). "The Llama 3 Herd of Models", arXiv 2407.21783, table 4 (convention).
     """
-    weights = hidden * (2 * hidden + 2 * hidden * kv_heads / heads) + (3 if gated else 2) * hidden * ffn
-    forward = layers * (2 * weights + 2 * sequence * hidden) + 2 * hidden * vocabulary
-    return 3 * forward
+    tables = (1 if shape.tied else 2) * shape.embedding
+    layers = shape.layers + shape.depths
+    attention = (1 if convention == "causal" else 2) * sequence * shape.attention_width * layers
+    logits = 2 * (1 + shape.depths) * shape.embedding
+    return 3 * (2 * (shape.active_parameters - tables) + attention + logits)
 
 
 def step_time_from_mfu(flop_per_step: float, gpus: int, peak: float, mfu: float) -> float:

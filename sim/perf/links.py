@@ -42,6 +42,10 @@ class Links(NamedTuple):
         """Return the links with only a share of the NICs' bandwidth left [-]."""
         return Links(*(link._replace(network=link.network * share) for link in self))
 
+    def with_scale_up(self, share: float) -> Links:
+        """Return the links with only a share of the scale-up links' bandwidth left [-]."""
+        return Links(*(link._replace(scale_up=link.scale_up * share) for link in self))
+
 
 def ideal_links(work: Workload, scale_up: float, network: float, domain: int) -> Links:
     """Return the links of ranks that sit in order: tensor, context, data, pipeline from inside out.

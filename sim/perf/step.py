@@ -9,7 +9,6 @@ pipeline F, exposed data-parallel traffic x, the optimizer t_o, and a constant.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.perf.layer import LayerTimes, layer_times, logits_time, rate
@@ -109,31 +108,17 @@ class Stages(NamedTuple):
 
 
 def stages(work: Workload, machine: Machine) -> Stages:
-    """Return the times of the stages of a pipeline.
-
-    The last stage also has the logits. Where layers and two more, for embedding and logits, divide evenly, both ends
-    have a layer less; else the first stages have one more where layers do not divide.
-    """
+    """Return the times of the stages of a pipeline; the last one also has the logits."""
     layer = layer_times(work, machine.chip, machine.links, machine.shares, machine.constants)
     logits = logits_time(work, machine.chip, machine.shares)
-    shape, ranks = work.shape, work.pipeline
     each = sum(layer)
-    deep = (shape.layers + shape.depths) / shape.layers
-    last: float
-    if shape.layers % ranks == 0:
-        most = last = shape.layers / ranks
-    elif (shape.layers + 2) % ranks == 0:
-        most = (shape.layers + 2) / ranks
-        last = most - 1
-    else:
-        most, last = ceil(shape.layers / ranks), shape.layers // ranks
-    most, last = most * deep, last * deep
+    _, most, last = work.stage_layers
     is_last = last * each + logits >= most * each
     layers, head = (last, logits) if is_last else (most, 0.0)
     # Of n passes one is for the gradients of weights, and it has matrix products alone.
-    weights = layer.gemm / (4 if work.recompute == "full" else 3) * shape.layers / ranks
-    mean = (shape.layers * deep * each + logits) / ranks
-    return Stages(layer, head, layers, layers * each + head, min(mean, layers * each + head), weights)
+    mean = (work.shape.layers + work.shape.depths) / work.pipeline
+    weights = layer.gemm / (4 if work.recompute == "full" else 3) * mean
+    return Stages(layer, head, layers, layers * each + head, mean * each + logits / work.pipeline, weights)
 
 
 def breakdown(work: Workload, machine: Machine) -> Breakdown:
@@ -203,8 +188,8 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
         if 0 < work.shard_ranks < work.data_ranks:
             moved += _between_copies(work, machine)
         return max(constants.shard_floor * moved, moved - constants.shard_cover * pipeline)
-    # 32-bit gradients and 16-bit parameters, or 16-bit gradients and parameters as the matrix units read them; undivided,
-    # 16-bit gradients go twice.
+    # 32-bit gradients and 16-bit parameters, or 16-bit gradients and parameters as the matrix units read them;
+    # undivided, 16-bit gradients go twice.
     size = 4.0 if work.sharding == "none" else 6.0 if work.precision == "bf16" else 3.0
     moved = _reduced(work, machine, size)
     if not work.overlap_data:

@@ -102,11 +102,24 @@ class Workload:
         """Parts into which what lies between matrix products is divided: t with sequence parallelism [-]."""
         return self.tensor if self.sequence_parallel else 1
 
-    @property
-    def fits_with_ends(self) -> bool:
-        """Whether stages are even when the embedding and the logits each count as a layer."""
-        pieces = self.pipeline * self.virtual
-        return self.shape.layers % pieces != 0 and (self.shape.layers + 2) % pieces == 0
+    @cached_property
+    def stage_layers(self) -> tuple[float, float, float]:
+        """Layers of the first stage, of the largest, and of the last [-].
+
+        Where layers and two more, for embedding and logits, divide evenly, both ends have a layer less; else the first
+        stages have one more where layers do not divide. Modules for tokens further ahead are spread over all stages.
+        """
+        layers, stages = self.shape.layers, self.pipeline
+        if layers % stages == 0:
+            first = most = last = layers / stages
+        elif (layers + 2) % stages == 0:
+            most = (layers + 2) / stages
+            first = last = most - 1
+        else:
+            first = most = ceil(layers / stages)
+            last = layers // stages
+        deep = (layers + self.shape.depths) / layers
+        return first * deep, most * deep, last * deep
 
 
 class Problem(NamedTuple):
@@ -121,6 +134,7 @@ def problems(work: Workload) -> list[Problem]:
     shape = work.shape
     return [
         *_undivided(work.tensor, shape.heads, "tensor", "attention heads"),
+        *_undivided(work.shard_ranks or 1, work.data_ranks, "shard_ranks", "ranks that reduce gradients together"),
         *_replica_problems(work),
         *_pipeline_problems(work),
         *_expert_problems(work),
@@ -158,7 +172,7 @@ def _pipeline_problems(work: Workload) -> list[Problem]:
         return [Problem("virtual", "a pipeline of one stage has nothing to interleave")]
     if work.schedule != "1f1b":
         return [Problem("virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or virtual 1")]
-    if layers % (stages * virtual) and not work.fits_with_ends:
+    if layers % (stages * virtual) and (layers + 2) % (stages * virtual):
         ends = f"{layers} layers (or {layers + 2} with embedding and logits)"
         rule = f"{ends} do not divide into {stages} stages x {virtual}; nearest: {_even(layers, stages, virtual)}"
         return [Problem("virtual", rule)]

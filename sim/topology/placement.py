@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.scenario import GroupKind, Parallelism
+    from sim.job_spec import GroupKind, Parallelism
 
 __all__ = [
     "HostLoss",
@@ -33,6 +34,7 @@ Level: TypeAlias = Literal["scale_up", "leaf", "pod", "cluster"]
 
 _KINDS: tuple[GroupKind, ...] = ("tensor", "context", "expert", "data", "pipeline")
 _DOMAINS: tuple[Level, ...] = ("scale_up", "leaf", "pod")
+_LEVELS: tuple[Level, ...] = (*_DOMAINS, "cluster")
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,8 @@ class Span(NamedTuple):
         Scale-up domains that a group has ranks in, at most [-].
     domain_gpus : int
         GPUs of the largest scale-up domain of the cluster [-].
+    leaves, pods : int
+        Sets of leaf switches, and pods, that a group has ranks in, at most [-]; as many as ranks if nobody has looked.
     """
 
     kind: GroupKind
@@ -181,6 +185,22 @@ class Span(NamedTuple):
     per_domain: int
     domains: int
     domain_gpus: int
+    leaves: int = sys.maxsize
+    pods: int = sys.maxsize
+
+    def network(self, level_bandwidth: Mapping[str, float]) -> float:
+        """Return what one rank gets through a NIC to the next one of its group [B/s].
+
+        Where a NIC gets less between leaf switches or pods when all send at once, fewer do: of n ranks of a group in
+        one of them only one has its neighbour outside, and gets n times as much. Tokens for experts go to all ranks:
+        there n is 1.
+        """
+        found = level_bandwidth["leaf"]
+        for level, count in (("pod", self.leaves), ("cluster", self.pods)):
+            if _LEVELS.index(self.level) >= _LEVELS.index(level):
+                ranks = 1.0 if self.kind == "expert" else max(1.0, self.size / count)
+                found = min(found, ranks * level_bandwidth[level])
+        return found
 
 
 def spans(
@@ -204,7 +224,8 @@ def spans(
             ranks = layout.members(kind)
             level = _level([of_rank[name][ranks] for name in _DOMAINS])
             fewest, most = _cut(of_rank["scale_up"][ranks])
-            found[kind] = Span(kind, layout.size(kind), len(ranks), level, fewest, most, largest)
+            leaves, pods = (_cut(of_rank[name][ranks])[1] for name in ("leaf", "pod"))
+            found[kind] = Span(kind, layout.size(kind), len(ranks), level, fewest, most, largest, leaves, pods)
     return found
 
 
@@ -231,8 +252,8 @@ def bandwidths(
 ) -> dict[GroupKind, float]:
     r"""Return what one GPU gets for the traffic of each kind of group [B/s].
 
-    Inside a scale-up domain :math:`B = W`; else, with :math:`X` what the GPU's share of NICs gets at the level of the
-    group and :math:`g` the ranks of a group in one domain,
+    Inside a scale-up domain :math:`B = W`; else, with :math:`X` what the GPU's share of NICs gets to the next rank of
+    the group and :math:`g` the ranks of a group in one domain,
 
     .. math:: B = \min(W, g X)
 
@@ -253,7 +274,7 @@ def bandwidths(
     for kind, span in spans.items():
         if span.level != "scale_up":
             ranks = 1 if kind in ("context", "pipeline") else span.per_domain
-            found[kind] = min(scale_up, ranks * nics_per_gpu * level_bandwidth[span.level])
+            found[kind] = min(scale_up, ranks * nics_per_gpu * span.network(level_bandwidth))
     return found
 
 

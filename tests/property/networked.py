@@ -146,7 +146,7 @@ class Networked(_Watched):
 
     def _pool_paces(self, nodes: list[int]) -> list[float]:
         """Return the pace of each node's accelerator, relative to those of the first pool."""
-        peaks = [catalog.accelerators()[pool.accelerator]["peak"]["bf16"] for pool in self.spec.all_pools]
+        peaks = [catalog.accelerators()[pool.accelerator].peak["bf16"] for pool in self.spec.all_pools]
         first = [sum(pool.count for pool in self.spec.all_pools[:index]) for index in range(len(peaks))]
         pools = {max(index for index, start in enumerate(first) if node >= start) for node in nodes}
         return [peaks[pool] / peaks[0] for pool in pools]

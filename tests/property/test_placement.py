@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.scenario import Parallelism
+from sim.job_spec import Parallelism
 from sim.topology.placement import Layout, loss_of_host, positions, spans, stranded_gpus
 from tests.property.common import examples
 

@@ -19,6 +19,7 @@ from tests.unit.bad_input import (
     Bad,
     bad,
     cluster,
+    costs,
     failures,
     files,
     jobs,
@@ -30,7 +31,7 @@ from tests.unit.bad_input import (
     words,
 )
 
-TABLES = (files, words, values, jobs, strategies, failures, repairs, logs, options, cluster)
+TABLES = (files, words, values, jobs, strategies, failures, repairs, logs, options, cluster, costs)
 BAD = [case for table in TABLES for case in table.CASES]
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from sim.fields import RuleError
-from sim.scenario import Parallelism
+from sim.job_spec import Parallelism
 from sim.topology.placement import (
     Layout,
     Span,
@@ -90,11 +90,13 @@ def test_llama3() -> None:
         assert len(loss.pipeline_groups) == 8
         assert loss.context_groups == loss.expert_groups == ()
     found = reach(of)
-    assert found["tensor"] == Span("tensor", 8, 2048, "scale_up", 8, 1, 8)
-    assert found["data"] == Span("data", 128, 128, "pod", 1, 128, 8), "128 hosts of a pod of 3,072 GPUs"
-    assert found["pipeline"].level == "cluster"
+    assert found["tensor"] == Span("tensor", 8, 2048, "scale_up", 8, 1, 8, 1, 1)
+    assert found["data"] == Span("data", 128, 128, "pod", 1, 128, 8, 4, 1), "128 hosts of a pod of 3,072 GPUs"
+    assert (found["pipeline"].level, found["pipeline"].pods) == ("cluster", 6), "three stages a pod, one in the last"
     got = bandwidths(found, LEVELS, NVLINK, 1.0)
-    assert got == {"tensor": NVLINK, "data": NIC, "pipeline": NIC / 7}
+    assert got == {"tensor": NVLINK, "data": NIC, "pipeline": pytest.approx(16 / 6 * NIC / 7)}, (
+        "one of 16 / 6 stages in a pod sends out"
+    )
 
 
 def test_replica_major_positions() -> None:
@@ -122,10 +124,10 @@ def test_deepseek_v3() -> None:
 def test_gb200_trays() -> None:
     """Tensor groups of eight over two trays of four GPUs stay inside an NVL72 domain of 18 trays."""
     of = layout(4, tensor=8, data=9)
-    assert reach(of, scale_up=18)["tensor"] == Span("tensor", 8, 9, "scale_up", 8, 1, 72)
+    assert reach(of, scale_up=18)["tensor"] == Span("tensor", 8, 9, "scale_up", 8, 1, 72, 1, 1)
     assert loss_of_host(of, 3).replicas == (1,)
     assert of.group_of_host.tolist() == [host // 2 for host in range(18)]
-    assert reach(of, scale_up=1)["tensor"] == Span("tensor", 8, 9, "leaf", 4, 2, 4), "trays alone, each a domain"
+    assert reach(of, scale_up=1)["tensor"] == Span("tensor", 8, 9, "leaf", 4, 2, 4, 1, 1), "trays alone, each a domain"
 
 
 def test_several_replicas_share_a_host() -> None:
@@ -253,6 +255,15 @@ def test_bandwidth_by_level() -> None:
     got = bandwidths({**made, "pipeline": made["data"]._replace(level="cluster")}, level, 100e9, 0.5)
     assert got == {"tensor": 80e9, "context": 20e9, "data": 30e9, "pipeline": 10e9}
     assert bandwidths(made, level, 60e9, 0.5)["tensor"] == 60e9, "no more than inside"
+
+
+def test_neighbours_share_what_leaves_a_pod() -> None:
+    """Of the ranks of a group in a pod one sends out of it: with 4 ranks in a pod an eighth of a NIC becomes a half."""
+    level = {"leaf": 40e9, "pod": 40e9, "cluster": 5e9}
+    far = Span("data", 32, 4, "cluster", 1, 32, 8, leaves=32, pods=8)
+    assert far.network(level) == 20e9
+    assert far._replace(pods=1).network(level) == 40e9, "no more than a NIC"
+    assert far._replace(kind="expert").network(level) == 5e9, "tokens go to all ranks"
 
 
 def test_the_farthest_group_tells_the_level() -> None:

@@ -196,7 +196,7 @@ def test_an_unknown_accelerator_is_named_with_its_pool() -> None:
 
 def test_a_precision_without_a_peak_is_named_with_its_pool() -> None:
     """An A100 has no fp8."""
-    assert "fp8" not in catalog.accelerators()["a100"]["peak"]
+    assert "fp8" not in catalog.accelerators()["a100"].peak
     line = refusal([H100, A100], jobs=[{"name": "job", "gpus": 2, "precision": "fp8"}])
     assert line.endswith("cluster.pools.1.accelerator: the catalog has no fp8 peak of a100 (it has bf16)")
 

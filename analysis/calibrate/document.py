@@ -1,0 +1,189 @@
+"""The calibrated numbers as a file of the catalog."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.calibrate.fit import Fold, sources
+from analysis.calibrate.outcome import significant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.calibrate.numbers import Array
+    from analysis.calibrate.outcome import Outcome
+    from analysis.calibrate.rows import Row
+
+__all__ = ["LARGE", "calibrated_scatter", "constants_text", "left_out_mean", "scatter"]
+
+LARGE = 1024
+"""GPUs from which a job counts as large [-]."""
+
+_ELSEWHERE = 0.1
+"""Further scatter where an efficiency is not fitted but taken from a kernel benchmark [-] (assumed)."""
+_PEAK_ONLY = 0.3
+"""Scatter where only the peak is known [-] (assumed)."""
+
+_HEADER = """\
+# The numbers of the step model that are fitted to measured steps. Written by `make fit-steps`; do not edit by hand.
+#
+# {rows} steps of models without experts, {sources} sources: mean absolute error {mape}, {large} from {least:,} GPUs on; {five}
+# for a fifth that is left out, {left} for a source that is left out. {experts} steps of models with experts: {expert_mape}.
+# All other numbers of the model are textbook values (sim/perf/constants.py).
+"""
+_ASSUMED = """\
+# What no step has measured. `matmul_share` is the mean of fitted efficiencies over the best measured matrix product
+# ({shares});
+# `gemm` is that share of the best measured product; `gemm_share` and `attention` are means of the fitted ones.
+"""
+_ERRORS = """\
+# (modelled - measured) / measured. `large`: from {least:,} GPUs on; `left_out`: of each source by a fit to the others, and
+# their mean.
+"""
+_SIGMA = """\
+# Standard deviations of the logarithm of modelled over measured time. `fitted` and `experts`: of sources, and of models
+# with experts, that the fit has not seen, for that is what a user's cluster is. `assumed`: with {elsewhere} more, for the
+# step from a product to a whole step (assumed). `peak only`: assumed. `calibrated`: what is left in a source and
+# precision after one factor for it.
+"""
+
+
+def constants_text(found: Outcome) -> str:
+    """Return the file: fitted numbers, assumed ones, errors and scatter."""
+    assumed = found.assumed
+    sections = [
+        _header(found),
+        "gemm:",
+        *_by_generation(_fitted_gemm(found)),
+        f"attention: {_flow(found.numbers.attention)}",
+        f"constants: {_flow({name: getattr(found.numbers.constants, name) for name in _constant_names(found)})}",
+        _ASSUMED.format(shares=", ".join(f"{g} {p} {v:.2f}" for (g, p), v in assumed.matmul.items())).rstrip(),
+        "assumed:",
+        "  gemm:",
+        *(f"  {line}" for line in _by_generation(assumed.gemm)),
+        f"  matmul_share: {assumed.matmul_share:g}",
+        f"  gemm_share: {assumed.gemm_share:g}",
+        f"  attention: {assumed.attention:g}",
+        _ERRORS.format(least=LARGE).rstrip(),
+        "errors:",
+        *_error_lines(found),
+        _SIGMA.format(elsewhere=_ELSEWHERE).rstrip(),
+        f"sigma: {_flow(_sigma(found))}",
+    ]
+    return "\n".join(sections) + "\n"
+
+
+def _header(found: Outcome) -> str:
+    """Return the comment at the top."""
+    error = np.abs(found.dense_errors)
+    return _HEADER.format(
+        rows=len(error),
+        sources=len(found.left),
+        mape=_percent(error.mean()),
+        large=_percent(error[_is_large(found.dense.rows)].mean()),
+        least=LARGE,
+        five=_percent(np.abs(np.concatenate([fold.errors for fold in found.five])).mean()),
+        left=_percent(left_out_mean(found.left)),
+        experts=len(found.mixed.rows),
+        expert_mape=_percent(np.abs(found.mixed_errors).mean()),
+    ).rstrip()
+
+
+def _error_lines(found: Outcome) -> list[str]:
+    """Return the errors, overall and by source."""
+    rows, error = found.dense.rows, found.dense_errors
+    left = {rows[fold.out[0]].source: float(np.abs(fold.errors).mean()) for fold in found.left}
+    lines = [
+        f"  rows: {len(rows)}",
+        f"  mape: {_share(np.abs(error).mean())}",
+        f"  median: {_share(np.median(np.abs(error)))}",
+        f"  large: {_share(np.abs(error[_is_large(rows)]).mean())}",
+        f"  five_fold: {_share(np.abs(np.concatenate([fold.errors for fold in found.five])).mean())}",
+        f"  left_out: {_share(left_out_mean(found.left))}",
+        "  sources:",
+    ]
+    for name, places in sources(rows).items():
+        part = error[places]
+        parts = {"mape": np.abs(part).mean(), "bias": part.mean(), "left_out": left[name]}
+        shares = ", ".join(f"{key}: {_share(value)}" for key, value in parts.items())
+        lines.append(f"    {name}: {{rows: {len(places)}, {shares}}}")
+    mixed = found.mixed_errors
+    parts = {"mape": np.abs(mixed).mean(), "bias": mixed.mean(), "left_out": left_out_mean(found.mixed_left)}
+    shares = ", ".join(f"{key}: {_share(value)}" for key, value in parts.items())
+    lines.append(f"  experts: {{rows: {len(mixed)}, {shares}}}")
+    return lines
+
+
+def _sigma(found: Outcome) -> dict[str, float]:
+    """Return standard deviations of the logarithm of modelled over measured time [-]."""
+    fitted = scatter(np.concatenate([fold.errors for fold in found.left]))
+    values = {
+        "fitted": fitted,
+        "experts": scatter(np.concatenate([fold.errors for fold in found.mixed_left])),
+        "assumed": math.hypot(fitted, _ELSEWHERE),
+        "peak only": _PEAK_ONLY,
+        "calibrated": calibrated_scatter(found.dense.rows, found.dense_errors),
+    }
+    return {name: significant(value, 3) for name, value in values.items()}
+
+
+def left_out_mean(folds: Sequence[Fold]) -> float:
+    """Return the mean over folds of their mean absolute errors [-]."""
+    return float(np.mean([np.abs(fold.errors).mean() for fold in folds]))
+
+
+def scatter(error: Array) -> float:
+    """Return the root mean square of the logarithm of modelled over measured time [-]."""
+    return float(np.sqrt(np.mean(np.log1p(error) ** 2)))
+
+
+def calibrated_scatter(rows: Sequence[Row], error: Array) -> float:
+    """Return the scatter that is left when each source and precision has a factor of its own [-]."""
+    away = np.log1p(error)
+    groups: dict[tuple[str, str], list[int]] = {}
+    for position, row in enumerate(rows):
+        groups.setdefault((row.source, row.work.precision), []).append(position)
+    squares = sum(float(np.sum((away[places] - away[places].mean()) ** 2)) for places in groups.values())
+    return math.sqrt(squares / (len(rows) - len(groups)))
+
+
+def _fitted_gemm(found: Outcome) -> dict[tuple[str, str], float]:
+    """Return the fitted efficiencies of matrix products."""
+    kinds = [(key[1], key[2]) for key in found.fitted if key[0] == "gemm"]
+    return {kind: found.numbers.gemm[kind] for kind in kinds}
+
+
+def _constant_names(found: Outcome) -> list[str]:
+    """Return the names of fitted numbers that hold for all accelerators."""
+    return [key[1] for key in found.fitted if key[0] == "constants"]
+
+
+def _by_generation(values: Mapping[tuple[str, str], float]) -> list[str]:
+    """Return one line a generation, with its precisions."""
+    found: dict[str, dict[str, float]] = {}
+    for (generation, precision), value in values.items():
+        found.setdefault(generation, {})[precision] = value
+    return [f"  {generation}: {_flow(content)}" for generation, content in found.items()]
+
+
+def _flow(content: Mapping[str, float]) -> str:
+    """Return a mapping on one line."""
+    return "{" + ", ".join(f"{name}: {value:g}" for name, value in content.items()) + "}"
+
+
+def _share(value: float) -> str:
+    """Return a share to four digits behind the point."""
+    return f"{value:.4f}"
+
+
+def _percent(value: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * value:.1f} %"
+
+
+def _is_large(rows: Sequence[Row]) -> Array:
+    """Return which rows are those of large jobs."""
+    return np.array([row.work.gpus >= LARGE for row in rows])

@@ -1,0 +1,151 @@
+"""Tables of a calibration for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.calibrate.anchors import anchors, nanotron_order
+from analysis.calibrate.checks import EXCEPTIONS, STRONG, Check, change_checks, checks, mape, utilisation
+from analysis.calibrate.document import calibrated_scatter, scatter
+from analysis.calibrate.fit import fit, sources
+from analysis.calibrate.numbers import errors, expert_priors
+from analysis.cells import empty_table, number_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from analysis.calibrate.outcome import Outcome
+    from analysis.calibrate.rows import Row
+
+__all__ = ["print_outcome"]
+
+_MARKS = {True: "ok", False: "MISSED", None: ""}
+
+
+def print_outcome(out: Console, found: Outcome, folder: Path) -> bool:
+    """Print all tables; return whether every target is reached."""
+    results = checks(found)
+    needed = change_checks(found)
+    _print_numbers(out, found)
+    _print_unused(out, found)
+    _print_sources(out, found)
+    _print_strong(out, found)
+    _print_experts(out, found)
+    _print_anchors(out, found, folder)
+    _print_checks(out, "Parts of the model taken away, fitted anew, beside an earlier model's loss", needed)
+    _print_checks(out, "Targets", results)
+    return all(check.good is not False for check in (*results, *needed))
+
+
+def _print_numbers(out: Console, found: Outcome) -> None:
+    """Print the fitted numbers beside what was known beforehand."""
+    out.print("Fitted numbers", style="bold")
+    table = empty_table("", "before", "fitted", "of best product")
+    for key, prior in found.fitted.items():
+        share = found.assumed.matmul.get((key[1], key[2])) if key[0] == "gemm" else None
+        name = " ".join(key[1:]) if key[0] != "attention" else f"attention {key[1]}"
+        value = f"{found.numbers.value(key):.4g}"
+        table.add_row(name, f"{prior.median:.3g} x/: {np.exp(prior.deviation):.2f}", value, _percent(share))
+    for (generation, precision), value in found.assumed.gemm.items():
+        table.add_row(f"{generation} {precision} (assumed)", "", f"{value:.4g}", "")
+    out.print(table)
+
+
+def _print_unused(out: Console, found: Outcome) -> None:
+    """Print which rows are not fitted."""
+    out.print("\nNot fitted", style="bold")
+    for unused in (*found.dense.unused, *found.mixed.unused):
+        out.print(f"  {number_of(unused.count, 'row')} of {unused.what}: {unused.reason}")
+
+
+def _print_sources(out: Console, found: Outcome) -> None:
+    """Print the errors of each source, fitted and left out."""
+    rows, error = found.dense.rows, found.dense_errors
+    left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.left}
+    out.print("\nModels without experts: errors by source", style="bold")
+    table = empty_table("", "rows", "error", "bias", "worst", "left out", "note")
+    for name, places in sources(rows).items():
+        note = EXCEPTIONS.get(name, "")
+        table.add_row(name, *_error_cells(error[places]), _percent(left[name]), note)
+    reported = errors(found.dense.reported, found.numbers) if found.dense.reported else None
+    if reported is not None:
+        table.add_row(found.dense.reported[0].source, *_error_cells(reported), "", "capped, not fitted")
+    table.add_row("all", *_error_cells(error), "", "")
+    out.print(table)
+    own, calibrated = scatter(error), calibrated_scatter(rows, error)
+    out.print(f"  scatter {own:.3f}; {calibrated:.3f} with a factor for each source and precision")
+
+
+def _print_strong(out: Console, found: Outcome) -> None:
+    """Print the strong scaling of one model point by point."""
+    places = sources(found.dense.rows)[STRONG]
+    out.print("\nStrong scaling of a 177B model on H100 (Megatron-LM README, chart)", style="bold")
+    table = empty_table("GPUs", "published", "ours", "delta", "MFU published", "MFU ours")
+    for place in places:
+        row, away = found.dense.rows[place], float(found.dense_errors[place])
+        time = row.measured * (1 + away)
+        both = (_percent(utilisation(row, seconds)) for seconds in (row.measured, time))
+        table.add_row(f"{row.work.gpus:,}", f"{row.measured:.2f} s", f"{time:.2f} s", _percent(away, "+"), *both)
+    out.print(table)
+
+
+def _print_experts(out: Console, found: Outcome) -> None:
+    """Print the errors of models with experts, by model and by release of the software."""
+    rows, error = found.mixed.rows, found.mixed_errors
+    left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.mixed_left}
+    out.print("\nModels with experts: errors by model and by release of the software", style="bold")
+    table = empty_table("", "rows", "error", "bias", "worst", "left out", "fitted to it alone")
+    for name, places in sources(rows).items():
+        table.add_row(name, *_error_cells(error[places]), _percent(left[name]), "")
+    releases: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        releases.setdefault(row.release[:5], []).append(place)
+    for release, places in sorted(releases.items()):
+        table.add_row(f"release {release}", *_error_cells(error[places]), "", _alone([rows[p] for p in places], found))
+    table.add_row("all", *_error_cells(error), "", "")
+    out.print(table)
+
+
+def _alone(rows: list[Row], found: Outcome) -> str:
+    """Return what the second fit to these rows alone gives."""
+    numbers = fit(rows, expert_priors(), found.numbers)
+    own = numbers.constants
+    text = f"expert_gemm {own.expert_gemm:.2f}, expert_launch {1e3 * own.expert_launch:.2f} ms"
+    return f"{text}: {_percent(mape(errors(rows, numbers)))}"
+
+
+def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
+    """Print published results that are not fitted."""
+    out.print("\nEmergent: published, not fitted", style="bold")
+    table = empty_table("", "GPUs", "published", "ours", "delta")
+    for anchor in anchors(found):
+        numbers = (f"{anchor.published:.3g} {anchor.unit}", f"{anchor.modelled:.3g} {anchor.unit}")
+        table.add_row(anchor.what, f"{anchor.gpus:,}", *numbers, _percent(anchor.modelled / anchor.published - 1, "+"))
+    out.print(table)
+    count, order, scattered = nanotron_order(folder, found.numbers)
+    text = f"rank correlation of MFU {order:.2f}, from 128 GPUs on {scattered:.2f}"
+    out.print(f"  nanotron, {count} layouts on 8 to 512 GPUs: {text}")
+
+
+def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
+    """Print values beside their targets."""
+    out.print(f"\n{title}", style="bold")
+    table = empty_table("", "ours", "asked", "result")
+    for check in lines:
+        table.add_row(check.what, check.value, check.target, _MARKS[check.good])
+    out.print(table)
+
+
+def _error_cells(error: np.typing.NDArray[np.float64]) -> list[str]:
+    """Return number, mean absolute error, bias and worst of errors as text."""
+    worst = float(error[np.abs(error).argmax()])
+    return [str(len(error)), _percent(mape(error)), _percent(float(error.mean()), "+"), _percent(worst, "+")]
+
+
+def _percent(value: float | None, sign: str = "") -> str:
+    """Return a share in percent, or nothing."""
+    return "" if value is None else f"{100 * value:{sign}.1f} %"

@@ -1,0 +1,166 @@
+"""What a GPU has to hold: parameters and their state, activations in flight, and what makes them fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.perf.activations import activations
+from sim.perf.workload import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sim.perf.shape import ModelShape
+    from sim.perf.workload import Workload
+
+__all__ = ["CHECKPOINT_BYTES", "MemoryUse", "activation_memory", "checkpoint_size", "memory_use", "remedies"]
+
+WEIGHT, GRADIENT, OPTIMIZER = 2.0, 4.0, 12.0
+"""Bytes per parameter in mixed precision: 16-bit weights, 32-bit gradients, 32-bit master copy and two moments [B]."""
+
+CHECKPOINT_BYTES = WEIGHT + OPTIMIZER
+"""Bytes per parameter of a checkpoint: all but the gradients, 14 B; published sizes of Llama 3 agree [B]."""
+
+RESERVE = 4e9
+"""Runtime, communication buffers and fragments (assumed) [B]."""
+
+
+class MemoryUse(NamedTuple):
+    """Bytes of the fullest GPU [B].
+
+    Parameters
+    ----------
+    weights, gradients, optimizer
+        Parameters and their state, what is divided among replicas counted once.
+    activations
+        What waits for the backward pass, of all microbatches in flight.
+    logits
+        The last stage's output, as 32-bit numbers and as gradients.
+    reserve
+        Runtime, buffers, fragments.
+    """
+
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    logits: float
+    reserve: float
+
+    @property
+    def total(self) -> float:
+        """All of it [B]."""
+        return sum(self)
+
+
+def checkpoint_size(shape: ModelShape) -> float:
+    """Return the size of a checkpoint that training can go on from, 14 B per parameter [B].
+
+    References
+    ----------
+    MLPerf Storage, submission guidelines, table 2: Llama 3 8B, 70B and 405B come to 13.9 to 14.0 B per parameter.
+    """
+    return CHECKPOINT_BYTES * shape.parameters
+
+
+def activation_memory(work: Workload) -> float:
+    r"""Return the activations of the first stage, which holds most microbatches in flight [B].
+
+    With 1F1B a stage holds p microbatches of L / p layers, as much as one of all layers; interleaving makes it
+    :math:`1 + (p - 1) / (p v)` times as much, and zero bubble H2 twice. Of layers that are recomputed in full their
+    input stays, 2 h bytes a token, and the whole of one layer at a time.
+
+    References
+    ----------
+    arXiv 2205.05198, sections 4.2 and 5; arXiv 2401.10241, table 2.
+    """
+    shape, stages = work.shape, work.pipeline
+    layer = _mean_layer(work)
+    one = 0.0
+    if work.recompute == "full":
+        one, layer = layer, 2 * shape.hidden / work.split
+    flight = min(stages, work.microbatches) / stages
+    if work.virtual > 1:
+        flight *= 1 + (stages - 1) / (stages * work.virtual)
+    if work.schedule == "zero-bubble-h2":
+        flight *= 2
+    flight = min(flight, work.microbatches / stages)
+    deep = shape.layers + shape.depths
+    return work.tokens * (layer * deep * flight + one)
+
+
+def _mean_layer(work: Workload) -> float:
+    """Return what a layer keeps of a token on one GPU, the mean of those with and without experts [B]."""
+    shape = work.shape
+    total = 0.0
+    for count, experts in ((shape.dense_layers, False), (shape.expert_layers, True)):
+        if count:
+            kept = activations(shape, work.sequence, experts=experts)
+            scores = 0.0 if work.fused_attention or work.recompute != "none" else kept.scores
+            total += count * (kept.whole / work.split + (kept.divided + scores) / work.tensor)
+    return total / (shape.layers + shape.depths)
+
+
+def memory_use(work: Workload) -> MemoryUse:
+    """Return what the fullest GPU holds: of the first stage or of the last one [B]."""
+    first, _, last = work.stage_layers
+    deep = work.shape.layers + work.shape.depths
+    share = {"first": max(first, work.stage_layers[1]) / deep, "last": last / deep}
+    kept = activation_memory(work)
+    logits = 6 * work.tokens * work.shape.vocabulary / work.tensor
+    if work.pipeline == 1:
+        return _of_stage(work, 1.0, 1 if work.shape.tied else 2, kept, logits)
+    # The last stage has one microbatch in flight, and the logits.
+    flight = 1.0 if work.schedule != "zero-bubble-h2" else 2.0
+    alone = kept / max(1.0, min(work.pipeline, work.microbatches)) * flight
+    ends = (_of_stage(work, share["first"], 1, kept, 0.0), _of_stage(work, share["last"], 1, alone, logits))
+    return max(ends, key=lambda use: use.total)
+
+
+def _of_stage(work: Workload, share: float, tables: int, kept: float, logits: float) -> MemoryUse:
+    """Return what a GPU of one stage holds: a share of the layers, and some tables of embeddings [B]."""
+    shape = work.shape
+    embeddings = (1 if shape.tied else 2) * shape.embedding
+    shared = ((shape.shared_parameters - embeddings) * share + tables * shape.embedding) / work.tensor
+    experts = shape.expert_parameters * share / work.expert
+    ranks = work.shard_ranks or work.data_ranks
+    copies = min(ranks, work.expert_replicas)
+    divided = shared / ranks + experts / copies
+    whole = shared + experts
+    if work.sharding == "parameters":
+        # Two layers at a time are gathered: the one that is computed with and the next.
+        gathered = 2 * (WEIGHT + GRADIENT) * (whole - tables * shape.embedding / work.tensor)
+        gathered /= max(1.0, share * (shape.layers + shape.depths))
+        return MemoryUse(WEIGHT * divided + gathered, GRADIENT * divided, OPTIMIZER * divided, kept, logits, RESERVE)
+    state = divided if work.sharding == "optimizer" else whole
+    return MemoryUse(WEIGHT * whole, GRADIENT * whole, OPTIMIZER * state, kept, logits, RESERVE)
+
+
+def remedies(work: Workload, memory: float) -> list[str]:
+    """Return the single changes of a layout that make it fit into a GPU's memory [B], the cheapest first, in words."""
+    return [words for words, changed in _changes(work) if not problems(changed) and memory_use(changed).total <= memory]
+
+
+def _changes(work: Workload) -> Iterator[tuple[str, Workload]]:
+    """Return what one can change about a layout on the same GPUs, in the order of what it costs."""
+    if work.sharding == "none":
+        yield "sharding: optimizer", replace(work, sharding="optimizer")
+    if work.tensor > 1 and not work.sequence_parallel:
+        yield "sequence_parallel: true", replace(work, sequence_parallel=True)
+    for size in (size for size in range(work.microbatch - 1, 0, -1) if work.microbatch % size == 0):
+        yield f"microbatch: {size}", replace(work, microbatch=size)
+    if work.recompute == "none" and not work.fused_attention:
+        yield "recompute: selective", replace(work, recompute="selective")
+    if work.recompute != "full":
+        yield "recompute: full", replace(work, recompute="full")
+    for name in ("tensor", "pipeline", "context"):
+        for times in (2, 4, 8):
+            if work.data % times == 0:
+                size = getattr(work, name) * times
+                changed = replace(work, data=work.data // times, **{name: size})
+                yield f"{name}: {size} with data: {changed.data}", changed
+    if work.sharding != "parameters":
+        yield "sharding: parameters", replace(work, sharding="parameters")
+    if work.sharding != "parameters" and work.recompute != "full":
+        yield "sharding: parameters with recompute: full", replace(work, sharding="parameters", recompute="full")

@@ -1,0 +1,297 @@
+"""From a job to what its step costs: by the model of steps, by a measurement, or by both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sim import catalog
+from sim.catalog import steps
+from sim.path_error import PathError
+from sim.perf import (
+    Link,
+    Links,
+    Machine,
+    StepPlan,
+    Workload,
+    flop_per_token,
+    ideal_links,
+    problems,
+    remedies,
+    step_time_from_mfu,
+)
+from sim.prepare_layout import placement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.job_spec import Batch, Execution, GroupKind, JobSpec, Parallelism
+    from sim.perf import Accelerator, ModelShape
+    from sim.prepare_layout import Placement
+    from sim.prepared import PreparedJob
+    from sim.scenario import Scenario
+
+__all__ = ["DoesNotFitError", "JobStep", "machine_of", "shape_of", "step_of", "step_warnings", "workload_of"]
+
+_SLACK = 1.1
+"""Memory over what a GPU has up to which a layout passes with a warning: such counts are some per cent off [-]."""
+
+_FIELD_OF = {
+    "virtual": ("parallelism", "virtual_pipeline"),
+    "microbatch": ("execution", "microbatch"),
+    "shard_ranks": ("execution", "shard_ranks"),
+}
+"""Where the sizes of a workload stand in the description of a job, those of ``parallelism`` apart."""
+
+
+class DoesNotFitError(PathError):
+    """A job whose model does not fit into the memory of its GPUs."""
+
+
+class JobStep(NamedTuple):
+    """The step of a job.
+
+    Parameters
+    ----------
+    time
+        Time of a healthy step [s]; 0 when nothing tells it.
+    mfu
+        Model FLOP utilisation at the precision of the step [-], if model and time are known.
+    plan
+        What the model of steps says, scaled to `time`; ``None`` where it is not told enough.
+    measured
+        Whether `time` is a measurement of this very job.
+    """
+
+    time: float
+    mfu: float | None
+    plan: StepPlan | None
+    measured: bool
+
+
+def step_of(scenario: Scenario, index: int) -> JobStep:
+    """Return what the step of a job costs.
+
+    Raises
+    ------
+    PathError
+        At an unknown model or accelerator, a layout that cannot be, or a time of nothing.
+    DoesNotFitError
+        If a modelled job does not fit into its GPUs.
+    """
+    spec = scenario.jobs[index]
+    for name in ("step_time", "mfu"):
+        if getattr(spec, name) == 0:
+            rule = "must be above zero" + (": with an MFU of 0 no step ever ends" if name == "mfu" else "")
+            raise PathError(("jobs", index, name), rule)
+    plan = _plan(scenario, index)
+    time, flop = spec.step_time, _flop(scenario, index)
+    if spec.mfu is not None:
+        assert flop is not None, "an MFU comes with a model and a batch"
+        time = step_time_from_mfu(flop, spec.gpus, _peak(scenario, index), spec.mfu)
+    if time is not None:
+        if plan is not None:
+            plan = replace(plan, scale=time / plan.time, sigma=0.0)
+        mfu = spec.mfu
+        if mfu is None and flop is not None:
+            mfu = flop / (time * spec.gpus * _peak(scenario, index))
+        return JobStep(time, mfu, plan, measured=True)
+    if plan is None:
+        return JobStep(0.0, None, None, measured=False)
+    if plan.crowding > _SLACK:
+        raise DoesNotFitError(("jobs", index, "parallelism"), _does_not_fit(spec, plan))
+    return JobStep(plan.time, plan.mfu, plan, measured=False)
+
+
+def _flop(scenario: Scenario, index: int) -> float | None:
+    """Return the model FLOP of a step [FLOP], if model and batch are known."""
+    spec = scenario.jobs[index]
+    if spec.model is None or spec.batch is None:
+        return None
+    return spec.batch.tokens * flop_per_token(shape_of(scenario, index), spec.batch.sequence)
+
+
+def shape_of(scenario: Scenario, index: int) -> ModelShape:
+    """Return the model of a job.
+
+    Raises
+    ------
+    PathError
+        If the catalog does not have it.
+    """
+    model = scenario.jobs[index].model
+    assert model is not None, "a job with a model"
+    if not isinstance(model, str):
+        return model.shape()
+    shapes = catalog.models()
+    if model not in shapes:
+        raise PathError(("jobs", index, "model"), catalog.unknown("model", model, shapes))
+    return shapes[model]
+
+
+def _chip(scenario: Scenario, index: int) -> Accelerator:
+    """Return the accelerator of the first pool of hosts.
+
+    Raises
+    ------
+    PathError
+        If the catalog does not have it, or not at the job's precision.
+    """
+    cluster: Any = scenario.cluster
+    parts = catalog.accelerators()
+    name = cluster.all_pools[0].accelerator
+    if name not in parts:
+        path: tuple[str | int, ...] = ("pools", 0, "accelerator") if cluster.pools else ("accelerator",)
+        raise PathError(("cluster", *path), catalog.unknown("accelerator", name, parts))
+    precision = scenario.jobs[index].precision
+    if precision not in parts[name].peak:
+        rule = f"the catalog has no {precision} peak of {name} (it has {', '.join(parts[name].peak)})"
+        raise PathError(("jobs", index, "precision"), rule)
+    return parts[name]
+
+
+def _peak(scenario: Scenario, index: int) -> float:
+    """Return the dense peak of the cluster's accelerator at the job's precision [FLOP/s]."""
+    return _chip(scenario, index).peak[scenario.jobs[index].precision]
+
+
+def workload_of(spec: JobSpec, shape: ModelShape, batch: Batch, layout: Parallelism, execution: Execution) -> Workload:
+    """Return a job's step as the model of steps takes it."""
+    return Workload(
+        shape=shape,
+        sequence=batch.sequence,
+        sequences=batch.tokens // batch.sequence,
+        microbatch=execution.microbatch,
+        tensor=layout.tensor,
+        context=layout.context,
+        pipeline=layout.pipeline,
+        data=layout.data,
+        expert=layout.expert,
+        virtual=layout.virtual_pipeline,
+        precision=spec.precision,
+        schedule=execution.schedule,
+        recompute=execution.recompute,
+        sharding=execution.sharding,
+        shard_ranks=execution.shard_ranks or 0,
+        sequence_parallel=execution.sequence_parallel,
+        fused_attention=execution.fused_attention,
+        overlap_tensor=execution.overlap_tensor,
+        overlap_data=execution.overlap_data,
+    )
+
+
+def _plan(scenario: Scenario, index: int) -> StepPlan | None:
+    """Return what the model of steps says of a job, if it is told enough."""
+    spec = scenario.jobs[index]
+    if spec.model is None or spec.batch is None or spec.parallelism is None:
+        return None
+    shape = shape_of(scenario, index)
+    work = workload_of(spec, shape, spec.batch, spec.parallelism, spec.execution)
+    for size, rule in problems(work):
+        raise PathError(("jobs", index, *_FIELD_OF.get(size, ("parallelism", size))), rule)
+    place = placement(scenario, index)
+    if place is None:
+        return None
+    machine = machine_of(scenario, index, links_of(scenario, place, _chip(scenario, index)))
+    plan = StepPlan(work, machine, sigma=machine.shares.sigma)
+    return _calibrated(scenario, index, plan) if spec.calibration is not None else plan
+
+
+def _calibrated(scenario: Scenario, index: int, plan: StepPlan) -> StepPlan:
+    """Return a plan scaled by what a measured step took over what the model of steps says of it."""
+    spec = scenario.jobs[index]
+    row = spec.calibration
+    assert row is not None, "a job with a calibration"
+    assert spec.batch is not None, "a planned job has a batch"
+    assert spec.parallelism is not None, "a planned job has a layout"
+    layout = row.parallelism or spec.parallelism
+    work = workload_of(spec, plan.work.shape, row.batch or spec.batch, layout, row.execution or spec.execution)
+    for size, rule in problems(work):
+        raise PathError(("jobs", index, "calibration", *_FIELD_OF.get(size, ("parallelism", size))), rule)
+    cluster: Any = scenario.cluster
+    chip = plan.machine.chip
+    network = cluster.fabric.nic * cluster.fabric.rails / cluster.hosts.gpus
+    links = ideal_links(work, chip.scale_up, network, cluster.nodes_per_domain * cluster.hosts.gpus)
+    modelled = StepPlan(work, replace(plan.machine, links=links)).time
+    return replace(plan, scale=row.step_time / modelled, sigma=float(steps.fit()["sigma"]["calibrated"]))
+
+
+def machine_of(scenario: Scenario, index: int, links: Links) -> Machine:
+    """Return what a job runs on."""
+    spec = scenario.jobs[index]
+    chip = _chip(scenario, index)
+    shares = steps.efficiencies(chip, spec.precision, experts=shape_of(scenario, index).experts is not None)
+    return Machine(chip, shares, links, steps.constants())
+
+
+def links_of(scenario: Scenario, place: Placement, chip: Accelerator) -> Links:
+    """Return what the groups of a job communicate over, where it sits in an empty cluster."""
+    cluster: Any = scenario.cluster
+    per_gpu = cluster.fabric.rails / cluster.hosts.gpus
+    levels: Mapping[str, float] = cluster.fabric.bandwidth(cluster.hosts)
+
+    def link(*kinds: GroupKind) -> Link:
+        found = [place.spans[kind] for kind in kinds if kind in place.spans]
+        through = [per_gpu * span.network(levels) for span in found if span.level != "scale_up"]
+        if not through:
+            return Link(chip.scale_up)
+        # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
+        return Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
+
+    data, expert = link("context", "data"), link("expert")
+    return Links(
+        tensor=link("tensor"),
+        context=link("context")._replace(ranks=1),
+        expert=expert,
+        pipeline=link("pipeline")._replace(ranks=1),
+        data=data,
+        expert_data=data._replace(ranks=max(1, data.ranks // expert.ranks)),
+    )
+
+
+def _does_not_fit(spec: JobSpec, plan: StepPlan) -> str:
+    """Return in one line how much is missing, of what most is needed, and what would help."""
+    memory = plan.machine.chip.memory
+    use = plan.memory
+    largest = sorted(zip(use._fields, use, strict=True), key=lambda part: -part[1])[:2]
+    parts = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in largest)
+    helps = remedies(plan.work, memory)
+    hint = f"it would with {' or '.join(helps[:3])}" if helps else "no single change of layout would help"
+    need = f"{use.total / 1e9:,.1f} GB on GPUs of {memory / 1e9:,.0f} GB ({parts})"
+    return f"job '{spec.name}' does not fit: {need}; {hint}"
+
+
+def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[str]) -> list[str]:
+    """Return what to know about the time of a step, one line each.
+
+    Parameters
+    ----------
+    slow
+        Names of the failure sources that slow nodes down.
+    """
+    spec = scenario.jobs[index]
+    found = []
+    if job.is_measured and slow:
+        what = "mfu" if spec.mfu is not None else "step_time"
+        found.append(
+            f"job '{spec.name}': a measured {what} holds what slow nodes cost; {', '.join(slow)} would count it twice"
+        )
+    if job.step_time == 0 and spec.model is not None:
+        found.append(f"job '{spec.name}': no time of a step; the model of steps would give it, but lacks {spec.lacks}")
+    if job.plan is not None and not job.is_measured:
+        shares = job.plan.machine.shares
+        chip = job.plan.machine.chip
+        low, high = job.plan.band90
+        if shares.basis != "fitted" and spec.calibration is None:
+            what = "announced numbers" if chip.announced else f"its peak alone ({shares.basis})"
+            found.append(
+                f"job '{spec.name}': steps of {chip.title} at {spec.precision} have not been measured: that of "
+                f"{job.step_time:,.3g} s rests on {what} and may take {low:,.3g} to {high:,.3g} s"
+            )
+        if job.plan.crowding > 1:
+            need, memory = job.plan.memory.total / 1e9, chip.memory / 1e9
+            found.append(
+                f"job '{spec.name}': by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit"
+            )
+    return found
