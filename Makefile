@@ -6,10 +6,10 @@ INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check test fresh validate bench docs clean
+.PHONY: help run check test fresh validate bench fit-steps docs clean
 
 help: ## show these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Running needs a fraction of what developing needs, so that a first answer comes quickly.
 .venv/.core: pyproject.toml constraints.txt
@@ -39,6 +39,10 @@ validate: .venv/.stamp ## long statistical tests; SEED=n for a fresh seed
 
 bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 	$(BIN)/python -m tests.bench
+
+# The published steps are not part of the repository: they lie beside it, or in the folder DATA.
+fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=folder of the tables
+	$(BIN)/python -m analysis.calibrate.steps $(if $(DATA),--data $(DATA))
 
 docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/_build; a warning is an error
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json

@@ -124,10 +124,10 @@ def _place(
     topology = cluster.build()
     nodes = _nodes(scenario, topology, layout.hosts, used)
     found = spans(layout, topology.domains, nodes)
-    bandwidth, cut_off = _left(topology, nodes, failed)
+    shares, cut_off = _left(topology, nodes, failed)
     fast = _scale_up(cluster)
     per_gpu = cluster.fabric.rails / cluster.hosts.gpus
-    seen = bandwidths(found, bandwidth, fast, per_gpu) if fast is not None else {}
+    seen = bandwidths(found, topology.bandwidth, fast, per_gpu, shares) if fast is not None else {}
     mates = stranded = 0
     if used is not None:
         gpus, each = layout.gpus_per_node, len(used.nodes[0])
@@ -140,18 +140,15 @@ def _place(
 def _left(
     topology: Topology, nodes: NDArray[np.int64], failed: Sequence[tuple[str, int]]
 ) -> tuple[Mapping[str, float], int]:
-    """Return what a NIC of the node that fares worst gets [B/s], by how far it goes, and how many nodes are cut off."""
+    """Return what is left to the node that fares worst [-], by how far it sends, and how many nodes are cut off."""
     if not failed:
-        return topology.bandwidth, 0
+        return {}, 0
     state = FabricState(topology.paths)
     for part, unit in failed:
         state.fail(part, unit)
     members = set(nodes.tolist())
     presence = np.bincount(topology.paths.class_of_node[nodes], minlength=topology.paths.classes)
-    left = {
-        reach.level: topology.bandwidth[reach.level] * state.share(presence, members.__contains__, reach)
-        for reach in Reach
-    }
+    left = {reach.level: state.share(presence, members.__contains__, reach) for reach in Reach}
     return left, sum(map(state.is_cut, members))
 
 

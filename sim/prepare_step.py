@@ -85,6 +85,8 @@ def step_of(scenario: Scenario, index: int) -> JobStep:
         if getattr(spec, name) == 0:
             rule = "must be above zero" + (": with an MFU of 0 no step ever ends" if name == "mfu" else "")
             raise PathError(("jobs", index, name), rule)
+    if spec.model is not None:
+        shape_of(scenario, index)
     plan = _plan(scenario, index)
     time, flop = spec.step_time, _flop(scenario, index)
     if spec.mfu is not None:
@@ -189,6 +191,9 @@ def _plan(scenario: Scenario, index: int) -> StepPlan | None:
     shape = shape_of(scenario, index)
     work = workload_of(spec, shape, spec.batch, spec.parallelism, spec.execution)
     for size, rule in problems(work):
+        if spec.step_time is not None or spec.mfu is not None:
+            # A measured step needs no plan; its stack has its own ways with what ours cannot.
+            return None
         raise PathError(("jobs", index, *_FIELD_OF.get(size, ("parallelism", size))), rule)
     place = placement(scenario, index)
     if place is None:

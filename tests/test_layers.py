@@ -57,6 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.prepare_failures",
         "sim.prepare_network",
         "sim.prepare_layout",
+        "sim.prepare_step",
         "sim.prepare_units",
         "sim.prepare_cost",
         "sim.prepare",
@@ -76,7 +77,7 @@ ONLY_TO = {
     "sim.documents": {"sim", "sim.load", "sim.load_cluster", "sim.complaints", "sim.catalog", "sim.inventory"},
     "sim.strict_yaml": {"sim.documents", "sim.topology"},
 }
-OPEN_TO_ANALYSIS = {"sim.theory", "sim.perf", "sim.units"}
+OPEN_TO_ANALYSIS = {"sim.theory", "sim.perf", "sim.units", "sim.catalog"}
 
 # Where a package may be imported at all (a module or a folder) ...
 CONFINED = {"simpy": "sim.engine.kernel", "networkx": "sim.topology", "matplotlib": "analysis.plots", "typer": "cli"}

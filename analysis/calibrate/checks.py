@@ -121,7 +121,9 @@ def checks(found: Outcome) -> list[Check]:
 def _strong_checks(rows: Sequence[Row], error: Array) -> list[Check]:
     """Return whether the strong scaling of one model is that of the chart."""
     measured = [utilisation(row, row.measured) for row in (rows[0], rows[-1])]
-    modelled = [utilisation(row, row.measured * (1 + away)) for row, away in ((rows[0], error[0]), (rows[-1], error[-1]))]
+    modelled = [
+        utilisation(row, row.measured * (1 + away)) for row, away in ((rows[0], error[0]), (rows[-1], error[-1]))
+    ]
     lost, ours = (100 * (first - last) for first, last in (measured, modelled))
     text = f"MFU lost from {rows[0].work.gpus} to {rows[-1].work.gpus:,} GPUs"
     good = abs(ours - lost) <= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,57 +28,65 @@ _ELSEWHERE = 0.1
 _PEAK_ONLY = 0.3
 """Scatter where only the peak is known [-] (assumed)."""
 
-_HEADER = """\
-# The numbers of the step model that are fitted to measured steps. Written by `make fit-steps`; do not edit by hand.
-#
-# {rows} steps of models without experts, {sources} sources: mean absolute error {mape}, {large} from {least:,} GPUs on; {five}
-# for a fifth that is left out, {left} for a source that is left out. {experts} steps of models with experts: {expert_mape}.
-# All other numbers of the model are textbook values (sim/perf/constants.py).
-"""
-_ASSUMED = """\
-# What no step has measured. `matmul_share` is the mean of fitted efficiencies over the best measured matrix product
-# ({shares});
-# `gemm` is that share of the best measured product; `gemm_share` and `attention` are means of the fitted ones.
-"""
-_ERRORS = """\
-# (modelled - measured) / measured. `large`: from {least:,} GPUs on; `left_out`: of each source by a fit to the others, and
-# their mean.
-"""
-_SIGMA = """\
-# Standard deviations of the logarithm of modelled over measured time. `fitted` and `experts`: of sources, and of models
-# with experts, that the fit has not seen, for that is what a user's cluster is. `assumed`: with {elsewhere} more, for the
-# step from a product to a whole step (assumed). `peak only`: assumed. `calibrated`: what is left in a source and
-# precision after one factor for it.
-"""
+_TITLE = (
+    "The numbers of the step model that are fitted to measured steps. Written by `make fit-steps`; do not edit by hand."
+)
+_HEADER = (
+    "{rows} steps of models without experts from {sources} sources: mean absolute error {mape}, {large} from {least:,} "
+    "GPUs on; {five} for a fifth that is left out, {left} for a source that is left out. {experts} steps of models "
+    "with experts: {expert_mape}. All other numbers of the model are textbook values (sim/perf/constants.py)."
+)
+_ASSUMED = (
+    "What no step has measured. `matmul_share`: fitted efficiencies over the best measured matrix product ({shares}), "
+    "their mean. `gemm`: that share of the best measured product. `gemm_share`, `attention`: means of the fitted ones."
+)
+_ERRORS = (
+    "(modelled - measured) / measured. `large`: from {least:,} GPUs on. `left_out`: of each source by a fit to the "
+    "others, and their mean; of models with experts by model."
+)
+_SIGMA = (
+    "Standard deviations of the logarithm of modelled over measured time. `fitted`, `experts`: on sources, and on "
+    "models with experts, that the fit has not seen, for that is what a user's cluster is. `assumed`: with {elsewhere} "
+    "more (assumed) for the way from a single product to a whole step. `peak only`: assumed. `calibrated`: what is "
+    "left in a source and precision after one factor for it."
+)
 
 
 def constants_text(found: Outcome) -> str:
     """Return the file: fitted numbers, assumed ones, errors and scatter."""
-    assumed = found.assumed
-    sections = [
-        _header(found),
+    assumed, constants = found.assumed, found.numbers.constants
+    shares = ", ".join(f"{' '.join(kind)} {share:.2f}" for kind, share in assumed.matmul.items())
+    lines = [
+        *_comment(_TITLE),
+        "#",
+        *_comment(_header(found)),
         "gemm:",
         *_by_generation(_fitted_gemm(found)),
         f"attention: {_flow(found.numbers.attention)}",
-        f"constants: {_flow({name: getattr(found.numbers.constants, name) for name in _constant_names(found)})}",
-        _ASSUMED.format(shares=", ".join(f"{g} {p} {v:.2f}" for (g, p), v in assumed.matmul.items())).rstrip(),
+        f"constants: {_flow({name: getattr(constants, name) for name in _constant_names(found)})}",
+        *_comment(_ASSUMED.format(shares=shares)),
         "assumed:",
         "  gemm:",
         *(f"  {line}" for line in _by_generation(assumed.gemm)),
         f"  matmul_share: {assumed.matmul_share:g}",
         f"  gemm_share: {assumed.gemm_share:g}",
         f"  attention: {assumed.attention:g}",
-        _ERRORS.format(least=LARGE).rstrip(),
+        *_comment(_ERRORS.format(least=LARGE)),
         "errors:",
         *_error_lines(found),
-        _SIGMA.format(elsewhere=_ELSEWHERE).rstrip(),
+        *_comment(_SIGMA.format(elsewhere=_ELSEWHERE)),
         f"sigma: {_flow(_sigma(found))}",
     ]
-    return "\n".join(sections) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> list[str]:
+    """Return a text as lines of a comment."""
+    return [f"# {line}" for line in textwrap.wrap(text, 118, break_on_hyphens=False)]
 
 
 def _header(found: Outcome) -> str:
-    """Return the comment at the top."""
+    """Return how many steps were fitted, and how well."""
     error = np.abs(found.dense_errors)
     return _HEADER.format(
         rows=len(error),
@@ -89,7 +98,7 @@ def _header(found: Outcome) -> str:
         left=_percent(left_out_mean(found.left)),
         experts=len(found.mixed.rows),
         expert_mape=_percent(np.abs(found.mixed_errors).mean()),
-    ).rstrip()
+    )
 
 
 def _error_lines(found: Outcome) -> list[str]:
@@ -140,14 +149,19 @@ def scatter(error: Array) -> float:
     return float(np.sqrt(np.mean(np.log1p(error) ** 2)))
 
 
-def calibrated_scatter(rows: Sequence[Row], error: Array) -> float:
-    """Return the scatter that is left when each source and precision has a factor of its own [-]."""
+def calibrated_scatter(rows: Sequence[Row], error: Array, *, by_model: bool = False) -> float:
+    """Return the scatter that is left when each source and precision has a factor of its own [-].
+
+    With `by_model` each model and accelerator in them has one; those that stand there once say nothing.
+    """
     away = np.log1p(error)
-    groups: dict[tuple[str, str], list[int]] = {}
-    for position, row in enumerate(rows):
-        groups.setdefault((row.source, row.work.precision), []).append(position)
-    squares = sum(float(np.sum((away[places] - away[places].mean()) ** 2)) for places in groups.values())
-    return math.sqrt(squares / (len(rows) - len(groups)))
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        model = (row.model, row.chip.title) if by_model else ()
+        groups.setdefault((row.source, row.work.precision, *model), []).append(place)
+    several = [places for places in groups.values() if len(places) > 1]
+    squares = sum(float(np.sum((away[places] - away[places].mean()) ** 2)) for places in several)
+    return math.sqrt(squares / sum(len(places) - 1 for places in several))
 
 
 def _fitted_gemm(found: Outcome) -> dict[tuple[str, str], float]:

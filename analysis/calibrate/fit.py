@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from analysis.calibrate.rows import Row
 
-__all__ = ["Fold", "Change", "changed_errors", "fit", "folds", "held_out", "rounded", "sources"]
+__all__ = ["Change", "Fold", "changed_errors", "fit", "folds", "held_out", "rounded", "sources"]
 
 SCALE = 0.1
 """Error beyond which the loss grows with the error, not with its square [-]."""
@@ -85,7 +85,7 @@ def fit(rows: Sequence[Row], priors: Mapping[Key, Prior], start: Numbers) -> Num
         soft = np.sign(away) * np.sqrt(2 * (np.sqrt(1 + away**2) - 1))
         return np.concatenate([root_weights * soft, (position - centre) / spread])
 
-    found = least_squares(residuals, centre, diff_step=1e-4, xtol=1e-9, ftol=1e-9, gtol=1e-9)
+    found = least_squares(residuals, centre, diff_step=[1e-4], xtol=1e-9, ftol=1e-9, gtol=1e-9)
     return numbers(found.x)
 
 
@@ -125,9 +125,7 @@ def held_out(
     return found
 
 
-def changed_errors(
-    rows: Sequence[Row], change: Change, priors: Mapping[Key, Prior], start: Numbers
-) -> Array:
+def changed_errors(rows: Sequence[Row], change: Change, priors: Mapping[Key, Prior], start: Numbers) -> Array:
     """Return the errors of the model after a change, fitted anew [-]."""
     fixed: dict[Key, float] = {("constants", name): value for name, value in change.constants.items()}
     free = {key: prior for key, prior in priors.items() if key not in fixed}

@@ -83,7 +83,8 @@ def predict(rows: Iterable[Row], numbers: Numbers) -> Array:
 
 def errors(rows: Sequence[Row], numbers: Numbers) -> Array:
     """Return (modelled - measured) / measured for each step [-]."""
-    return predict(rows, numbers) / np.array([row.measured for row in rows]) - 1
+    found: Array = predict(rows, numbers) / np.array([row.measured for row in rows]) - 1
+    return found
 
 
 def dense_priors(rows: Iterable[Row], products: Iterable[Product]) -> dict[Key, Prior]:

@@ -1,4 +1,4 @@
-"""The whole calibration of the step model: fits, what they rest on, and how well they predict what they have not seen."""
+"""The whole calibration of the step model: the fits, what they rest on, and how they do on what they have not seen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
-
 
 from analysis.calibrate.fit import Change, Fold, changed_errors, fit, folds, held_out, rounded, sources
 from analysis.calibrate.numbers import Array, Key, Numbers, Prior, dense_priors, errors, expert_priors
@@ -110,7 +109,7 @@ CHANGES = (
 """What is taken from the model to see that it is needed."""
 
 
-def calibrate(folder: Path, tick: Callable[[int, int], None] = lambda done, total: None) -> Outcome:
+def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> Outcome:
     """Return the fit to the tables of a folder, with all checks.
 
     Parameters
@@ -145,7 +144,7 @@ def fit_all(folder: Path) -> Outcome:
     return Outcome(dense, mixed, products, numbers, first | second, assumed)
 
 
-def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] = lambda done, total: None) -> Outcome:
+def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None = None) -> Outcome:
     """Return a fit with what cross-validation and changes to the model say about it."""
     rows, start = found.dense.rows, Numbers()
     first = {key: prior for key, prior in found.fitted.items() if key not in expert_priors()}
@@ -158,7 +157,8 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] = lamb
     def one_more() -> None:
         nonlocal done
         done += 1
-        tick(done, total)
+        if tick is not None:
+            tick(done, total)
 
     def changed(change: Change) -> Array:
         result = changed_errors(rows, change, first, start)

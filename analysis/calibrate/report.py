@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from analysis.calibrate.numbers import Array
     from analysis.calibrate.outcome import Outcome
     from analysis.calibrate.rows import Row
 
 __all__ = ["print_outcome"]
 
 _MARKS = {True: "ok", False: "MISSED", None: ""}
+_FEW = 5
+"""Rows below which a fit to them alone says nothing [-]."""
 
 
 def print_outcome(out: Console, found: Outcome, folder: Path) -> bool:
@@ -50,8 +53,8 @@ def _print_numbers(out: Console, found: Outcome) -> None:
         name = " ".join(key[1:]) if key[0] != "attention" else f"attention {key[1]}"
         value = f"{found.numbers.value(key):.4g}"
         table.add_row(name, f"{prior.median:.3g} x/: {np.exp(prior.deviation):.2f}", value, _percent(share))
-    for (generation, precision), value in found.assumed.gemm.items():
-        table.add_row(f"{generation} {precision} (assumed)", "", f"{value:.4g}", "")
+    for (generation, precision), guess in found.assumed.gemm.items():
+        table.add_row(f"{generation} {precision} (assumed)", "", f"{guess:.4g}", "")
     out.print(table)
 
 
@@ -59,7 +62,7 @@ def _print_unused(out: Console, found: Outcome) -> None:
     """Print which rows are not fitted."""
     out.print("\nNot fitted", style="bold")
     for unused in (*found.dense.unused, *found.mixed.unused):
-        out.print(f"  {number_of(unused.count, 'row')} of {unused.what}: {unused.reason}")
+        out.print(f"  {number_of(unused.rows, 'row')} of {unused.what}: {unused.reason}")
 
 
 def _print_sources(out: Console, found: Outcome) -> None:
@@ -76,8 +79,14 @@ def _print_sources(out: Console, found: Outcome) -> None:
         table.add_row(found.dense.reported[0].source, *_error_cells(reported), "", "capped, not fitted")
     table.add_row("all", *_error_cells(error), "", "")
     out.print(table)
-    own, calibrated = scatter(error), calibrated_scatter(rows, error)
-    out.print(f"  scatter {own:.3f}; {calibrated:.3f} with a factor for each source and precision")
+    factors = (
+        ("", scatter(error)),
+        (", with a factor for each source and precision", calibrated_scatter(rows, error)),
+        (", for each model and part of them too", calibrated_scatter(rows, error, by_model=True)),
+        (", of sources left out", scatter(np.concatenate([fold.errors for fold in found.left]))),
+    )
+    for what, value in factors:
+        out.print(f"  scatter{what}: {value:.3f}")
 
 
 def _print_strong(out: Console, found: Outcome) -> None:
@@ -105,7 +114,8 @@ def _print_experts(out: Console, found: Outcome) -> None:
     for place, row in enumerate(rows):
         releases.setdefault(row.release[:5], []).append(place)
     for release, places in sorted(releases.items()):
-        table.add_row(f"release {release}", *_error_cells(error[places]), "", _alone([rows[p] for p in places], found))
+        alone = _alone([rows[place] for place in places], found) if len(places) >= _FEW else ""
+        table.add_row(f"release {release}", *_error_cells(error[places]), "", alone)
     table.add_row("all", *_error_cells(error), "", "")
     out.print(table)
 
@@ -126,9 +136,10 @@ def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
         numbers = (f"{anchor.published:.3g} {anchor.unit}", f"{anchor.modelled:.3g} {anchor.unit}")
         table.add_row(anchor.what, f"{anchor.gpus:,}", *numbers, _percent(anchor.modelled / anchor.published - 1, "+"))
     out.print(table)
-    count, order, scattered = nanotron_order(folder, found.numbers)
-    text = f"rank correlation of MFU {order:.2f}, from 128 GPUs on {scattered:.2f}"
-    out.print(f"  nanotron, {count} layouts on 8 to 512 GPUs: {text}")
+    order = nanotron_order(folder, found.numbers)
+    text = f"{order.alike} of {order.pairs} pairs of cluster sizes of a model in the published order of MFU"
+    out.print(f"  nanotron, 8 to 512 GPUs, {text}; rank correlation of all layouts {order.correlation:.2f}")
+    out.print("  (their step has hardly anything to do at 512 GPUs, and falls by more than ours)")
 
 
 def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
@@ -140,7 +151,7 @@ def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
     out.print(table)
 
 
-def _error_cells(error: np.typing.NDArray[np.float64]) -> list[str]:
+def _error_cells(error: Array) -> list[str]:
     """Return number, mean absolute error, bias and worst of errors as text."""
     worst = float(error[np.abs(error).argmax()])
     return [str(len(error)), _percent(mape(error)), _percent(float(error.mean()), "+"), _percent(worst, "+")]

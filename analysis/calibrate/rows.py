@@ -12,7 +12,7 @@ from sim.catalog import accelerators, models
 from sim.perf import Accelerator, Links, ModelShape, Workload, ideal_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 __all__ = [
     "CAPPED",
@@ -56,6 +56,19 @@ _GENERATIONS = {
 }
 _PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
 
+_SHAPE = {"layers": "L", "hidden": "h", "ffn": "ffn", "heads": "heads", "kv_heads": "kv", "vocabulary": "vocab"}
+_LAYOUT = {
+    "sequence": "seq",
+    "sequences": "gbs",
+    "microbatch": "mbs",
+    "tensor": "tp",
+    "context": "cp",
+    "pipeline": "pp",
+    "data": "dp",
+    "virtual": "vpp",
+}
+"""Columns by our names."""
+
 _MODELS = {
     "DeepSeekV3": "deepseek-v3",
     "Kimi_K2": "kimi-k2",
@@ -96,7 +109,7 @@ class Row(NamedTuple):
 class Unused(NamedTuple):
     """Rows of a table that are not fitted, and why."""
 
-    count: int
+    rows: int
     what: str
     reason: str
 
@@ -214,12 +227,10 @@ def _presets(folder: Path) -> dict[str, Record]:
 def _step(record: Record, presets: dict[str, Record]) -> Row:
     """Return a step of a model without experts."""
     gated = _flag(record, "gated")
-    sizes = _whole(record, "L", "h", "ffn", "heads", "kv", "vocab")
     recompute: Any = record["recompute"]
     work = Workload(
-        ModelShape(*sizes, gated=gated, tied=not gated),
-        *_whole(record, "seq", "gbs", "mbs", "tp", "cp", "pp", "dp"),
-        virtual=int(record["vpp"]),
+        ModelShape(**_whole(record, _SHAPE), gated=gated, tied=not gated),
+        **_whole(record, _LAYOUT),
         precision=_PRECISIONS.get(record["prec"], record["prec"]),
         recompute=recompute,
         sharding="parameters" if _flag(record, "fsdp") else "optimizer" if _flag(record, "distopt") else "none",
@@ -245,8 +256,7 @@ def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
         shape = dataclasses.replace(shape, depths=0)
     work = Workload(
         shape,
-        *_whole(record, "seq", "gbs", "mbs", "tp", "cp", "pp", "dp", "ep"),
-        virtual=int(record["vpp"] or 1),
+        **_whole(record, {**_LAYOUT, "expert": "ep"}),
         precision=_PRECISIONS.get(record["precision"], record["precision"]),
     )
     preset = presets[record["preset"]]
@@ -275,9 +285,9 @@ def _unusable(record: Record) -> str:
     return ""
 
 
-def _whole(record: Record, *names: str) -> Iterable[int]:
-    """Return whole numbers of a row."""
-    return [int(record[name]) for name in names]
+def _whole(record: Record, columns: dict[str, str]) -> dict[str, Any]:
+    """Return whole numbers of a row by our names; a cell that says nothing is 1."""
+    return {name: int(record[column] or 1) for name, column in columns.items()}
 
 
 def _flag(record: Record, name: str) -> bool:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -248,7 +249,11 @@ def _cut(ids: NDArray[np.int32]) -> tuple[int, int]:
 
 
 def bandwidths(
-    spans: Mapping[GroupKind, Span], level_bandwidth: Mapping[str, float], scale_up: float, nics_per_gpu: float
+    spans: Mapping[GroupKind, Span],
+    level_bandwidth: Mapping[str, float],
+    scale_up: float,
+    nics_per_gpu: float,
+    left: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[GroupKind, float]:
     r"""Return what one GPU gets for the traffic of each kind of group [B/s].
 
@@ -264,17 +269,20 @@ def bandwidths(
     Parameters
     ----------
     level_bandwidth : mapping of str to float
-        What one NIC gets when all send at once: leaf, pod and cluster, healthy or degraded [B/s].
+        What one NIC gets when all send at once: leaf, pod and cluster [B/s].
     scale_up : float
         W, of one GPU and direction [B/s].
     nics_per_gpu : float
         NICs of a node over its GPUs [-].
+    left : mapping of str to float
+        Share that failures leave at each level [-]; 1 where it is not said.
     """
     found = dict.fromkeys(spans, scale_up)
     for kind, span in spans.items():
         if span.level != "scale_up":
             ranks = 1 if kind in ("context", "pipeline") else span.per_domain
-            found[kind] = min(scale_up, ranks * nics_per_gpu * span.network(level_bandwidth))
+            through = span.network(level_bandwidth) * left.get(span.level, 1.0)
+            found[kind] = min(scale_up, ranks * nics_per_gpu * through)
     return found
 
 

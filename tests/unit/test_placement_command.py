@@ -37,8 +37,8 @@ def test_llama3_sits_as_its_paper_says() -> None:
     }
     assert found["tensor"]["bytes_per_s"] == 450 * GB
     assert found["data"]["bytes_per_s"] == 50 * GB
-    # 1:7 between pods: 55 cables up for 384 down.
-    assert found["pipeline"]["bytes_per_s"] == pytest.approx(50 * GB * 55 / 384)
+    # 1:7 between pods (55 cables up for 384 down), which one of 16 stages in 6 pods sends through.
+    assert found["pipeline"]["bytes_per_s"] == pytest.approx(50 * GB * 55 / 384 * 16 / 6)
 
 
 def test_a_lost_node_takes_one_tensor_group_and_eight_of_the_others() -> None:

@@ -85,7 +85,7 @@ CASES = [
     bad(
         "steps without step time",
         {5: "  - {name: train, gpus: 64, work: §{steps: 1000}}"},
-        "jobs.0.work: work in tokens or steps needs step_time or mfu",
+        "jobs.0.work: work in tokens or steps needs the time of a step: give step_time, mfu, or a model",
     ),
     bad(
         "deadline without work",

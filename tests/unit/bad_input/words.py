@@ -132,7 +132,7 @@ CASES = [
         "precision",
         {5: "  - {name: train, gpus: 64, step_time: 10 s, precision: §fp16}"},
         "jobs.0.precision: 'fp16' is not a choice",
-        "(choose from bf16, fp8)",
+        "(choose from bf16, fp8, mxfp8, nvfp4)",
     ),
     bad(
         "mode",
