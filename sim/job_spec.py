@@ -118,6 +118,9 @@ class Execution(Model):
     )
     overlap_tensor: bool = Field(True, description="Whether the traffic of tensor ranks runs beside computing.")
     overlap_data: bool = Field(True, description="Whether the traffic of replicas runs beside computing.")
+    overlap_expert: bool = Field(
+        False, description="Whether tokens travel to experts and back while another microbatch computes (DualPipe)."
+    )
 
     @model_validator(mode="after")
     def _ranks_are_for_parameters(self) -> Self:

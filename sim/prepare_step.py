@@ -180,6 +180,7 @@ def workload_of(spec: JobSpec, shape: ModelShape, batch: Batch, layout: Parallel
         fused_attention=execution.fused_attention,
         overlap_tensor=execution.overlap_tensor,
         overlap_data=execution.overlap_data,
+        overlap_expert=execution.overlap_expert,
     )
 
 

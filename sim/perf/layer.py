@@ -59,8 +59,10 @@ def layer_times(
     kinds = [(count / (dense + mixed), experts) for count, experts in ((dense, False), (mixed, True)) if count]
     gemm = sum(share * _gemm(work, chip, shares, constants, experts=experts) for share, experts in kinds)
     elementwise = sum(share * _elementwise(work, chip, constants, experts=experts) for share, experts in kinds)
-    expert = _expert(work, links, constants) * mixed / (dense + mixed)
     attention, launch, tensor, context = common
+    expert = _expert(work, links, constants) * mixed / (dense + mixed)
+    # Behind the computing of another microbatch, or in part behind what else the layer does.
+    expert = max(0.0, expert - gemm - attention) if work.overlap_expert else expert * (1 - constants.expert_hidden)
     return LayerTimes(gemm, attention, elementwise, launch, tensor, context, expert)
 
 
@@ -148,7 +150,7 @@ def _context(work: Workload, links: Links, constants: Constants) -> float:
 
 
 def _expert(work: Workload, links: Links, constants: Constants) -> float:
-    r"""Return the time that tokens are on their way to experts and back [s].
+    r"""Return the time that tokens are on their way to experts and back, hidden or not [s].
 
     Four exchanges, with full recomputation six. Each sends 2 T h k / t bytes, of which a share (e - 1) / e leaves the
     GPU. Between domains a token goes once to each domain in which it has experts, through the GPU's own NIC; the slower
@@ -165,4 +167,4 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
         copies = min(experts.active * (1 - inside / ranks), domains - 1)
         seconds = max(seconds, token * copies / (constants.network * network))
     exchanges = 6 if work.recompute == "full" else 4
-    return exchanges * (seconds + constants.latency) * (1 - constants.expert_hidden)
+    return exchanges * (seconds + constants.latency)

@@ -185,3 +185,10 @@ class ModelShape:
         """Parameters that a token meets, embeddings included [-]."""
         active = self.experts.active if self.experts is not None else 0
         return self.shared_parameters + self.expert_layers * active * self.expert
+
+    @cached_property
+    def logits_in_layers(self) -> float:
+        """Parameters of all products with the vocabulary over those that a token meets in a mean layer [-]."""
+        tables = (1 if self.tied else 2) * self.embedding
+        layer = (self.active_parameters - tables) / (self.layers + self.depths)
+        return (1 + self.depths) * self.embedding / layer

@@ -48,8 +48,9 @@ class Workload:
         Whether tensor-parallel GPUs also share what is between the matrix products.
     fused_attention
         Whether attention keeps no scores in memory and skips the masked half.
-    overlap_tensor, overlap_data
-        Whether tensor-parallel and data-parallel traffic runs beside computing.
+    overlap_tensor, overlap_data, overlap_expert
+        Whether tensor-parallel traffic, data-parallel traffic, and that of tokens on their way to experts and back run
+        beside computing; the last beside that of another microbatch, as DualPipe does.
     """
 
     shape: ModelShape
@@ -71,6 +72,7 @@ class Workload:
     fused_attention: bool = True
     overlap_tensor: bool = True
     overlap_data: bool = True
+    overlap_expert: bool = False
 
     @cached_property
     def gpus(self) -> int:
@@ -106,20 +108,21 @@ class Workload:
     def stage_layers(self) -> tuple[float, float, float]:
         """Layers of the first stage, of the largest, and of the last [-].
 
-        Where layers and two more, for embedding and logits, divide evenly, both ends have a layer less; else the first
-        stages have one more where layers do not divide. Modules for tokens further ahead are spread over all stages.
+        Even where layers divide. Where layers and two more, for embedding and logits, divide, both ends have a layer
+        less. Else, and with modules for tokens further ahead, the last stage has as many fewer as makes the slowest one
+        fastest, by parameters.
         """
-        layers, stages = self.shape.layers, self.pipeline
-        if layers % stages == 0:
-            first = most = last = layers / stages
-        elif (layers + 2) % stages == 0:
+        layers, stages, depths = self.shape.layers, self.pipeline, self.shape.depths
+        if stages == 1 or (layers % stages == 0 and not depths):
+            each = (layers + depths) / stages
+            return each, each, each
+        if (layers + 2) % stages == 0 and not depths:
             most = (layers + 2) / stages
-            first = last = most - 1
-        else:
-            first = most = ceil(layers / stages)
-            last = layers // stages
-        deep = (layers + self.shape.depths) / layers
-        return first * deep, most * deep, last * deep
+            return most - 1, most, most - 1
+        total, logits = layers + depths, self.shape.logits_in_layers
+        splits = ((ceil((total - last) / (stages - 1)), last) for last in range(ceil(total / stages) + 1))
+        most, last = min(splits, key=lambda split: (max(split[0], split[1] + logits), -split[1]))
+        return most, max(most, last), last
 
 
 class Problem(NamedTuple):
