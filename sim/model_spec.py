@@ -18,6 +18,7 @@ class ExpertsSpec(Model):
     ffn: Count = Field(gt=0, description="Feed-forward width of one expert.")
     shared: Count = Field(0, description="Feed-forward width that all tokens meet beside the experts.")
     dense_layers: Count = Field(0, description="Layers without experts.")
+    domains: Count = Field(0, description="Scale-up domains that a token is sent to at most; 0 for any.")
 
 
 class LatentSpec(Model):

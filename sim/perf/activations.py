@@ -28,7 +28,7 @@ class Activations(NamedTuple):
     scores: float
 
 
-def activations(shape: ModelShape, sequence: int, *, experts: bool) -> Activations:
+def activations(shape: ModelShape, sequence: int, *, experts: bool, selective: bool = False) -> Activations:
     r"""Return the inventory of a layer, with experts or without.
 
     .. math:: 10 h, \quad 4 (h + h_k) + 2 \nu f, \quad 5 a s
@@ -37,16 +37,28 @@ def activations(shape: ModelShape, sequence: int, *, experts: bool) -> Activatio
     dropout, whose masks are 2 h of the 10 h. A token that meets several experts is kept once for each, going in and
     coming out.
 
+    Selective recomputation drops the scores. Of models with gates it also drops what costs no large product to have
+    again: what norms return (4 h), the product with the gate (2 f), tokens sorted by expert, and what latent attention
+    expands.
+
     References
     ----------
     V. Korthikanti et al., "Reducing activation recomputation in large transformer models", arXiv 2205.05198, section 4,
-    for the plain case; grouped heads, gates and experts by the same count.
+    for the plain case; grouped heads, gates and experts by the same count. arXiv 2412.19437, section 3.2.3, for what
+    else is computed again.
     """
     width, copies = float(shape.ffn), 0
     if experts:
         assert shape.experts is not None, "only a model with experts has layers with experts"
         width = shape.experts.shared + shape.experts.active * shape.experts.ffn
         copies = shape.experts.active
-    heads = (shape.heads + shape.kv_heads) * shape.head_width
-    feed_forward = 2 * shape.matrices * width + 4 * copies * shape.hidden
-    return Activations((8 if shape.gated else 10) * shape.hidden, 4 * heads + feed_forward, 5 * shape.heads * sequence)
+    scores = 0.0 if selective else 5.0 * shape.heads * sequence
+    if not shape.gated:
+        return Activations(
+            10 * shape.hidden, 2 * (shape.attention_kept + 2 * width + 2 * copies * shape.hidden), scores
+        )
+    if selective:
+        kept = shape.attention_kept_low + 2 * width + copies * shape.hidden
+        return Activations(4 * shape.hidden, 2 * kept, scores)
+    kept = shape.attention_kept + 3 * width + 2 * copies * shape.hidden
+    return Activations(8 * shape.hidden, 2 * kept, scores)

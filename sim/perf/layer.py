@@ -114,12 +114,16 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
 
 
 def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:
-    """Return the time of what only moves memory: the inventory of activations, touched a few times per pass [s]."""
+    """Return the time of what only moves memory: the inventory of activations, touched a few times per pass [s].
+
+    Selective recomputation of what is not attention's core adds a pass through half of it.
+    """
     kept = activations(work.shape, work.sequence, experts=experts)
     moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor
-    return _passes(work) * work.tokens * moved / chip.memory_bandwidth
+    passes = _passes(work) + (0.5 if work.recompute == "selective" and work.shape.gated else 0.0)
+    return passes * work.tokens * moved / chip.memory_bandwidth
 
 
 def _tensor(work: Workload, links: Links, constants: Constants) -> float:
@@ -163,8 +167,8 @@ def _expert(work: Workload, links: Links, constants: Constants) -> float:
     local, network, inside = links.expert
     seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
     if network:
-        domains = ranks / inside
-        copies = min(experts.active * (1 - inside / ranks), domains - 1)
+        outside = 1 - inside / ranks
+        copies = outside * min(experts.active, experts.domains or ranks, ranks / inside)
         seconds = max(seconds, token * copies / (constants.network * network))
     exchanges = 6 if work.recompute == "full" else 4
     return exchanges * (seconds + constants.latency)

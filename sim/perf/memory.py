@@ -96,8 +96,8 @@ def _mean_layer(work: Workload) -> float:
     total = 0.0
     for count, experts in ((shape.dense_layers, False), (shape.expert_layers, True)):
         if count:
-            kept = activations(shape, work.sequence, experts=experts)
-            scores = 0.0 if work.fused_attention or work.recompute != "none" else kept.scores
+            kept = activations(shape, work.sequence, experts=experts, selective=work.recompute == "selective")
+            scores = 0.0 if work.fused_attention else kept.scores
             total += count * (kept.whole / work.split + (kept.divided + scores) / work.tensor)
     return total / (shape.layers + shape.depths)
 
@@ -150,7 +150,7 @@ def _changes(work: Workload) -> Iterator[tuple[str, Workload]]:
         yield "sequence_parallel: true", replace(work, sequence_parallel=True)
     for size in (size for size in range(work.microbatch - 1, 0, -1) if work.microbatch % size == 0):
         yield f"microbatch: {size}", replace(work, microbatch=size)
-    if work.recompute == "none" and not work.fused_attention:
+    if work.recompute == "none" and (work.shape.gated or not work.fused_attention):
         yield "recompute: selective", replace(work, recompute="selective")
     if work.recompute != "full":
         yield "recompute: full", replace(work, recompute="full")

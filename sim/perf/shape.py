@@ -41,6 +41,8 @@ class Experts:
         Feed-forward width that all tokens meet beside the experts [-].
     dense_layers
         Layers that have no experts; they come first [-].
+    domains
+        Scale-up domains that a token is sent to at most, where routing is limited so [-]; 0 for any.
     """
 
     count: int
@@ -48,6 +50,7 @@ class Experts:
     ffn: int
     shared: int = 0
     dense_layers: int = 0
+    domains: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,22 @@ class ModelShape:
         if low is None:
             return 2 * self.heads * self.head_width
         return self.heads * (low.head + low.rotary + low.value)
+
+    @cached_property
+    def attention_kept(self) -> float:
+        """Values of a token's queries, keys, values and attention output in one layer [-]."""
+        low = self.latent
+        if low is None:
+            return 2 * (self.heads + self.kv_heads) * self.head_width
+        return 2 * self.heads * (low.head + low.rotary + low.value)
+
+    @cached_property
+    def attention_kept_low(self) -> float:
+        """The same where latent attention expands queries, keys and values again [-]."""
+        low = self.latent
+        if low is None:
+            return self.attention_kept
+        return low.query_rank + low.kv_rank + low.rotary + self.heads * low.value
 
     @cached_property
     def kv_width(self) -> float:
