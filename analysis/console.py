@@ -104,7 +104,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
 def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -> None:
     scenario = prepared.scenario
     cluster: Any = scenario.cluster
-    kinds = ", ".join(dict.fromkeys(pool.accelerator for pool in cluster.all_pools))
+    kinds = ", ".join(dict.fromkeys(str(pool.accelerator) for pool in cluster.all_pools))
     out.print(scenario.name, style="bold")
     if scenario.description:
         out.print(f"  {scenario.description}")

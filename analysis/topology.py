@@ -38,7 +38,7 @@ def describe(cluster: ClusterSpec) -> dict[str, Any]:
     topology = cluster.build()
     fabric, counts = cluster.fabric, dict(topology.counts)
     pools = [
-        {"nodes": pool.count, "gpus": pool.count * topology.gpus_per_node, "accelerator": pool.accelerator}
+        {"nodes": pool.count, "gpus": pool.count * topology.gpus_per_node, "accelerator": str(pool.accelerator)}
         for pool in cluster.all_pools
     ]
     return {

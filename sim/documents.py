@@ -38,6 +38,8 @@ Locate: TypeAlias = Callable[[str, Path], Path]
 
 _TAGS = ("use", "law")
 """Keys that name a choice; the other keys of their mapping are its parameters."""
+_NAMES = {"accelerator": "like"}
+"""Keys at which a name may stand for a mapping, and the key in it that the name is for."""
 
 
 @dataclass
@@ -129,6 +131,10 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
             if isinstance(holder, dict) and key not in holder:
                 holder[key] = {}
                 result.keys[path] = result.values[path] = mark
+            elif isinstance(holder[key], str) and key in _NAMES:
+                # The name alone is short for a mapping with one key.
+                holder[key] = {_NAMES[str(key)]: holder[key]}
+                result.values[(*path, _NAMES[str(key)])] = result.values[path]
             holder = holder[key]
     tree = parse(value_text, mark)
     if tree is None or tree.content is None:

@@ -10,11 +10,10 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from sim.fields import Count, Duration, Fraction, Model, RuleError
 from sim.model_spec import ModelSpec
+from sim.perf.hardware import Precision
 from sim.perf.workload import Recompute, Schedule, Sharding
 
-__all__ = ["Batch", "Calibration", "Execution", "GroupKind", "JobSpec", "Parallelism", "Precision", "Work"]
-
-Precision: TypeAlias = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
+__all__ = ["Batch", "Calibration", "Execution", "GroupKind", "JobSpec", "Parallelism", "Work"]
 
 
 class Batch(Model):

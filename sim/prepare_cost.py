@@ -10,6 +10,7 @@ from sim.failures.bundle import Bundle
 from sim.path_error import PathError
 from sim.perf.hardware import NodePower
 from sim.perf.power import Facility
+from sim.prepare_chip import known_chips
 from sim.prepared import Upkeep
 
 if TYPE_CHECKING:
@@ -94,10 +95,12 @@ def _node(scenario: Scenario, power: PowerSpec) -> NodePower | None:
 
 def _listed(cluster: Any) -> NodePower | None:
     """Return what a mean node of the cluster draws by the catalog; ``None`` if it does not know all of them."""
-    parts = catalog.accelerators()
     found = []
-    for pool in cluster.all_pools:
-        node = parts[pool.accelerator].node if pool.accelerator in parts else None
+    chips = known_chips(cluster)
+    if chips is None:
+        return None
+    for pool, chip in zip(cluster.all_pools, chips, strict=True):
+        node = chip.node
         if node is None:
             return None
         found.append((pool.count / cluster.hosts.nodes, cluster.hosts.gpus / node.gpus, node))
@@ -120,7 +123,7 @@ def _repaired(scenario: Scenario, sources: Iterable[Source]) -> tuple[str, ...]:
 
 
 def _mended(source: Source, of_gpus: frozenset[str]) -> str:
-    if source.planned or source.part == "job":
+    if source.planned:
         return ""
     if source.name in of_gpus:
         return "gpu"

@@ -10,6 +10,7 @@ from sim import catalog
 from sim.fabric_state import FabricState
 from sim.packing import gather, spread
 from sim.path_error import PathError
+from sim.prepare_chip import known_chips
 from sim.prepare_units import whole_units
 from sim.topology import FABRIC_PARTS
 from sim.topology.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
@@ -195,9 +196,8 @@ def _is_cut(scenario: Scenario, spec: JobSpec) -> bool:
 
 def _scale_up(cluster: Any) -> float | None:
     """Return the scale-up bandwidth of the slowest of the cluster's accelerators [B/s], if the catalog has them."""
-    parts = catalog.accelerators()
-    names = [pool.accelerator for pool in cluster.all_pools]
-    return min(parts[name].scale_up for name in names) if all(name in parts for name in names) else None
+    chips = known_chips(cluster)
+    return min(chip.scale_up for chip in chips) if chips is not None else None
 
 
 def _nodes(scenario: Scenario, topology: Topology, hosts: int, used: Units | None) -> NDArray[np.int64]:

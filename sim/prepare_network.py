@@ -11,7 +11,7 @@ from sim import catalog
 from sim.catalog import steps
 from sim.failures.bundle import Bundle
 from sim.footprint import Network
-from sim.path_error import PathError
+from sim.prepare_chip import chip_of
 
 if TYPE_CHECKING:
     from sim.failures import Source
@@ -77,17 +77,7 @@ def pool_paces(scenario: Scenario, job: JobSpec, plan: StepPlan | None = None) -
     pools = cluster.all_pools
     if len(pools) == 1:
         return (1.0,)
-    parts = catalog.accelerators()
-    chips = []
-    for index, pool in enumerate(pools):
-        path = ("cluster", "pools", index, "accelerator")
-        if pool.accelerator not in parts:
-            raise PathError(path, catalog.unknown("accelerator", pool.accelerator, parts))
-        known = parts[pool.accelerator].peak
-        if job.precision not in known:
-            rule = f"the catalog has no {job.precision} peak of {pool.accelerator} (it has {', '.join(known)})"
-            raise PathError(path, rule)
-        chips.append(parts[pool.accelerator])
+    chips = [chip_of(cluster, index, job.precision) for index in range(len(pools))]
     if plan is not None:
         return tuple(plan.time / _on(plan, chip).time for chip in chips)
     peaks = [chip.peak[job.precision] for chip in chips]

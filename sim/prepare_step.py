@@ -21,6 +21,7 @@ from sim.perf import (
     remedies,
     step_time_from_mfu,
 )
+from sim.prepare_chip import chip_of
 from sim.prepare_layout import placement
 
 if TYPE_CHECKING:
@@ -133,24 +134,8 @@ def shape_of(scenario: Scenario, index: int) -> ModelShape:
 
 
 def _chip(scenario: Scenario, index: int) -> Accelerator:
-    """Return the accelerator of the first pool of hosts.
-
-    Raises
-    ------
-    PathError
-        If the catalog does not have it, or not at the job's precision.
-    """
-    cluster: Any = scenario.cluster
-    parts = catalog.accelerators()
-    name = cluster.all_pools[0].accelerator
-    if name not in parts:
-        path: tuple[str | int, ...] = ("pools", 0, "accelerator") if cluster.pools else ("accelerator",)
-        raise PathError(("cluster", *path), catalog.unknown("accelerator", name, parts))
-    precision = scenario.jobs[index].precision
-    if precision not in parts[name].peak:
-        rule = f"the catalog has no {precision} peak of {name} (it has {', '.join(parts[name].peak)})"
-        raise PathError(("jobs", index, "precision"), rule)
-    return parts[name]
+    """Return the accelerator of the first pool of hosts."""
+    return chip_of(scenario.cluster, 0, scenario.jobs[index].precision, index)
 
 
 def _peak(scenario: Scenario, index: int) -> float:
@@ -290,7 +275,7 @@ def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[s
         chip = job.plan.machine.chip
         low, high = job.plan.band90
         if shares.basis != "fitted" and spec.calibration is None:
-            what = "announced numbers" if chip.announced else f"its peak alone ({shares.basis})"
+            what = "announced or stated numbers" if chip.announced else f"its peak alone ({shares.basis})"
             found.append(
                 f"job '{spec.name}': steps of {chip.title} at {spec.precision} have not been measured: that of "
                 f"{job.step_time:,.3g} s rests on {what} and may take {low:,.3g} to {high:,.3g} s"

@@ -51,7 +51,7 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) ->
     assumed = content["assumed"]
     fitted = content["gemm"].get(chip.generation, {})
     guessed = assumed["gemm"].get(chip.generation, {})
-    if precision in fitted:
+    if precision in fitted and not chip.announced:
         basis = "fitted"
     elif precision in guessed or fitted:
         basis = "assumed"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PRECISIONS", "Accelerator", "NodePower"]
+__all__ = ["PRECISIONS", "Accelerator", "NodePower", "Precision"]
 
-PRECISIONS = ("bf16", "fp8", "mxfp8", "nvfp4")
+Precision: TypeAlias = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 """Arithmetic of the matrix products of a step."""
 
 
@@ -60,7 +61,7 @@ class Accelerator:
     matmul
         Best measured matrix product by precision [FLOP/s], where somebody has measured.
     announced
-        Whether its numbers are those of an announcement.
+        Whether its numbers are those of an announcement, or of somebody's thoughts.
     """
 
     title: str

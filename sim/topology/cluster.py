@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from sim.accelerator_spec import AnyAccelerator
 from sim.fields import Duration, Model, RuleError
 from sim.topology.fabric import FABRIC_PARTS, Hosts, Some
 from sim.topology.fabrics import AnyFabric
@@ -26,7 +27,7 @@ class HostPool(Model):
     """Nodes of one kind; pools follow one another in the numbers of the nodes."""
 
     count: Some = Field(description="Nodes.")
-    accelerator: str = Field(description="Name in the catalog of accelerators.")
+    accelerator: AnyAccelerator = Field(description="Name in the catalog of accelerators, or what differs from one.")
     age: Duration = Field("0 s", description="How long the nodes and their parts have run when the simulation starts.")  # type: ignore[assignment]
 
 
@@ -56,7 +57,9 @@ class ClusterSpec(Model):
 
     name: str = Field("cluster", min_length=1, description="Name of the cluster.")
     nodes: Some | None = Field(None, description="Hosts, all alike; for several kinds of hosts give pools.")
-    accelerator: str | None = Field(None, description="Name in the catalog of accelerators; omitted: h100.")
+    accelerator: AnyAccelerator | None = Field(
+        None, description="Name in the catalog of accelerators, or what differs from one; omitted: h100."
+    )
     pools: tuple[HostPool, ...] = Field((), description="Kinds of hosts, in place of nodes and accelerator.")
     gpus_per_node: Some | None = Field(None, description="GPUs per host; omitted: 8, or those of a tray.")
     scale_up: ScaleUp | None = Field(None, description="Scale-up domains; omitted: each node is one.")
