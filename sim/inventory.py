@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sim import catalog, documents
+from sim.catalog import steps
 from sim.checkpoint import CHECKPOINTS
 from sim.detection import DETECTIONS
 from sim.failures import SOURCES
@@ -17,6 +18,8 @@ from sim.topology import FABRICS
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from sim.perf import Accelerator
 
 __all__ = ["inventory"]
 
@@ -41,13 +44,20 @@ def inventory() -> dict[str, dict[str, str]]:
         },
         "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
         "accelerators (cluster.accelerator)": {
-            name: f"{row.title}{', announced' if row.announced else ''} ({row.source})"
-            for name, row in catalog.accelerators().items()
+            name: f"{row.title}, {_basis(row)} ({row.source})" for name, row in catalog.accelerators().items()
         },
     }
     for kind, registry in strategies.items():
         listing[kind] = {name: _first_line(model) for name, model in registry.items()}
     return listing
+
+
+def _basis(chip: Accelerator) -> str:
+    """Return what the times of steps on an accelerator rest on."""
+    measured = [name for name in chip.peak if steps.efficiencies(chip, name).basis == "fitted"]
+    if measured:
+        return f"steps measured at {', '.join(measured)}"
+    return f"peak only{', announced' if chip.announced else ''}"
 
 
 def _files(kind: Any) -> list[tuple[str, Path]]:

@@ -171,7 +171,7 @@ def test_cost_per_token_is_a_ratio_of_sums() -> None:
 
 
 def test_parts_add_up_to_the_metric() -> None:
-    """The parts of the cost add up to its total, which is the mean of the metric."""
+    """The parts of the cost add up to its total, which is the mean of the metric, and what the only job bears."""
     prices = {**OWNED, "energy": 0.1, "storage": 1e5, "repair": {"node": 500}, "labour": 100}
     content = document(replicate(small.prepare(cost=prices), 3, processes=1), command="")
     cost = content["cost"]
@@ -179,6 +179,7 @@ def test_parts_add_up_to_the_metric() -> None:
     assert min(six[:5]) > 0
     assert sum(six) == pytest.approx(cost["total"], rel=1e-12)
     assert cost["total"] == pytest.approx(content["metrics"]["cost"]["mean"], rel=1e-12)
+    assert content["per_job"]["train"]["metrics"]["cost"] == content["metrics"]["cost"]
     assert cost["energy"] == pytest.approx(content["energy"]["total_j"] / 3.6e6 * 0.1, rel=1e-12)
 
 

@@ -84,7 +84,7 @@ def test_per_job_has_the_metrics_of_a_job(content: dict[str, Any]) -> None:
     """Each job has metrics and shares under its name, and says how often it was finished."""
     jobs = content["per_job"]
     assert list(jobs) == ["first", "second"]
-    assert set(jobs["first"]["metrics"]) == set(content["metrics"]) - {"cluster_goodput", "node_availability"}
+    assert set(jobs["first"]["metrics"]) == set(content["metrics"]) - {"cluster_goodput", "node_availability", "energy"}
     assert (jobs["first"]["finished"], jobs["first"]["censored"]) == (6, 0)
     assert (jobs["second"]["finished"], jobs["second"]["censored"]) == (0, 6)
     assert jobs["second"]["metrics"]["time_to_work"]["mean"] is None
