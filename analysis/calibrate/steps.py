@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         good = print_outcome(console(sys.stdout), found, options.data)
         options.out.write_text(constants_text(found), encoding="utf-8")
     except (OSError, ValueError) as error:
-        console(sys.stderr).print(f"fit-steps: {error}")
+        console(sys.stderr).print(f"fit-steps: {error}", soft_wrap=True)
         return 2
     return 0 if good else 1
 

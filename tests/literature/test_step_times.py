@@ -1,0 +1,215 @@
+"""Published training steps beside the model of steps with the numbers that Ettrick ships.
+
+Calibrated: the 412 steps of models without experts (14 sources) and the 93 with experts are what the numbers are
+fitted to, so what counts is how a fit does on sources that it has not seen; the nightly tests fit anew for that.
+Emergent: the shape of strong scaling, what recomputation costs, and a model that is in no source. Targets were chosen
+before the fit.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from analysis.calibrate.anchors import anchors_of
+from analysis.calibrate.checks import (
+    CALCULON,
+    EXCEPTIONS,
+    MEGATRON,
+    STRONG,
+    change_checks,
+    checks,
+    large_mape,
+    mape,
+    recompute_ratios,
+    utilisation,
+)
+from analysis.calibrate.document import constants_text
+from analysis.calibrate.fit import sources
+from analysis.calibrate.numbers import Array, Numbers
+from analysis.calibrate.outcome import Outcome, calibrate
+from analysis.calibrate.rows import Row, Steps, default_folder, each_record, read_mixed, read_steps
+from sim import catalog
+from sim.catalog import steps
+from sim.perf import Machine, breakdown, flop_per_token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDER = default_folder()
+needs_tables = pytest.mark.skipif(
+    not (FOLDER / "training_steps.csv").exists(), reason="skipped: reference data not present"
+)
+
+
+def shipped_errors(rows: Sequence[Row]) -> Array:
+    """Return (modelled - measured) / measured with the numbers of the catalog, as a user's scenario gets them [-]."""
+    found = []
+    for row in rows:
+        has_experts = row.work.shape.experts is not None
+        shares = steps.efficiencies(row.chip, row.work.precision, experts=has_experts)
+        time = breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
+        found.append(time / row.measured - 1)
+    return np.array(found)
+
+
+@pytest.fixture(scope="module")
+def dense() -> Steps:
+    """Return the steps of models without experts."""
+    return read_steps(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def error(dense: Steps) -> Array:
+    """Return their errors."""
+    return shipped_errors(dense.rows)
+
+
+@needs_tables
+def test_all_steps(dense: Steps, error: Array) -> None:
+    """Calibrated: 9 % of mean absolute error on 412 steps, 6 % from 1,024 GPUs on; the file says what they are."""
+    assert len(error) == 412
+    assert mape(error) <= 0.09
+    assert large_mape(dense.rows, error) <= 0.06
+    # A model that was changed without a new fit is not the one that the file describes.
+    said = steps.fit()["errors"]
+    assert mape(error) == pytest.approx(said["mape"], abs=1e-4)
+    assert large_mape(dense.rows, error) == pytest.approx(said["large"], abs=1e-4)
+
+
+@needs_tables
+def test_each_source(dense: Steps, error: Array) -> None:
+    """Calibrated: no source is 10 % too slow or too fast, but for another stack, and boards whose power is capped."""
+    bias = {name: float(error[places].mean()) for name, places in sources(dense.rows).items()}
+    assert {name for name, value in bias.items() if abs(value) > 0.10} == set(EXCEPTIONS)
+    said = steps.fit()["errors"]["sources"]
+    assert bias == {name: pytest.approx(row["bias"], abs=1e-4) for name, row in said.items()}
+    # Nominal peaks are out of reach under a cap: the model has to be too fast there, and is not fitted to it.
+    assert shipped_errors(dense.reported).mean() < -0.10
+
+
+@needs_tables
+def test_bands_hold_what_they_say(dense: Steps, error: Array) -> None:
+    """Calibrated: nine of ten steps are inside the bands of 90 %, without experts and with."""
+    mixed = shipped_errors(read_mixed(FOLDER).rows)
+    for name, each in (("fitted", error), ("experts", mixed)):
+        inside = np.abs(np.log1p(each)) <= 1.6449 * steps.fit()["sigma"][name]
+        assert inside.mean() >= 0.90
+
+
+@needs_tables
+def test_megatron_on_a100(dense: Steps, error: Array) -> None:
+    """Calibrated: 22 steps with less error than Calculon's 10.6 % as shipped, and 6 % on the 8 that it was tuned to."""
+    places = sources(dense.rows)
+    ours = [place for name in MEGATRON for place in places[name]]
+    assert len(ours) == 22
+    assert mape(error[ours]) < CALCULON
+    tuned = [place for place in places["korthikanti"] if dense.rows[place].work.gpus < 2000]
+    assert len(tuned) == 8
+    assert mape(error[tuned]) <= 0.06
+
+
+@needs_tables
+def test_strong_scaling(dense: Steps, error: Array) -> None:
+    """Emergent: each point from 96 to 4,608 GPUs within 5 %, and the MFU that is lost, 4.8 points, within 2.
+
+    Megatron-LM README, Megatron-Core r0.8.0, a 177B model at a fixed batch; 46.6 and 41.8 % are read off its chart.
+    """
+    places = sources(dense.rows)[STRONG]
+    rows, away = [dense.rows[place] for place in places], error[places]
+    assert [row.work.gpus for row in rows] == [96, 144, 288, 576, 1152, 2304, 3072, 4608]
+    assert np.abs(away).max() <= 0.05
+    first, last = (utilisation(rows[place], rows[place].measured) for place in (0, -1))
+    assert (first, last) == (pytest.approx(0.466, abs=0.001), pytest.approx(0.418, abs=0.001))
+    ours = [utilisation(rows[place], rows[place].measured * (1 + away[place])) for place in (0, -1)]
+    assert ours[0] - ours[1] == pytest.approx(0.048, abs=0.02)
+
+
+@needs_tables
+def test_what_recomputation_costs(dense: Steps, error: Array) -> None:
+    """Emergent: full over selective recomputation, 1.29 to 1.32 in four models, within 12 % of each.
+
+    V. Korthikanti et al., arXiv 2205.05198, table 5.
+    """
+    places = sources(dense.rows)["korthikanti"][:8]
+    times = [dense.rows[place].measured for place in places]
+    published = [full / selective for full, selective in zip(times[::2], times[1::2], strict=True)]
+    assert published == [pytest.approx(each, abs=0.001) for each in (1.291, 1.319, 1.297, 1.321)]
+    ratios = recompute_ratios(dense.rows, error)
+    assert list(ratios) == ["22B", "175B", "530B", "1T"]
+    assert max(abs(away) for away in ratios.values()) <= 0.12
+
+
+@needs_tables
+def test_flop_of_models_with_experts() -> None:
+    """Sanity: FLOP of a token as the vendor counts them for four models, to 1.5 % (half of attention counted)."""
+    rows = read_mixed(FOLDER).rows
+    counted = each_record(
+        FOLDER / "moe_steps.csv",
+        lambda record: (record["model"], float(record["step_s"]), float(record["model_gflop_per_token"]) * 1e9),
+    )
+    ours = {(row.model, row.measured): flop_per_token(row.work.shape, row.work.sequence) for row in rows}
+    checked = [(ours[model, step], flop) for model, step, flop in counted if (model, step) in ours]
+    assert len(checked) >= len(rows)
+    for modelled, vendor in checked:
+        assert modelled == pytest.approx(vendor, rel=0.015)
+
+
+def test_a_model_of_no_source() -> None:
+    """Emergent: steps of Nemotron-4 340B on 128 to 6,144 H100, bf16 and fp8, within 10 %; their mean within 5.
+
+    github NVIDIA/dgxc-benchmarking (24.11), and arXiv 2406.11704, table 2.
+    """
+    chip = catalog.accelerators()["h100"]
+    shares = {precision: steps.efficiencies(chip, precision) for precision in ("bf16", "fp8")}
+    numbers = Numbers(
+        {("hopper", precision): share.gemm for precision, share in shares.items()},
+        {"hopper": shares["bf16"].attention},
+        steps.constants(),
+    )
+    found = anchors_of(numbers)
+    assert [anchor.gpus for anchor in found] == [128, 256, 512, 1024, 2048] * 2 + [6144]
+    away = [anchor.modelled / anchor.published - 1 for anchor in found]
+    assert max(map(abs, away)) <= 0.10
+    assert abs(fmean(away)) <= 0.05
+
+
+@pytest.fixture(scope="module")
+def refit() -> Outcome:
+    """Return a new fit, with all that is left out of it in turn."""
+    return calibrate(FOLDER)
+
+
+@needs_tables
+@pytest.mark.nightly
+def test_shipped_numbers_are_those_of_the_fit(refit: Outcome) -> None:
+    """A new fit gives the numbers of the catalog; their last digit may differ between machines."""
+    content = steps.fit()
+    for key in refit.fitted:
+        value = content[key[0]]
+        for name in key[1:]:
+            value = value[name]
+        assert refit.numbers.value(key) == pytest.approx(value, rel=5e-4)
+    for kind, share in refit.assumed.gemm.items():
+        assert content["assumed"]["gemm"][kind[0]][kind[1]] == pytest.approx(share, rel=1e-3)
+    assert constants_text(refit).count("\n") > 30
+
+
+@needs_tables
+@pytest.mark.nightly
+def test_targets(refit: Outcome) -> None:
+    """A fifth left out: 9.5 % at most; a source left out: 10 %; and all other targets of the fit."""
+    missed = [check for check in checks(refit) if check.good is False]
+    assert not missed
+
+
+@needs_tables
+@pytest.mark.nightly
+def test_every_part_is_needed(refit: Outcome) -> None:
+    """Without hierarchical gradients, element-wise traffic, launches or tensor traffic the refitted model is worse."""
+    results = change_checks(refit)
+    assert len(results) == 5
+    assert [check for check in results if not check.good] == []
