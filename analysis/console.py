@@ -7,7 +7,6 @@ import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from analysis.cells import (
-    amount_text,
     bar_text,
     count_text,
     empty_table,
@@ -18,10 +17,9 @@ from analysis.cells import (
     text_or_dash,
     time_text,
 )
+from analysis.headline import print_headline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import Console
 
     from sim import Prepared
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["console", "format_run"]
 
 _MOST_WINDOWS = 12
-_MWH = 3.6e9
-"""One MWh [J]."""
 _NAMES = {
     "productive": "productive",
     "degraded": "degraded",
@@ -86,7 +82,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
     page = _Page()
     out = console(page, width=width)
     _print_scenario(out, content, prepared)
-    _print_headline(out, content)
+    print_headline(out, content)
     _print_jobs(out, content)
     _print_shares(out, content)
     _print_windows(out, content)
@@ -123,6 +119,9 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
             )
         if plan.step_time:
             text += f", step {plan.step_time:.2f} s"
+        if plan.plan is not None and not plan.is_measured:
+            low, high = plan.plan.band90
+            text += f" (modelled: {low:.2f}..{high:.2f})"
         if plan.mfu is not None:
             text += f", MFU {100 * plan.mfu:.1f} %"
         rows.append(("job", text))
@@ -151,59 +150,6 @@ def _saving(tier: Any) -> str:
     return f"stall {time_text(tier.stall)}, " + (
         f"durable {time_text(tier.drain)} later" if tier.drain else "then durable"
     )
-
-
-def _print_headline(out: Console, content: dict[str, Any]) -> None:
-    metrics = content["metrics"]
-    rows: list[tuple[str, str, Callable[[float], str]]] = [
-        ("ettr", "ETTR (productive / requested)", percent_text),
-        ("scheduling_goodput", "  scheduling goodput", percent_text),
-        ("runtime_goodput", "  x runtime goodput", percent_text),
-        ("program_goodput", "  x program goodput (MFU)", percent_text),
-        ("goodput", "  = goodput (effective MFU)", percent_text),
-        ("cluster_goodput", "cluster goodput (all owned)", percent_text),
-        ("tokens_per_day", "tokens per day", amount_text),
-        ("time_to_work", "time to finish", time_text),
-        ("p_finish_by", "P(finish by the deadline)", percent_text),
-        ("mtti", "MTTI", time_text),
-        ("interruptions", "interruptions", count_text),
-        *_spending_rows(content),
-    ]
-    rows = [row for row in rows if row[0] in metrics]
-    # Quantiles need many replications; a column of dashes says nothing.
-    quantiles = any(metrics[name]["p05"] is not None and metrics[name]["p95"] is not None for name, _, _ in rows)
-    out.print("\nGoodput", style="bold")
-    table = empty_table("", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if quantiles else []))
-    for name, label, form in rows:
-        metric = metrics[name]
-        bound = metric.get("lower_bound95")
-        cells = [
-            f"> {form(bound)}" if bound is not None else text_or_dash(metric["mean"], form),
-            range_text(metric["mean_ci95"], form),
-            text_or_dash(metric["std"], form),
-        ]
-        if quantiles:
-            cells.append(range_text((metric["p05"], metric["p95"]), form))
-        table.add_row(label, *cells)
-    out.print(table)
-    band = metrics["ettr"]["band90"]
-    if band is not None:
-        out.print(f"  failure rates known only from their counts: ETTR {range_text(band, percent_text)} (90 %)")
-
-
-def _spending_rows(content: dict[str, Any]) -> list[tuple[str, str, Callable[[float], str]]]:
-    """Return key, label and form of what a run takes."""
-    currency = content["cost"]["currency"] if content["cost"] is not None else ""
-    return [
-        ("energy", "energy of the facility", lambda joules: f"{_short(joules / _MWH)} MWh"),
-        ("cost", "cost", lambda amount: f"{_short(amount)} {currency}"),
-        ("cost_per_token", "cost of a million tokens", lambda amount: f"{_short(1e6 * amount)} {currency}"),
-    ]
-
-
-def _short(value: float) -> str:
-    """Return a number to three digits or more."""
-    return amount_text(value) if value >= 100 else f"{value:.3g}"
 
 
 def _print_jobs(out: Console, content: dict[str, Any]) -> None:
