@@ -275,7 +275,7 @@ def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[s
         chip = job.plan.machine.chip
         low, high = job.plan.band90
         if shares.basis != "fitted" and spec.calibration is None:
-            what = "announced or stated numbers" if chip.announced else f"its peak alone ({shares.basis})"
+            what = "announced or stated numbers" if chip.announced else f"data sheets and assumptions ({shares.basis})"
             found.append(
                 f"job '{spec.name}': steps of {chip.title} at {spec.precision} have not been measured: that of "
                 f"{job.step_time:,.3g} s rests on {what} and may take {low:,.3g} to {high:,.3g} s"

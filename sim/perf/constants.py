@@ -22,7 +22,8 @@ class Efficiencies:
     sigma
         Standard deviation of the logarithm of predicted over measured step times [-].
     basis
-        What they rest on: ``fitted``, ``assumed`` (another precision or a kernel benchmark) or ``peak only``.
+        What they rest on: ``fitted``; ``assumed``, from another precision; ``peak only``, from a data sheet and at most
+        a benchmark of matrix products.
     """
 
     gemm: float
