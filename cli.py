@@ -143,6 +143,69 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
 
 
 @app.command()
+def explain(scenario: ScenarioArgument, set_: SetOption = None, as_json: JsonOption = False) -> None:
+    """Show what a step of each job costs, and where every number comes from."""
+    described = _load(scenario, set_, None, must_fit=False)
+
+    import sim
+    from analysis.document import render
+    from analysis.explain import describe
+    from analysis.explain_text import format_explanation
+
+    prepared = sim.examine(described)
+    for warning in prepared.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    text = render(describe(prepared))
+    _say(text if as_json else format_explanation(json.loads(text)))
+    try:
+        sim.check_memory(described, prepared.jobs)
+    except sim.PathError as error:
+        typer.echo(error.rule, err=True)
+        raise typer.Exit(NO) from None
+
+
+@app.command()
+def layouts(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    job: Annotated[str | None, typer.Option(help="Which job; without it, the first.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="GPUs of the job; without it, those that it asks for.")] = None,
+    top: Annotated[int, typer.Option(help="How many layouts to show.", min=1)] = 20,
+    sort: Annotated[
+        Literal["goodput", "step"],
+        typer.Option(help="Best first: by tokens of a day that survive failures, or by the time of a step."),
+    ] = "goodput",
+    any_tensor: Annotated[
+        bool, typer.Option("--any-tensor", help="Also tensor groups larger than a scale-up domain.")
+    ] = False,
+    try_parameters: Annotated[
+        bool, typer.Option("--try-parameters", help="Also divide parameters among replicas (FSDP, ZeRO-3).")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Rank the layouts of a job by the time of a step, and by what failures leave of it."""
+    described = _load(scenario, set_, None, must_fit=False)
+
+    import sim
+    from analysis.document import render
+    from analysis.layouts import describe_layouts, format_layouts
+    from analysis.progress import Progress
+
+    try:
+        search = sim.LayoutSearch(described, job, gpus, any_tensor=any_tensor, try_parameters=try_parameters)
+        with Progress("layouts", quiet=quiet or as_json) as progress:
+            content = describe_layouts(search, top, sort, progress)
+    except sim.NoLayoutError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(NO) from None
+    except ValueError as error:
+        _refuse(str(error))
+    text = render(content)
+    _say(text if as_json else format_layouts(json.loads(text)))
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
@@ -259,7 +322,7 @@ def export(
 # --------------------------------------------------------------------------------------------- helpers
 
 
-def _load(name: str, overrides: list[str] | None, seed: int | None) -> Scenario:
+def _load(name: str, overrides: list[str] | None, seed: int | None, *, must_fit: bool = True) -> Scenario:
     """Return a scenario, or end with one line per mistake."""
     import sim
 
@@ -267,7 +330,7 @@ def _load(name: str, overrides: list[str] | None, seed: int | None) -> Scenario:
     if seed is not None:
         changes.append(f"seed={seed}")
     with _mistakes_in_lines():
-        return sim.load(sim.find(name), changes)
+        return sim.load(sim.find(name), changes, must_fit=must_fit)
 
 
 def _warn(scenario: Scenario) -> None:

@@ -13,7 +13,7 @@ from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.kinds import kinds_at, tag_of, value_at
 from sim.prepare import PathError, examine
-from sim.prepare_step import DoesNotFitError
+from sim.prepare_step import DoesNotFitError, check_memory
 from sim.scenario_model import DEFAULTS, scenario_model
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
 # ------------------------------------------------------------------------------------------------ loading
 
 
-def load(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
+def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
     """Return the scenario of a file.
 
     Parameters
@@ -97,6 +97,8 @@ def load(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
         The file.
     overrides
         Texts ``a.b=c`` that replace values, in order.
+    must_fit
+        Whether to refuse jobs that do not fit into the memory of their GPUs.
 
     Raises
     ------
@@ -109,7 +111,7 @@ def load(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
             document = documents.assign(document, text, shorthand=_SHORTHAND)
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
-    return _validate(document, Path(path).parent)
+    return _validate(document, Path(path).parent, must_fit=must_fit)
 
 
 def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
@@ -124,7 +126,7 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
     return _validate(document, folder or Path.cwd())
 
 
-def _validate(document: Document, folder: Path) -> Scenario:
+def _validate(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
     """Return the scenario, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
@@ -137,7 +139,9 @@ def _validate(document: Document, folder: Path) -> Scenario:
     if unknown:
         raise ScenarioError(unknown)
     try:
-        examine(scenario)
+        prepared = examine(scenario)
+        if must_fit:
+            check_memory(scenario, prepared.jobs)
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         raise ScenarioError(lines, is_answer=isinstance(error, DoesNotFitError)) from None

@@ -23,7 +23,7 @@ from sim.prepare_network import (
     pool_paces,
     relative_capacity,
 )
-from sim.prepare_step import step_of, step_warnings
+from sim.prepare_step import check_memory, step_of, step_warnings
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.topology import FABRIC_PARTS
@@ -105,6 +105,7 @@ def prepare(scenario: Scenario) -> Prepared:
         If the scenario does not fit together.
     """
     prepared = examine(scenario)
+    check_memory(scenario, prepared.jobs)
     cluster: Any = scenario.cluster
     topology = cluster.build()
     if prepared.scheduler.pack is not None:

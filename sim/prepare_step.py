@@ -25,7 +25,7 @@ from sim.prepare_chip import chip_of
 from sim.prepare_layout import placement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sim.job_spec import Batch, Execution, GroupKind, JobSpec, Parallelism
     from sim.perf import Accelerator, ModelShape
@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from sim.prepared import PreparedJob
     from sim.scenario import Scenario
 
-__all__ = ["DoesNotFitError", "JobStep", "machine_of", "shape_of", "step_of", "step_warnings", "workload_of"]
+__all__ = [
+    "DoesNotFitError",
+    "JobStep",
+    "check_memory",
+    "links_of",
+    "machine_of",
+    "shape_of",
+    "step_of",
+    "step_warnings",
+    "workload_of",
+]
 
 _SLACK = 1.1
 """Memory over what a GPU has up to which a layout passes with a warning: such counts are some per cent off [-]."""
@@ -78,8 +88,6 @@ def step_of(scenario: Scenario, index: int) -> JobStep:
     ------
     PathError
         At an unknown model or accelerator, a layout that cannot be, or a time of nothing.
-    DoesNotFitError
-        If a modelled job does not fit into its GPUs.
     """
     spec = scenario.jobs[index]
     for name in ("step_time", "mfu"):
@@ -102,8 +110,6 @@ def step_of(scenario: Scenario, index: int) -> JobStep:
         return JobStep(time, mfu, plan, measured=True)
     if plan is None:
         return JobStep(0.0, None, None, measured=False)
-    if plan.crowding > _SLACK:
-        raise DoesNotFitError(("jobs", index, "parallelism"), _does_not_fit(spec, plan))
     return JobStep(plan.time, plan.mfu, plan, measured=False)
 
 
@@ -239,6 +245,20 @@ def links_of(scenario: Scenario, place: Placement, chip: Accelerator) -> Links:
         data=data,
         expert_data=data._replace(ranks=max(1, data.ranks // expert.ranks)),
     )
+
+
+def check_memory(scenario: Scenario, jobs: Sequence[PreparedJob]) -> None:
+    """Refuse jobs whose step is modelled and whose GPUs cannot hold what it needs.
+
+    Raises
+    ------
+    DoesNotFitError
+        At the first one.
+    """
+    for index, job in enumerate(jobs):
+        if job.plan is not None and not job.is_measured and job.plan.crowding > _SLACK:
+            rule = _does_not_fit(scenario.jobs[index], job.plan)
+            raise DoesNotFitError(("jobs", index, "parallelism"), rule)
 
 
 def _does_not_fit(spec: JobSpec, plan: StepPlan) -> str:
