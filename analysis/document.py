@@ -16,6 +16,7 @@ from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
 from analysis.missing import nodes_down
 from analysis.spending import cost_content, energy_content, job_spending
 from analysis.statistics import summarise
+from analysis.step import describe_step
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario, closed_form
 
 if TYPE_CHECKING:
@@ -211,17 +212,8 @@ def _windows(ensemble: Ensemble) -> list[dict[str, Any]]:
 
 
 def _step(prepared: Prepared) -> dict[str, Any]:
-    """Return the step of the first job; the breakdown and the memory come with the step model."""
-    job = prepared.jobs[0]
-    return {
-        "time_s": job.step_time or None,
-        "breakdown": {},
-        "mfu": job.mfu,
-        "mfu_convention": "model FLOP without recomputation, causal half of attention, over the dense peak"
-        if job.mfu is not None
-        else None,
-        "memory_bytes": None,
-    }
+    """Return the step of the first job."""
+    return describe_step(prepared, 0)
 
 
 def _per_job(ensemble: Ensemble) -> dict[str, Any]:

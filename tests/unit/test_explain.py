@@ -1,0 +1,529 @@
+"""`ettrick explain`: shares that add up, numbers that come from somewhere, and words for what is not known."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import cli
+import sim
+from analysis.document import document, render
+from analysis.ensemble import replicate
+from analysis.explain import describe
+from analysis.explain_text import format_explanation
+from analysis.step import PARTS
+from sim.catalog import models
+from sim.perf import Breakdown
+from tests import small
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DONE, NO = 0, 1
+SEQUENCE = 8192
+JOB: dict[str, Any] = {
+    "name": "train",
+    "gpus": 112,
+    "model": "llama3-8b",
+    "batch": {"tokens": 224 * SEQUENCE, "sequence": SEQUENCE},
+    "parallelism": {"tensor": 2, "data": 56},
+    "execution": {"sharding": "parameters"},
+}
+MIXTURE: dict[str, Any] = {
+    "name": "mixture",
+    "gpus": 128,
+    "model": "qwen3-30b-a3b",
+    "precision": "fp8",
+    "batch": {"tokens": 256 * 4096, "sequence": 4096},
+    "parallelism": {"pipeline": 4, "data": 32, "expert": 16},
+    "execution": {"recompute": "full"},
+}
+
+
+def cluster(accelerator: str, **more: Any) -> dict[str, Any]:
+    """Return a cluster of 16 nodes of eight."""
+    return {"name": "tiny", "nodes": 16, "gpus_per_node": 8, "accelerator": accelerator, **more, "fabric": {"rails": 8}}
+
+
+def changes(**kinds: Any) -> dict[str, Any]:
+    """Return changes of the small scenario: one job with other keys, on an accelerator."""
+    accelerator = kinds.pop("accelerator", "h100")
+    return {"jobs": [{**JOB, **kinds}], "cluster": cluster(accelerator), "spares": {"hot": 0}}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "modelled": changes(),
+    "measured": changes(step_time="3 s"),
+    "published": changes(mfu=0.4),
+    "calibrated": changes(calibration={"step_time": "3 s"}),
+    "communication": changes(communication="20 %"),
+    "mixture": {"jobs": [MIXTURE], "cluster": cluster("h100"), "spares": {"hot": 0}},
+    "assumed": changes(accelerator="b200"),
+    "peak only": changes(accelerator="mi300x"),
+    "announced": changes(accelerator="rubin"),
+    "stated": changes(accelerator={"like": "h100", "memory_bandwidth": "4 TB/s"}),
+    "several": {"jobs": [{**JOB, "gpus": 56, "parallelism": {"data": 56}}, {"name": "[b]", "gpus": 56}]},
+    "no layout": {"jobs": [{key: JOB[key] for key in ("name", "gpus", "model", "batch")}]},
+    "not our layout": changes(step_time="5 s", parallelism={"tensor": 7, "data": 16}),
+    "nothing": {"jobs": [{"name": "train", "gpus": 112}]},
+    "unknown accelerator": {"cluster": cluster("mine")},
+    "shards": changes(execution={"sharding": "parameters", "shard_ranks": 4}),
+    "one domain": {
+        "jobs": [{**JOB, "gpus": 8, "parallelism": {"tensor": 4, "data": 2}}],
+        "cluster": cluster("h100"),
+    },
+    "one GPU": {
+        "jobs": [
+            {
+                "name": "alone",
+                "gpus": 1,
+                "model": "gpt3-1.3b",
+                "batch": {"tokens": 16384, "sequence": 2048},
+                "parallelism": {},
+            }
+        ],
+        "cluster": {"nodes": 20, "gpus_per_node": 1, "accelerator": "h100", "fabric": {"rails": 1}},
+    },
+    "two pools": {
+        **changes(),
+        "cluster": {
+            "name": "two",
+            "gpus_per_node": 8,
+            "pools": [{"count": 8, "accelerator": "h100"}, {"count": 8, "accelerator": "a100"}],
+            "fabric": {"rails": 8},
+        },
+    },
+}
+
+
+def explained(case: str) -> dict[str, Any]:
+    """Return the document of a case, as a reader of the JSON gets it."""
+    content: dict[str, Any] = json.loads(render(describe(sim.examine(small.parse(**CASES[case])))))
+    return content
+
+
+def job(case: str) -> dict[str, Any]:
+    """Return what is said of the first job of a case."""
+    found: dict[str, Any] = next(iter(explained(case)["jobs"].values()))
+    return found
+
+
+def text(case: str) -> str:
+    """Return what is printed without a terminal."""
+    return format_explanation(explained(case))
+
+
+PLANNED = [case for case in CASES if case not in ("no layout", "not our layout", "nothing", "unknown accelerator")]
+
+
+# ----------------------------------------------------------------------------------------------- sums
+
+
+def test_every_term_is_in_one_part() -> None:
+    """The parts of the table hold each term of the breakdown once."""
+    assert sorted(name for names in PARTS.values() for name in names) == sorted(Breakdown._fields)
+
+
+@pytest.mark.parametrize("case", PLANNED)
+def test_shares_and_seconds_add_up(case: str) -> None:
+    """Shares sum to 1; seconds of the terms, of their parts and of the breakdown sum to the time of the step."""
+    found = job(case)
+    step, parts = found["step"], found["parts"]
+    terms = [term for part in parts.values() for term in part["terms"].values()]
+    assert sum(part["share"] for part in parts.values()) == pytest.approx(1, abs=1e-12)
+    assert sum(term["share"] for term in terms) == pytest.approx(1, abs=1e-12)
+    assert sum(part["time_s"] for part in parts.values()) == pytest.approx(step["time_s"], rel=1e-12)
+    assert sum(term["time_s"] for term in terms) == pytest.approx(step["time_s"], rel=1e-12)
+    assert sum(step["breakdown"].values()) == pytest.approx(step["time_s"], rel=1e-12)
+    assert step["time_s"] == pytest.approx(step["scale"] * step["model_s"], rel=1e-12)
+
+
+@pytest.mark.parametrize("case", PLANNED)
+def test_memory_adds_up(case: str) -> None:
+    """The parts of the memory sum to the total, and their shares are of what the GPU has."""
+    found = job(case)
+    held, shares = found["step"]["memory_bytes"], found["memory_shares"]
+    total, capacity = held.pop("total"), held.pop("capacity")
+    assert sum(held.values()) == pytest.approx(total, rel=1e-12)
+    assert shares.pop("total") == pytest.approx(total / capacity, rel=1e-12)
+    assert sum(shares.values()) == pytest.approx(total / capacity, rel=1e-12)
+    assert capacity == found["accelerator"]["memory_bytes"]
+
+
+# ------------------------------------------------------------------------------ measured beside modelled
+
+
+def test_measured_and_modelled_stand_side_by_side() -> None:
+    """Beside 3 s that were measured stand the model's seconds, those without a measurement, and the ratio of both."""
+    measured, modelled = job("measured")["step"], job("modelled")["step"]
+    assert (measured["time_s"], measured["basis"], measured["stated"]) == (3, "measured", "step_time")
+    assert measured["model_s"] == modelled["time_s"] == modelled["model_s"]
+    assert measured["model_band90_s"] == pytest.approx(modelled["band90_s"], rel=1e-12)
+    assert (measured["band90_s"], measured["sigma"], modelled["stated"]) == (None, None, None)
+    assert measured["scale"] == pytest.approx(3 / modelled["time_s"], rel=1e-12)
+    for name, time in modelled["breakdown"].items():
+        assert measured["breakdown"][name] == pytest.approx(measured["scale"] * time, rel=1e-12)
+    shown = text("measured")
+    assert "3.000 s, as the scenario states" in shown
+    assert f"{modelled['time_s']:.3f} s (" in shown
+    assert f"each term x {measured['scale']:.3f}" in shown
+    assert "each term x" not in text("modelled")
+
+
+def test_a_published_mfu_is_the_mfu() -> None:
+    """MFU 40 % in the scenario is the causal MFU of the table, and the step is as long as it says: F / (0.4 N P)."""
+    found = job("published")
+    causal = found["utilisation"]["causal"]
+    assert causal["mfu"] == pytest.approx(0.4, rel=1e-12)
+    flop = causal["flop_per_token"] * JOB["batch"]["tokens"]
+    assert found["step"]["time_s"] == pytest.approx(flop / (0.4 * 112 * 989e12), rel=1e-12)
+    assert "from the MFU that the scenario states" in text("published")
+
+
+def test_calibration_says_what_it_did() -> None:
+    """The measured step over what the model says of it scales the model's step."""
+    found = job("calibrated")
+    step, row = found["step"], found["calibration"]
+    assert (step["basis"], row["measured_s"]) == ("calibrated", 3)
+    assert step["scale"] == pytest.approx(3 / row["modelled_s"], rel=1e-12)
+    # It was the same step that was measured.
+    assert step["time_s"] == pytest.approx(3, rel=1e-9)
+    assert step["model_s"] == pytest.approx(job("modelled")["step"]["time_s"], rel=1e-12)
+    assert step["sigma"] < step["model_sigma"]
+    assert f"3.000 s measured, {row['modelled_s']:.3f} s modelled" in text("calibrated")
+    assert job("modelled")["calibration"] is None
+
+
+@pytest.mark.parametrize(("step_time", "outside"), [("0.2 s", True), ("60 s", True), ("2.2 s", False)])
+def test_a_measurement_that_the_model_cannot_explain_is_noted(step_time: str, *, outside: bool) -> None:
+    """What lies outside the model's band, to either side, may have another layout than the scenario states."""
+    content = json.loads(render(describe(sim.examine(small.parse(**changes(step_time=step_time))))))
+    low, high = content["jobs"]["train"]["step"]["model_band90_s"]
+    assert (not low < content["jobs"]["train"]["step"]["time_s"] < high) == outside
+    assert ("outside of that" in format_explanation(content)) == outside
+
+
+@pytest.mark.parametrize(
+    ("case", "basis", "words"),
+    [
+        ("modelled", "fitted", "hopper at bf16 among them"),
+        ("assumed", "assumed", "but none of blackwell at bf16: by steps at other precisions"),
+        ("peak only", "peak only", "but none of cdna3 at bf16: by a usual share of its peak"),
+        ("announced", "peak only", "but none of rubin at bf16 with the announced or stated numbers"),
+        ("stated", "assumed", "but none of hopper at bf16 with the announced or stated numbers"),
+        ("mixture", "fitted", "models with experts scatter more"),
+        ("calibrated", "calibrated", "each source of them with a factor of its own"),
+    ],
+)
+def test_what_the_band_rests_on(case: str, basis: str, words: str) -> None:
+    """The text says which measured steps stand behind a band; the less there are, the wider it is."""
+    assert job(case)["step"]["basis"] == basis
+    assert words in " ".join(text(case).split())
+    sigmas = [job(name)["step"]["sigma"] for name in ("calibrated", "modelled", "assumed", "peak only")]
+    assert sigmas == sorted(sigmas)
+
+
+# -------------------------------------------------------------------------------------------- conventions
+
+
+def test_flop_and_mfu_in_both_conventions_are_the_published_ones() -> None:
+    """Megatron's 175B on 64 A100 takes 13.75 s: MFU 51.4 % (arXiv 2205.05198, table 5), which counts all attention."""
+    row = {
+        "name": "megatron",
+        "gpus": 64,
+        "model": "megatron-175b",
+        "step_time": "13.75 s",
+        "batch": {"tokens": 64 * 2048, "sequence": 2048},
+        "parallelism": {"tensor": 8, "pipeline": 8, "virtual_pipeline": 3},
+        "execution": {"recompute": "selective", "fused_attention": False},
+    }
+    scenario = small.parse(jobs=[row], cluster=cluster("a100"))
+    use = describe(sim.examine(scenario))["jobs"]["megatron"]["utilisation"]
+    assert use["full"]["mfu"] == pytest.approx(0.514, abs=0.002)
+    # The core of attention once more, of 3 x its forward pass: 4 s h a layer and token, 2 s h with the masked half.
+    assert use["full"]["recomputed_flop_per_token"] == pytest.approx(4 * 2048 * 12288 * 96, rel=1e-12)
+    assert use["causal"]["recomputed_flop_per_token"] == pytest.approx(2 * 2048 * 12288 * 96, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["megatron-175b", "megatron-530b", "megatron-1t"])
+def test_full_recomputation_is_that_of_megatron(name: str) -> None:
+    """Hardware FLOP of a token are 96 l h^2 (1 + s / 6 h + V / 16 l h): arXiv 2104.04473, equation 3."""
+    shape, sequence = models()[name], 2048
+    row = {
+        "name": name,
+        "gpus": 128,
+        "model": name,
+        "step_time": "10 s",
+        "batch": {"tokens": 8 * sequence, "sequence": sequence},
+        "parallelism": {"tensor": 8, "data": 1, "pipeline": 16},
+        "execution": {"recompute": "full"},
+    }
+    scenario = small.parse(jobs=[row], cluster=cluster("a100"), spares={"hot": 0})
+    use = describe(sim.examine(scenario))["jobs"][name]["utilisation"]["full"]
+    layers, hidden, vocabulary = shape.layers, shape.hidden, shape.vocabulary
+    wanted = 96 * layers * hidden**2 * (1 + sequence / (6 * hidden) + vocabulary / (16 * layers * hidden))
+    assert use["flop_per_token"] + use["recomputed_flop_per_token"] == pytest.approx(wanted, rel=1e-9)
+    assert use["hfu"] / use["mfu"] == pytest.approx(wanted / use["flop_per_token"], rel=1e-9)
+
+
+def test_without_recomputation_hfu_is_mfu() -> None:
+    """Where nothing is computed again both are the same, and the text says so."""
+    use = job("modelled")["utilisation"]
+    assert use["causal"]["mfu"] == use["causal"]["hfu"] == pytest.approx(job("modelled")["step"]["mfu"], rel=1e-12)
+    assert "recompute none computes nothing again" in text("modelled")
+    assert "with recomputation" in text("mixture")
+
+
+# ----------------------------------------------------------------------------------------- degraded steps
+
+
+def test_a_smaller_batch_takes_as_long_and_trains_on_less() -> None:
+    """Without one of 56 replicas the pace is 55/56 with the batch shrunk, and that of whole microbatches if kept."""
+    found = job("modelled")
+    step, rows = found["step"]["time_s"], found["degraded"]
+    assert rows["replica_missing_shrink"]["time_s"] == pytest.approx(step, rel=1e-3)
+    assert rows["replica_missing_shrink"]["pace"] == pytest.approx(55 / 56, rel=1e-3)
+    # 224 sequences: four for each of 56 replicas, five for some of 55. What comes once a step stays.
+    assert 4 / 5 < rows["replica_missing_keep"]["pace"] < 0.82
+    assert rows["replica_missing_keep"]["time_s"] == pytest.approx(step / rows["replica_missing_keep"]["pace"])
+
+
+def test_a_slow_gpu_and_narrow_nics() -> None:
+    """A GPU at 90 % costs at most a tenth of the pace, half the NICs at most half, and inside a domain nothing."""
+    rows = job("modelled")["degraded"]
+    assert (rows["slow_gpu"]["compute"], rows["narrow_nics"]["network"]) == (0.9, 0.5)
+    assert 0.9 < rows["slow_gpu"]["pace"] < 1
+    assert 0.5 < rows["narrow_nics"]["pace"] < 1
+    assert job("one domain")["degraded"]["narrow_nics"]["pace"] == pytest.approx(1, rel=1e-12)
+
+
+def test_groups_of_one_cannot_lose_a_rank() -> None:
+    """A job of one replica has no missing one, a job without tensor groups no missing rank."""
+    assert set(job("one GPU")["degraded"]) == {"slow_gpu", "narrow_nics"}
+    assert "tensor_rank_missing" not in job("mixture")["degraded"]
+    assert job("modelled")["degraded"]["tensor_rank_missing"]["tensor"] == 1
+
+
+def test_a_stated_share_of_communication_is_what_a_run_uses() -> None:
+    """With 20 % of a step waiting for NICs at half bandwidth the pace is 1 / 1.2; with a slow GPU, that of the GPU."""
+    found = job("communication")
+    rows = found["degraded"]
+    assert rows["narrow_nics"]["pace"] == pytest.approx(1 / 1.2, rel=1e-12)
+    assert rows["slow_gpu"]["pace"] == pytest.approx(0.9, rel=1e-12)
+    assert rows["narrow_nics"]["time_s"] == pytest.approx(1.2 * found["step"]["time_s"], rel=1e-12)
+    assert [row["basis"] for row in rows.values()].count("communication") == 2
+    assert "as the scenario's communication says" in text("communication")
+    assert "as the scenario's communication says" not in text("modelled")
+
+
+# ---------------------------------------------------------------------------------- where numbers are from
+
+
+def test_groups_say_what_they_communicate_over() -> None:
+    """Tensor ranks use the links of their node; four of eight NICs serve each group of replicas; less is reached."""
+    groups = job("modelled")["groups"]
+    assert (groups["tensor"]["through"], groups["tensor"]["bytes_per_s"]) == ("scale_up", 450e9)
+    assert (groups["data"]["through"], groups["data"]["bytes_per_s"]) == ("nic", 50e9)
+    assert (groups["data"]["ranks"], groups["data"]["nics_together"]) == (56, 4)
+    assert set(groups) == {"tensor", "data"}
+    for row in groups.values():
+        assert 0 < row["reached_bytes_per_s"] < row["bytes_per_s"] * (row["nics_together"] or 1)
+    assert job("one GPU")["groups"] == {}
+    assert set(job("mixture")["groups"]) == {"expert", "pipeline", "data", "expert_data"}
+    # Four ranks that share parameters, of two tensor ranks each: one node of eight.
+    assert job("shards")["groups"]["shard"]["through"] == "scale_up"
+
+
+def test_efficiencies_say_whether_steps_or_assumptions_tell_them() -> None:
+    """Of H100 at bf16 all are fitted; of an accelerator without measured steps none; of fp8 the logits are assumed."""
+    fitted, bare, narrow = (job(case)["efficiencies"] for case in ("modelled", "peak only", "mixture"))
+    assert {row["basis"] for row in fitted.values()} == {"fitted"}
+    assert "fitted" not in {row["basis"] for row in bare.values()}
+    assert (narrow["gemm"]["basis"], narrow["logits"]["basis"]) == ("fitted", "assumed")
+    assert job("modelled")["constants"]["touches"]["basis"] == "fitted"
+    assert job("modelled")["constants"]["overhead"]["basis"] == "textbook"
+
+
+def test_power_is_that_of_the_nodes() -> None:
+    """14 nodes of H100 draw 14 times 8 kW (MLPerf Training v4.1); a token takes power over tokens a second."""
+    found = job("modelled")
+    assert found["power"]["job_w"] == pytest.approx(14 * 8e3)
+    assert found["power"]["joules_per_token"] == pytest.approx(14 * 8e3 / found["tokens_per_s"])
+    assert found["tokens_per_s"] * found["step"]["time_s"] == pytest.approx(JOB["batch"]["tokens"])
+    assert job("unknown accelerator")["power"] is None
+    assert "power" in text("unknown accelerator")
+
+
+def test_a_checkpoint_is_divided_among_the_gpus() -> None:
+    """14 B of each parameter, 16-bit weights and 32-bit state, spread over all GPUs."""
+    found = job("modelled")
+    assert found["checkpoint"]["bytes"] == pytest.approx(14 * found["model"]["parameters"])
+    assert found["checkpoint"]["bytes_per_gpu"] * 112 == pytest.approx(found["checkpoint"]["bytes"])
+
+
+# --------------------------------------------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_fits_a_hundred_columns(case: str) -> None:
+    """Whatever the scenario lacks, the text has all its jobs, is at most 100 columns wide, and nothing is cut off."""
+    shown = text(case)
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "…" not in shown
+    assert "nan" not in shown.split()
+    assert "None" not in shown
+    assert all(name in shown.splitlines() for name in explained(case)["jobs"])
+    assert "Closed form" in shown
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Yield every number in plain data."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from numbers(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield every text in plain data, those of keys too."""
+    if isinstance(value, dict):
+        yield from value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from strings(item)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_number_of_the_text_is_in_the_document(case: str) -> None:
+    """Each number is one of the JSON in another unit, but for those of its texts, of sources and of the band's name."""
+    content = explained(case)
+    shown = " ".join(format_explanation(content).split())
+    told = sorted({" ".join(text.split()) for text in strings(content)}, key=len, reverse=True)
+    names = ["arXiv 2602.00277", "v3.1 and v4.0", "tuned H100", "with 90 %", "100.00 %"]
+    for name in (*told, *names):
+        if re.search(r"\d", name):
+            shown = shown.replace(name, " ")
+    units = (1, 1e-3, 1e-6, 1e-9, 1e-12, 1e2, 1e3, 1 / 60, 1 / 3600)
+    known = [number * unit for number in numbers(content) for unit in units]
+    found = re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", shown)
+    assert found
+    for word in found:
+        value = float(word.replace(",", ""))
+        step = 10.0 ** -len(word.partition(".")[2])
+        assert any(abs(value - number) <= 0.5 * step + 1e-9 for number in known), word
+
+
+def test_a_job_without_a_model_says_what_it_lacks() -> None:
+    """One line says what the scenario would have to state; a measured layout that ours cannot be is another reason."""
+    assert job("nothing")["step"]["time_s"] is None
+    assert job("nothing")["parts"] is None
+    assert "does not state model and batch and parallelism" in text("nothing")
+    assert "does not state parallelism" in text("no layout")
+    assert "10.000 s, as the scenario states" in text("unknown accelerator")
+    assert job("not our layout")["lacks"] == ""
+    assert "it cannot lay the job out like this" in text("not our layout")
+
+
+def test_several_jobs_are_all_shown() -> None:
+    """Each job has its own tables, and brackets in a name are no markup."""
+    shown = text("several")
+    assert shown.count("Where the time of a step goes") == 1
+    assert shown.count("none by the model of steps") == 1
+    assert "[b]" in shown.splitlines()
+
+
+def test_pools_of_hosts_are_told_apart() -> None:
+    """With H100 and A100 the slower pool's pace is the ratio of both steps, the first pool's is 1."""
+    first, second = job("two pools")["pool_paces"]
+    assert first == 1
+    # The peaks of BF16 are 312 and 989 TFLOP/s; A100 reaches more of its own.
+    assert 312 / 989 < second < 0.6
+    assert "pace of the job by pool" in text("two pools")
+
+
+def test_the_closed_form_is_that_of_a_run() -> None:
+    """ETTR and what it takes for granted are as `run` prints them."""
+    prepared = small.prepare(**CASES["modelled"])
+    content = describe(prepared)
+    assert content["closed_form"] == document(replicate(prepared, 1), command="")["closed_form"]
+    assert "  ETTR " in format_explanation(content)
+    content["closed_form"] = {"ettr": None, "time_shares": {}, "assumptions": ["no closed form for this"]}
+    assert "  none  no closed form for this" in format_explanation(content).splitlines()
+
+
+# ---------------------------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write a scenario with a model into an empty working folder; return its name."""
+    monkeypatch.chdir(tmp_path)
+    content = {**small.SMALL, **changes(), "assumptions": ["all of it"]}
+    Path("model.yaml").write_text(sim.dump(content))
+    return "model.yaml"
+
+
+def call(*arguments: str) -> Any:
+    """Run a command in this process; anything but an orderly end is an error."""
+    result: Any = CliRunner().invoke(cli.app, list(arguments), prog_name="ettrick")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_the_command_prints_its_document_in_words(scenario: str) -> None:
+    """The text is made of what --json prints, and of nothing else; assumptions come along."""
+    in_words, as_json = call("explain", scenario), call("explain", scenario, "--json")
+    assert (in_words.exit_code, in_words.stderr, as_json.exit_code, as_json.stderr) == (DONE, "", DONE, "")
+    assert in_words.stdout == format_explanation(json.loads(as_json.stdout)) + "\n"
+    assert "all of it" in in_words.stdout
+
+
+def test_set_changes_the_step(scenario: str) -> None:
+    """--set replaces a value: with full recomputation a step takes longer and its HFU passes its MFU."""
+    plain, again = (
+        json.loads(call("explain", scenario, "--json", *extra).stdout)["jobs"]["train"]
+        for extra in ([], ["--set", "jobs.0.execution.recompute=full"])
+    )
+    assert again["step"]["time_s"] > plain["step"]["time_s"]
+    assert again["utilisation"]["causal"]["hfu"] > again["utilisation"]["causal"]["mfu"]
+
+
+def test_warnings_go_to_standard_error(scenario: str) -> None:
+    """What check warns of, explain warns of too; the answer is given all the same."""
+    extra = ["--set", "cluster.accelerator=rubin"]
+    explained, checked = call("explain", scenario, *extra), call("check", scenario, *extra)
+    assert (explained.exit_code, checked.exit_code) == (DONE, DONE)
+    assert explained.stderr == checked.stderr
+    assert explained.stderr.startswith("warning: job 'train': steps of NVIDIA Rubin")
+
+
+def test_a_job_that_does_not_fit_is_refused_in_one_line(scenario: str) -> None:
+    """The answer is no, in one line on standard error, as for every other command."""
+    result = call("explain", scenario, "--set", "jobs.0.execution={sharding: none, microbatch: 4}")
+    assert (result.exit_code, result.stdout) == (NO, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert "does not fit" in result.stderr
+
+
+def test_run_has_the_same_step() -> None:
+    """The step of `run --json` is that of the first job, with a breakdown that sums to its time."""
+    prepared = small.prepare(**CASES["measured"])
+    step = document(replicate(prepared, 1), command="")["step"]
+    assert step == describe(prepared)["jobs"]["train"]["step"]
+    assert sum(step["breakdown"].values()) == pytest.approx(step["time_s"], rel=1e-12)
+    held = step["memory_bytes"]
+    assert sum(held.values()) == pytest.approx(2 * held["total"] + held["capacity"], rel=1e-12)
+    bare = document(replicate(small.prepare(), 1), command="")["step"]
+    assert (bare["time_s"], bare["breakdown"], bare["memory_bytes"], bare["basis"]) == (10, {}, None, "measured")
