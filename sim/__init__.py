@@ -9,10 +9,13 @@ from sim.closed_form import ClosedForm, closed_form
 from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.documents import dump
 from sim.inventory import inventory
+from sim.layouts import Candidate, LayoutSearch
 from sim.load import ScenarioError, find, load, parse, shipped
 from sim.load_cluster import find_cluster, load_cluster
+from sim.no_layout import NoLayoutError
 from sim.prepare import PathError, examine, prepare
 from sim.prepare_layout import Placement, placement
+from sim.prepare_step import check_memory
 from sim.prepared import Prepared, PreparedJob
 from sim.result import JobResult, Ratio, Result
 from sim.run import run, trace
@@ -26,9 +29,12 @@ __all__ = [
     "JOB_BUCKETS",
     "NO_FAILURE",
     "Bucket",
+    "Candidate",
     "ClosedForm",
     "ClusterSpec",
     "JobResult",
+    "LayoutSearch",
+    "NoLayoutError",
     "PathError",
     "Placement",
     "Prepared",
@@ -38,6 +44,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Topology",
+    "check_memory",
     "closed_form",
     "dump",
     "edges",

@@ -7,12 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Pace
+from sim.perf import Impairment
+from sim.places import Reserve
+from sim.prepare_failures import prior
 from sim.theory import expected_shares
+from sim.theory.availability import missing_nodes_pmf
+from sim.theory.elastic import elastic_shares, mean_wait, share_in_place
 
 if TYPE_CHECKING:
-    from sim.prepared import Prepared, PreparedJob
+    from collections.abc import Callable
 
-__all__ = ["ClosedForm", "closed_form"]
+    from sim.failures import Source
+    from sim.prepared import Prepared, PreparedJob
+    from sim.recovery.shrink_rejoin import Absence
+
+__all__ = ["ClosedForm", "closed_form", "job_shares"]
+
+_RARE = 1e-4
+"""Probability below which a number of missing replicas is left out [-]."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +48,33 @@ class ClosedForm:
 
 def closed_form(prepared: Prepared) -> ClosedForm:
     """Return the expected ETTR of the jobs of a scenario, weighted by their GPUs."""
-    recovery: Any = prepared.recovery
-    times = recovery.expected_times()
-    if times is None:
-        return ClosedForm(None, {}, (f"no closed form for recovery '{recovery.use}' yet",))
     shares: dict[str, float] = {}
     gpus = sum(job.gpus for job in prepared.jobs)
+    formula = job_shares(prepared)
+    if formula is None:
+        recovery: Any = prepared.recovery
+        return ClosedForm(None, {}, (f"no closed form for recovery '{recovery.use}' yet",))
     for job in prepared.jobs:
-        for name, value in _shares(job, *times).items():
+        for name, value in formula(job).items():
             shares[name] = shares.get(name, 0.0) + value * job.gpus / gpus
     return ClosedForm(shares["productive"], shares, tuple(_assumptions(prepared)))
+
+
+def job_shares(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] | None:
+    """Return the function from a job to its expected shares [-], which asks the scenario only once.
+
+    A job may differ from those of the scenario in its step, checkpoint, number of replicas and plan. ``None`` if no
+    formula describes the recovery.
+    """
+    recovery: Any = prepared.recovery
+    times = recovery.expected_times()
+    if times is not None:
+        return lambda job: _shares(job, *times)
+    if not recovery.elastic or not hasattr(recovery, "absence"):
+        return None
+    wait = _wait(prepared)
+    leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
+    return lambda job: _elastic(job, recovery.absence, leaving[job.nodes], wait)
 
 
 def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
@@ -66,6 +95,106 @@ def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
         shares["detection"] -= moved
         shares["restart"] += moved
     return shares
+
+
+# ----------------------------------------------------------------------------------------------- elastic jobs
+
+
+def _elastic(job: PreparedJob, times: Absence, leaving: float, wait: float) -> dict[str, float]:
+    """Return the expected shares of a job whose replicas leave one by one.
+
+    Parameters
+    ----------
+    leaving
+        Share of its failures that send replicas away [-]; the others restart all of them.
+    wait
+        Mean time until there is a node for one that failed [s].
+    """
+    periodic = job.checkpoint
+    mtti = job.mtti / leaving if leaving > 0 else math.inf
+    found = elastic_shares(
+        periodic.stepping(Pace(1.0, job.step_time)),
+        periodic.stall,
+        mtti,
+        job.replicas,
+        stall=times.stall,
+        absence=times.away,
+        wait=wait,
+        rejoin=times.rejoin,
+        restart=times.restart + periodic.restore,
+        downtime=job.detection_mean,
+        drain=periodic.drain,
+        step=job.step_time,
+        fewest=times.fewest,
+        others=job.mtti / (1 - leaving) if leaving < 1 else math.inf,
+    )
+    if job.keeps_batch and job.plan is not None:
+        rate = 1 / (mtti * job.replicas)
+        kept = _kept(job, 1 - share_in_place(rate, times.away + wait, job.detection_mean), times.fewest)
+        found["degraded"] = (1 - kept) * found["productive"]
+        found["productive"] *= kept
+    return found
+
+
+def _kept(job: PreparedJob, absent: float, fewest: int) -> float:
+    """Return what a kept batch gets done, relative to the replicas that are there [-].
+
+    A missing replica's share goes to the others by whole microbatches; each set of replicas is `absent` for a share of
+    the time [-], independently of the others.
+    """
+    assert job.plan is not None, "only of a job with a plan"
+    each = job.plan.work.data // job.replicas
+    law = missing_nodes_pmf(job.replicas, absent)
+    done = there = 0.0
+    for missing in range(job.replicas - fewest + 1):
+        if law[missing] > _RARE:
+            there += law[missing] * (1 - missing / job.replicas)
+            done += law[missing] * job.plan.pace(Impairment(missing=missing * each, keeps_batch=True))
+    return float(done / there) if there > 0 else 1.0
+
+
+def _leaving(prepared: Prepared, job: PreparedJob) -> float:
+    """Return the share of a job's failures that take nodes away, and with them replicas [-]."""
+    total, some = (
+        prior(list(sources), job.nodes / prepared.nodes, prepared.warmup + prepared.horizon, _success(prepared))[0]
+        for sources in (prepared.sources, filter(_takes_nodes, prepared.sources))
+    )
+    return total / some if math.isfinite(total) else 0.0
+
+
+def _success(prepared: Prepared) -> float:
+    """Return the probability that a repair removes a fault [-]."""
+    repair: Any = prepared.repair
+    return float(repair.success)
+
+
+def _takes_nodes(source: Source) -> bool:
+    """Return whether a node that fails is away for a while."""
+    return source.part != "job" and (source.repair is None or source.repair.mean_value > 0)
+
+
+def _wait(prepared: Prepared) -> float:
+    """Return the mean time until there is a node for one that failed [s]; 0 where nobody knows."""
+    recovery: Any = prepared.recovery
+    sources = [source for source in prepared.sources if _takes_nodes(source) and source.detection is not None]
+    if any(source.repair is None for source in sources):
+        return 0.0
+    rate = repairs = 0.0
+    for source in sources:
+        assert source.repair is not None
+        mtti, _ = prior([source], 1 / prepared.nodes, prepared.warmup + prepared.horizon, _success(prepared))
+        rate += 1 / mtti
+        repairs += source.repair.mean_value / mtti
+    if rate == 0:
+        return 0.0
+    needed = sum(each.nodes for each in prepared.jobs)
+    idle = prepared.nodes - needed - sum(reserve.nodes for reserve in prepared.reserves.values())
+    pools = {"idle": Reserve(idle), **prepared.reserves}
+    used = [pools[name] for name in recovery.pools if name in pools and pools[name].nodes]
+    extra = sum(pool.nodes for pool in used)
+    refills = "idle" not in recovery.pools and any(pool.refills for pool in used)
+    found = mean_wait(needed, extra, 1 / rate, repairs / rate, idle if refills else 0)
+    return found + (used[0].delay if used else 0.0)
 
 
 def _assumptions(prepared: Prepared) -> list[str]:
@@ -92,12 +221,27 @@ def _assumptions(prepared: Prepared) -> list[str]:
         broken.append(f"a job steps at its healthy pace until it stops, but {', '.join(narrow)} take bandwidth from it")
     if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
         broken.append("no bugs and no rollouts")
-    if any(
-        source.repair is None or source.repair.mean_value > 0 for source in prepared.sources if source.part != "job"
-    ):
+    repaired = [source for source in prepared.sources if _takes_nodes(source)]
+    recovery: Any = prepared.recovery
+    if recovery.elastic:
+        broken += _assumptions_of_absences(prepared, repaired)
+    elif repaired:
         broken.append("a healthy node is always at hand")
     if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
         broken.append("no job waits for another")
     if any(math.isfinite(job.target) for job in prepared.jobs):
         broken.append("the job never ends")
+    return broken
+
+
+def _assumptions_of_absences(prepared: Prepared, repaired: list[Source]) -> list[str]:
+    """Return what the formula for a job that shrinks assumes and the scenario breaks."""
+    recovery: Any = prepared.recovery
+    broken = []
+    if not recovery.absence.is_fixed:
+        broken.append("stalls and absences are as long as their means")
+    if any(source.repair is None for source in repaired):
+        broken.append("a healthy node is always at hand")
+    if prepared.units is not None:
+        broken.append("nodes are replaced one by one, but jobs use whole units")
     return broken

@@ -64,6 +64,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.prepare",
         "sim.run",
         "sim.closed_form",
+        "sim.layouts",
+        "sim.no_layout",
         "sim.inventory",
     ),
     ("analysis",),

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
 from sim.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
-from sim.laws import Law, draw
+from sim.laws import Fixed, Law, draw
 from sim.recovery.base import FromStore
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
-__all__ = ["ShrinkRejoin"]
+__all__ = ["Absence", "ShrinkRejoin"]
+
+
+class Absence(NamedTuple):
+    """What a closed form has to know of replicas that leave and come back.
+
+    Parameters
+    ----------
+    stall, rejoin
+        Mean stalls of the others when replicas leave, and when they are back [s].
+    away, restart
+        Mean time away once the nodes are there, and mean time of a restart of all, its restore left out [s].
+    fewest
+        Fewest replicas that may step on [-].
+    is_fixed
+        Whether none of these times is random.
+    """
+
+    stall: float
+    rejoin: float
+    away: float
+    restart: float
+    fewest: int
+    is_fixed: bool
 
 
 class ShrinkRejoin(FromStore):
@@ -41,6 +64,14 @@ class ShrinkRejoin(FromStore):
     def expected_times(self) -> tuple[float, float] | None:
         """Return nothing: the formula for a restart does not describe a job that shrinks."""
         return None
+
+    @property
+    def absence(self) -> Absence:
+        """What the formula for a job that shrinks has to know."""
+        laws = (self.reconfigure, self.rejoin, self.initialize, self.catch_up)
+        stall, rejoin, initialize, catch_up = (law.mean_value for law in laws)
+        is_fixed = all(isinstance(law, Fixed) for law in laws)
+        return Absence(stall, rejoin, initialize + catch_up, initialize, self.min_replicas, is_fixed)
 
     def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind if enough replicas are left, else restart with those that become whole."""

@@ -1,0 +1,244 @@
+"""Layouts of a job, ranked by the time of a step and by the tokens that failures leave: as data, and as text."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+from analysis.cells import amount_text, empty_table, percent_text, text_or_dash
+from analysis.console import console
+from sim import NoLayoutError, closed_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import Console
+
+    from analysis.progress import Progress
+    from sim import Candidate, LayoutSearch
+
+__all__ = ["describe_layouts", "format_layouts"]
+
+Sort = Literal["goodput", "step"]
+
+_FAR = 3.0
+"""Standard deviations beyond which it is not the model that errs [-]."""
+
+
+class _Ranking:
+    """Layouts of a search, of which the best are seated in the cluster until the order of the shown ones is final.
+
+    Seating makes a step longer, never shorter. So whoever is first although it is seated stays first.
+    """
+
+    def __init__(self, search: LayoutSearch, found: Sequence[Candidate]) -> None:
+        self.search = search
+        self.rows = list(found)
+        self.keys: dict[Sort, Callable[[Candidate], float]] = {
+            "goodput": lambda row: -(row.tokens_per_day or 0.0),
+            "step": lambda row: row.plan.time,
+        }
+
+    def order(self, sort: Sort) -> list[int]:
+        """Return the numbers of the rows, best first; equal ones keep the order of the search."""
+        return sorted(range(len(self.rows)), key=lambda number: self.keys[sort](self.rows[number]))
+
+    def settle(self, top: int) -> dict[Sort, list[int]]:
+        """Return the orders once the first `top` rows of both sit in the cluster."""
+        while True:
+            orders = {sort: self.order(sort) for sort in self.keys}
+            first = {number for order in orders.values() for number in order[:top]}
+            free = [number for number in first if not self.rows[number].is_placed]
+            if not free:
+                return orders
+            self.seat(free)
+
+    def seat(self, numbers: Sequence[int]) -> None:
+        """Give rows what their groups get where they sit."""
+        for number in numbers:
+            self.rows[number] = self.search.placed(self.rows[number])
+
+
+def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progress | None = None) -> dict[str, Any]:
+    """Return the best layouts of a job and its own one, ready for JSON.
+
+    The fastest layout need not be the best. Where replicas go on without one another, a failure takes a whole replica
+    out until it is back; few wide replicas lose more by that than many narrow ones. With the failures of Llama 3 on
+    16,384 GPUs, 16 spare nodes and repairs that take days, 64 replicas of 256 GPUs step a per cent faster than 128 of
+    128, and get fewer tokens done::
+
+        ettrick layouts llama3-405b-54d --set cluster.nodes=2064
+            --set recovery='{use: shrink-rejoin, reconfigure: 2 min, initialize: 5 min, rejoin: 30 s}'
+
+    Parameters
+    ----------
+    search
+        The job, and where to look.
+    top
+        How many to return [-].
+    sort
+        By what: tokens of a day that survive failures, or time of a step.
+    progress
+        Told how many layouts there are so far.
+
+    Raises
+    ------
+    NoLayoutError
+        If there is none.
+    ValueError
+        If failures are to decide, and no closed form says what they leave.
+    """
+    found = []
+    for candidate in search.candidates():
+        found.append(candidate)
+        if progress is not None and len(found) % 100 == 0:
+            progress(len(found), None)
+    if not found:
+        raise NoLayoutError(search.why_none())
+    if sort == "goodput" and found[0].ettr is None:
+        message = "no closed form says what failures leave with this recovery; sort by step"
+        raise ValueError(message)
+    own = next((number for number, row in enumerate(found) if row.plan.work == search.own), None)
+    fitting = len(found)
+    if own is None and search.own is not None:
+        alone = search.candidate(search.own)
+        if alone is not None:
+            own = len(found)
+            found.append(alone)
+    ranking = _Ranking(search, found)
+    if own is not None:
+        ranking.seat([own])
+    shown = ranking.settle(top)[sort][:top]
+    ranks = {name: {row: rank for rank, row in enumerate(ranking.order(name), start=1)} for name in ranking.keys}
+
+    def described(number: int) -> dict[str, Any]:
+        mine = {f"rank_{name}": ranks[name][number] for name in ranks}
+        return {**mine, "is_own": number == own, **_row(ranking.rows[number])}
+
+    return {
+        "scenario": search.scenario.name,
+        "job": search.spec.name,
+        "gpus": search.gpus,
+        "accelerator": search.machine.chip.title,
+        "found": fitting,
+        "sort": sort,
+        "layouts": [described(number) for number in shown],
+        "own": described(own) if own is not None else None,
+        "notes": _notes(search, own_fits=search.own is None or (own is not None and own < fitting)),
+        "assumptions": list(closed_form(search.prepared).assumptions) if search.prepared is not None else [],
+    }
+
+
+def _row(row: Candidate) -> dict[str, Any]:
+    """Return a layout as plain data."""
+    plan, work = row.plan, row.plan.work
+    return {
+        "tensor": work.tensor,
+        "context": work.context,
+        "pipeline": work.pipeline,
+        "data": work.data,
+        "expert": work.expert,
+        "virtual_pipeline": work.virtual,
+        "microbatch": work.microbatch,
+        "microbatches": work.microbatches,
+        "recompute": work.recompute,
+        "sharding": work.sharding,
+        "shard_ranks": work.shard_ranks or None,
+        "step_s": plan.time,
+        "step_s_band90": list(plan.band90),
+        "mfu": plan.mfu,
+        "memory_bytes": plan.memory.total,
+        "memory_share": plan.crowding,
+        "bubble_share": plan.breakdown.bubble / plan.time,
+        "breakdown_s": plan.breakdown._asdict(),
+        "replica_sets": row.sets,
+        "ettr": row.ettr,
+        "tokens_per_second": plan.tokens_per_second,
+        "tokens_per_day": row.tokens_per_day,
+    }
+
+
+def _notes(search: LayoutSearch, *, own_fits: bool) -> list[str]:
+    """Return what to know about the numbers, one line each."""
+    notes = []
+    job = search.described
+    if job.is_measured and job.plan is None:
+        notes.append("the measured step of the scenario is of no layout that the model knows, and scales nothing")
+    if search.scale != 1.0:
+        line = f"times are the model's x {search.scale:.3f}: measured over modelled step of the scenario"
+        if abs(math.log(search.scale)) > _FAR * search.machine.shares.sigma:
+            line += "; so far from 1, what was measured was executed in another way than the scenario says"
+        notes.append(line)
+    pools: Any = search.scenario.cluster
+    if len(pools.all_pools) > 1:
+        notes.append("all GPUs are taken to be those of the first pool of hosts")
+    if not own_fits:
+        notes.append("the scenario's own layout is not among those looked at: by our count it does not fit")
+    notes.append(
+        "rows shown sit in the empty cluster; others get all that their NICs can: far ranks are upper bounds"
+    )
+    return notes
+
+
+# -------------------------------------------------------------------------------------------------------- text
+
+
+def format_layouts(content: dict[str, Any], *, width: int | None = None) -> str:
+    """Return ranked layouts as text for standard output, `width` columns wide (that of the terminal)."""
+    out = console(sys.stdout, width=width)
+    with out.capture() as page:
+        _print(out, content)
+    return "\n".join(line.rstrip() for line in page.get().splitlines()).rstrip()
+
+
+def _print(out: Console, content: dict[str, Any]) -> None:
+    other = "step" if content["sort"] == "goodput" else "goodput"
+    out.print(f"{content['scenario']}, job {content['job']}", style="bold", highlight=False)
+    kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
+    out.print(
+        f"  {content['gpus']:,} GPUs ({content['accelerator']}): {content['found']:,} layouts that fit; {kinds}",
+        highlight=False,
+    )
+    table = empty_table(
+        "rank", f"by\n{other}", "layout", "virtual", "micro\nbatch", "recompute", "step", "MFU", "memory", "bubble",
+        "ETTR", "tokens\na day",
+    )  # fmt: skip
+    for column in table.columns:
+        column.no_wrap = True
+    for row in content["layouts"]:
+        _add(table, row, content["sort"], other)
+    own = content["own"]
+    if own is not None and not any(row["is_own"] for row in content["layouts"]):
+        _add(table, own, content["sort"], other)
+    out.print()
+    out.print(table)
+    if own is not None:
+        out.print("  * the scenario's own layout", highlight=False)
+    for line in content["notes"]:
+        out.print(f"  note: {line}", highlight=False)
+    for line in content["assumptions"]:
+        out.print(f"  assumes: {line}", highlight=False)
+
+
+def _has_experts(content: dict[str, Any]) -> bool:
+    return any(row["expert"] > 1 for row in content["layouts"])
+
+
+def _add(table: Any, row: dict[str, Any], sort: str, other: str) -> None:
+    """Add the line of a layout."""
+    sizes = " x ".join(str(row[name]) for name in ("tensor", "context", "pipeline", "data"))
+    table.add_row(
+        f"{row[f'rank_{sort}']:,}{' *' if row['is_own'] else ''}",
+        f"{row[f'rank_{other}']:,}",
+        sizes + (f" ({row['expert']})" if row["expert"] > 1 else ""),
+        str(row["virtual_pipeline"]),
+        str(row["microbatch"]),
+        row["recompute"],
+        f"{row['step_s']:,.4g} s",
+        f"{100 * row['mfu']:.1f} %",
+        f"{row['memory_bytes'] / 1e9:,.0f} GB",
+        f"{100 * row['bubble_share']:.1f} %",
+        text_or_dash(row["ettr"], percent_text),
+        text_or_dash(row["tokens_per_day"], amount_text),
+    )

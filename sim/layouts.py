@@ -1,0 +1,308 @@
+"""Other layouts of a job on its cluster: what their steps take, and what failures leave of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sim import catalog, units
+from sim.catalog import steps
+from sim.closed_form import job_shares
+from sim.job_spec import Parallelism
+from sim.no_layout import why_none
+from sim.perf import StepPlan, ideal_links
+from sim.perf.layouts import Bounds, layouts
+from sim.prepare import examine
+from sim.prepare_layout import placement
+from sim.prepare_step import links_of, machine_of, shape_of, workload_of
+from sim.topology.placement import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sim.job_spec import JobSpec
+    from sim.perf import Links, ModelShape, Workload
+    from sim.prepared import Prepared, PreparedJob
+    from sim.scenario import Scenario
+
+__all__ = ["Candidate", "LayoutSearch", "failure_sets"]
+
+_DAY = units.DURATION.units["d"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One layout of a job.
+
+    Parameters
+    ----------
+    plan
+        What the model of steps says of it.
+    sets
+        Sets of replicas of which each can leave alone [-]; 1 where the recovery restarts all of them.
+    ettr
+        Productive over requested time by the closed form [-]; ``None`` where the recovery has none.
+    is_placed
+        Whether its groups communicate over what they get where it sits in the cluster, and not over all NICs at once.
+    """
+
+    plan: StepPlan
+    sets: int
+    ettr: float | None
+    is_placed: bool
+
+    @property
+    def tokens_per_day(self) -> float | None:
+        """Tokens of a day that survive failures [1/d]."""
+        return None if self.ettr is None else self.ettr * self.plan.tokens_per_second * _DAY
+
+
+class LayoutSearch:
+    """The layouts of one job of a scenario on its own or another number of GPUs.
+
+    What is approximate: :meth:`candidates` gives each group the whole bandwidth of the NICs, whatever the fabric; its
+    times are lower bounds of those of :meth:`placed`, which seats a layout in the empty cluster. Memory is counted, not
+    measured. ETTR is that of the closed form, with what that assumes.
+
+    Parameters
+    ----------
+    scenario, job
+        The scenario, and the name of a job; without one, the first.
+    gpus
+        GPUs of the job; without it, those that it asks for. The batch stays.
+    any_tensor
+        Whether tensor groups may be larger than a scale-up domain.
+    try_parameters
+        Whether parameters may also be divided among replicas where the scenario does not do that.
+
+    Raises
+    ------
+    ValueError
+        If there is no such job, if it has no model or batch, or if the cluster does not have so many GPUs.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        job: str | None = None,
+        gpus: int | None = None,
+        *,
+        any_tensor: bool = False,
+        try_parameters: bool = False,
+    ) -> None:
+        self.scenario = scenario
+        self.index = _index(scenario, job)
+        spec = scenario.jobs[self.index]
+        self.gpus = spec.gpus if gpus is None else gpus
+        _check(scenario, spec, self.gpus)
+        assert spec.batch is not None, "a job with a batch"
+        shape = shape_of(scenario, self.index)
+        self.base = workload_of(spec, shape, spec.batch, Parallelism.model_validate({}), spec.execution)
+        self.machine = machine_of(scenario, self.index, ideal_links(self.base, 1.0, 1.0, 1))
+        self.domain = int(self._cluster.nodes_per_domain * self._cluster.hosts.gpus)
+        self.bounds = Bounds(
+            self.gpus,
+            self.machine.chip.memory,
+            shape.heads if any_tensor else self.domain,
+            tuple(dict.fromkeys((spec.execution.sharding, *(("parameters",) if try_parameters else ())))),
+        )
+        self.own = _own(spec, shape, self.gpus)
+        """The layout of the scenario, if it is one of as many GPUs."""
+        self.described = examine(scenario).jobs[self.index]
+        """The job as it is, measured or modelled."""
+        plan = self.described.plan
+        self.scale = plan.scale if plan is not None else 1.0
+        """Measured over modelled time of the scenario's own layout [-]; all times are the model's times this."""
+        self.sigma = self.machine.shares.sigma if self.scale == 1.0 else float(steps.fit()["sigma"]["calibrated"])
+        """Standard deviation of the logarithm of true over stated times [-]."""
+        self._within = spec.parallelism.within_domain if spec.parallelism is not None else ()
+        self._sets: dict[tuple[int, ...], int] = {}
+        self._links: dict[tuple[int, ...], Links] = {}
+        self._known: tuple[Prepared, Callable[[PreparedJob], dict[str, float]] | None] | None = None
+
+    @property
+    def spec(self) -> JobSpec:
+        """The job as the scenario describes it."""
+        return self.scenario.jobs[self.index]
+
+    @property
+    def fewest(self) -> int:
+        """Sets of replicas that the recovery needs at least [-]."""
+        recovery: Any = self.scenario.recovery
+        return int(recovery.min_replicas) if recovery.elastic else 1
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Yield the layouts that are possible, fit, and leave as many sets of replicas as the recovery needs."""
+        for work in layouts(self.base, self.bounds):
+            found = self.candidate(work)
+            if found is not None:
+                yield found
+
+    def candidate(self, work: Workload) -> Candidate | None:
+        """Return a layout with all bandwidth of the NICs; ``None`` if the scenario rules it out."""
+        links = self._ideal(work)
+        apart = (link.network > 0 for link in (getattr(links, kind) for kind in self._within))
+        sets = self._sets_of(work)
+        if any(apart) or sets < self.fewest:
+            return None
+        return self._rated(work, links, sets, is_placed=False)
+
+    def placed(self, candidate: Candidate) -> Candidate:
+        """Return a layout with what its groups get where it sits in the empty cluster."""
+        work = candidate.plan.work
+        links = self._links.get(_sizes(work))
+        if links is None:
+            scenario = self._with(work)
+            place = placement(scenario, self.index)
+            assert place is not None, "a job with a layout has a place"
+            links = self._links[_sizes(work)] = links_of(scenario, place, self.machine.chip)
+        return self._rated(work, links, candidate.sets, is_placed=True)
+
+    def why_none(self) -> str:
+        """Return in one line why there is no layout at all, and what is closest."""
+        hosts = self._cluster.hosts
+        return why_none(self.spec.name, self.base, self.bounds, hosts.gpus, hosts.nodes * hosts.gpus, self.fewest)
+
+    def _rated(self, work: Workload, links: Links, sets: int, *, is_placed: bool) -> Candidate:
+        """Return a layout over some links, with what failures leave of it."""
+        plan = StepPlan(work, replace(self.machine, links=links), self.scale, self.sigma)
+        prepared, shares = self._formula(work)
+        if shares is None:
+            return Candidate(plan, sets, None, is_placed)
+        checkpoint: Any = self.scenario.checkpoint
+        job = prepared.jobs[self.index]
+        job = replace(
+            job, step_time=plan.time, replicas=sets, plan=plan, checkpoint=checkpoint.build(job.mtti, plan.time)
+        )
+        return Candidate(plan, sets, shares(job)["productive"], is_placed)
+
+    def _formula(self, work: Workload) -> tuple[Prepared, Callable[[PreparedJob], dict[str, float]] | None]:
+        """Return the scenario with the number of GPUs, and the closed form: they are the same for all layouts."""
+        if self._known is None:
+            prepared = examine(self._with(work))
+            self._known = prepared, job_shares(prepared)
+        return self._known
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """The scenario with one of the layouts, once there is one."""
+        return self._known[0] if self._known is not None else None
+
+    @property
+    def _cluster(self) -> Any:
+        return self.scenario.cluster
+
+    def _ideal(self, work: Workload) -> Links:
+        """Return the links of a layout whose groups get the whole bandwidth of their NICs."""
+        fabric = self._cluster.fabric
+        network = fabric.nic * fabric.rails / self._cluster.hosts.gpus
+        return ideal_links(work, self.machine.chip.scale_up, network, self.domain)
+
+    def _with(self, work: Workload) -> Scenario:
+        """Return the scenario with another layout, modelled and not measured."""
+        spec = self.spec.model_copy(
+            update={
+                "gpus": self.gpus,
+                "parallelism": self._parallelism(work),
+                "execution": self.spec.execution.model_copy(
+                    update={
+                        "microbatch": work.microbatch,
+                        "recompute": work.recompute,
+                        "sharding": work.sharding,
+                        "shard_ranks": work.shard_ranks or None,
+                    }
+                ),
+                "step_time": None,
+                "mfu": None,
+                "calibration": None,
+            }
+        )
+        jobs = (*self.scenario.jobs[: self.index], spec, *self.scenario.jobs[self.index + 1 :])
+        return self.scenario.model_copy(update={"jobs": jobs})
+
+    def _parallelism(self, work: Workload) -> Parallelism:
+        """Return a layout as a scenario describes it, in the job's order of ranks."""
+        order = {"order": self.spec.parallelism.order} if self.spec.parallelism is not None else {}
+        names = ("tensor", "context", "pipeline", "data", "expert")
+        sizes = {name: getattr(work, name) for name in names}
+        return Parallelism.model_validate({**sizes, **order, "virtual_pipeline": work.virtual})
+
+    def _sets_of(self, work: Workload) -> int:
+        """Return how many sets of replicas can leave alone [-]: replicas that share hosts leave together."""
+        recovery: Any = self.scenario.recovery
+        if not recovery.elastic:
+            return 1
+        key = _sizes(work)
+        if key not in self._sets:
+            self._sets[key] = failure_sets(self._parallelism(work), self._cluster.hosts.gpus)
+        return self._sets[key]
+
+
+def failure_sets(layout: Parallelism, gpus_per_node: int) -> int:
+    """Return the sets of replicas that can leave alone [-], without looking at each rank where that is plain.
+
+    It is where replicas are numbered without gaps: then each host holds a part of one, or some that follow each other.
+    """
+    order = layout.order
+    first = min(order.index("expert"), order.index("data"))
+    inner = 1
+    for kind in order[:first]:
+        inner *= getattr(layout, kind)
+    if {*order[first : first + 2]} == {"expert", "data"}:
+        if inner % gpus_per_node == 0:
+            return layout.data
+        if gpus_per_node % inner == 0 and layout.data * inner % gpus_per_node == 0:
+            return layout.data * inner // gpus_per_node
+    return Layout(layout, gpus_per_node).failure_groups
+
+
+def _sizes(work: Workload) -> tuple[int, ...]:
+    """Return what decides where groups sit."""
+    return work.tensor, work.context, work.pipeline, work.data, work.expert
+
+
+def _index(scenario: Scenario, name: str | None) -> int:
+    """Return which job has a name.
+
+    Raises
+    ------
+    ValueError
+        If none has.
+    """
+    names = [job.name for job in scenario.jobs]
+    if name is None:
+        return 0
+    if name not in names:
+        raise ValueError(catalog.unknown("job", name, names))
+    return names.index(name)
+
+
+def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
+    """Refuse a job that the model of steps does not know, and GPUs that the cluster does not have.
+
+    Raises
+    ------
+    ValueError
+        In one line.
+    """
+    lacking = " and ".join(name for name in ("model", "batch") if getattr(spec, name) is None)
+    if lacking:
+        message = f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})"
+        raise ValueError(message)
+    cluster: Any = scenario.cluster
+    each, most = cluster.hosts.gpus, cluster.hosts.nodes * cluster.hosts.gpus
+    if gpus > most:
+        message = f"{gpus:,} GPUs are more than the {most:,} of the cluster"
+        raise ValueError(message)
+    if gpus % each or gpus <= 0:
+        near = " or ".join(f"{count:,}" for count in (gpus // each * each, (gpus // each + 1) * each) if count > 0)
+        message = f"{gpus:,} GPUs are not a whole number of nodes of {each}; nearest: {near}"
+        raise ValueError(message)
+
+
+def _own(spec: JobSpec, shape: ModelShape, gpus: int) -> Workload | None:
+    """Return the layout of the scenario, if it has one of so many GPUs."""
+    if spec.parallelism is None or spec.gpus != gpus:
+        return None
+    assert spec.batch is not None, "a job with a batch"
+    return workload_of(spec, shape, spec.batch, spec.parallelism, spec.execution)
