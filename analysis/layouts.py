@@ -175,9 +175,7 @@ def _notes(search: LayoutSearch, *, own_fits: bool) -> list[str]:
         notes.append("all GPUs are taken to be those of the first pool of hosts")
     if not own_fits:
         notes.append("the scenario's own layout is not among those looked at: by our count it does not fit")
-    notes.append(
-        "rows shown sit in the empty cluster; others get all that their NICs can: far ranks are upper bounds"
-    )
+    notes.append("rows shown sit in the empty cluster; others get all that their NICs can: far ranks are upper bounds")
     return notes
 
 

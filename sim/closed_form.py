@@ -159,7 +159,7 @@ def _leaving(prepared: Prepared, job: PreparedJob) -> float:
         prior(list(sources), job.nodes / prepared.nodes, prepared.warmup + prepared.horizon, _success(prepared))[0]
         for sources in (prepared.sources, filter(_takes_nodes, prepared.sources))
     )
-    return total / some if math.isfinite(total) else 0.0
+    return min(total / some, 1.0) if math.isfinite(total) else 0.0
 
 
 def _success(prepared: Prepared) -> float:

@@ -153,6 +153,7 @@ class Job:
         "communication",
         "disruptions",
         "end",
+        "evenness",
         "finish_at",
         "finished",
         "footprint",
@@ -267,6 +268,8 @@ class Job:
         """Pace of the slowest node of the main group [-]."""
         self.slow_cause = 0
         """Why it is slow."""
+        self.evenness = 1.0
+        """Work of its GPUs over that of as many in a whole job, where fewer replicas keep the batch [-]; may pass 1."""
         self.taints: list[Taint] = []
         """What is wrong with the work done since, oldest first."""
         self.paced_replicas = replicas
@@ -290,12 +293,13 @@ class Job:
     def set_pace(self, fraction: float) -> None:
         """Set the pace of the main group: its share of the replicas, each at `fraction` of what its nodes can do."""
         share = self.main.replicas / self.replicas
+        self.evenness = 1.0
         if self.step_keep and self.plan is not None and share < 1:
-            # The others' share of the batch grows by whole microbatches.
+            # The others' part of the batch grows by whole microbatches, and what a step has but once is shared by more.
             missing = (self.replicas - self.main.replicas) * (self.plan.work.data // self.replicas)
-            share = self._planned(Impairment(missing=missing, keeps_batch=True))
+            self.evenness = self._planned(Impairment(missing=missing, keeps_batch=True)) / share
         # With the batch kept, fewer replicas take longer for the same step.
-        pace = fraction * self.speed
+        pace = fraction * self.speed * self.evenness
         stretch = 1 / (share * pace) if self.step_keep else 1 / pace
         self.fraction = fraction
         self.paced_replicas = self.main.replicas

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect
-from math import isqrt
 from typing import Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -11,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from sim.fields import Count, Duration, Fraction, Model, RuleError
 from sim.model_spec import ModelSpec
 from sim.perf.hardware import Precision
-from sim.perf.workload import Recompute, Schedule, Sharding
+from sim.perf.workload import Recompute, Schedule, Sharding, divisors
 
 __all__ = ["Batch", "Calibration", "Execution", "GroupKind", "JobSpec", "Parallelism", "Work"]
 
@@ -73,8 +72,7 @@ class Parallelism(Model):
     def _experts_divide(self) -> Self:
         whole, rest = divmod(self.expert, self.context)
         if self.expert_covers_context and (rest or self.data % whole):
-            small = [part for part in range(1, isqrt(self.data) + 1) if self.data % part == 0]
-            parts = {*small, *(self.data // part for part in small)}
+            parts = set(divisors(self.data))
             valid = sorted(parts | {self.context * part for part in parts})
             place = bisect(valid, self.expert)
             near = " or ".join(str(size) for size in valid[place - 1 : place + 1])
@@ -203,6 +201,11 @@ class JobSpec(Model):
     work: AnyWork = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
 
     @property
+    def may_wait(self) -> bool:
+        """Whether less bandwidth may slow it: as it states, or as the model of steps will tell."""
+        return self.communication > 0 if self.communication is not None else not self.lacks
+
+    @property
     def lacks(self) -> str:
         """What the model of steps would have to know and is not told, in words; empty where it knows all."""
         missing = [name for name in ("model", "batch", "parallelism") if getattr(self, name) is None]
@@ -226,6 +229,9 @@ class JobSpec(Model):
             raise RuleError(("mfu",), message)
         if self.calibration is not None and (self.step_time is not None or self.mfu is not None):
             message = "give calibration or a measured step of this very job (step_time, mfu), not both"
+            raise RuleError(("calibration",), message)
+        if self.calibration is not None and self.lacks:
+            message = f"scales what the model of steps says, and that lacks {self.lacks}"
             raise RuleError(("calibration",), message)
         if isinstance(self.work, Work):
             if self.work.tokens is not None and self.batch is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Self
 
-from sim.fields import Count, Model
+from pydantic import Field, model_validator
+
+from sim.fields import Count, Model, RuleError
 from sim.perf.shape import Experts, LatentAttention, ModelShape
 
 __all__ = ["ExpertsSpec", "LatentSpec", "ModelSpec"]
@@ -46,6 +48,21 @@ class ModelSpec(Model):
     experts: ExpertsSpec | None = Field(None, description="Mixture of experts.")
     latent: LatentSpec | None = Field(None, description="Latent attention.")
     depths: Count = Field(0, description="Modules that predict tokens further ahead.")
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Self:
+        if self.heads % (self.kv_heads or self.heads):
+            raise RuleError(("kv_heads",), f"{self.heads} heads do not share {self.kv_heads} of keys and values evenly")
+        if self.head is None and self.latent is None and self.hidden % self.heads:
+            rule = f"{self.hidden} is not a whole number of {self.heads} heads; give the width of a head"
+            raise RuleError(("hidden",), rule)
+        experts = self.experts
+        if experts is not None and experts.active > experts.count:
+            raise RuleError(("experts", "active"), f"a token meets {experts.active} of {experts.count} experts")
+        if experts is not None and experts.dense_layers > self.layers:
+            rule = f"{experts.dense_layers} layers without experts, but the model has {self.layers} layers"
+            raise RuleError(("experts", "dense_layers"), rule)
+        return self
 
     def shape(self) -> ModelShape:
         """Return it as the model of steps takes it."""

@@ -155,8 +155,11 @@ def _with_ages(source: Source, cluster: Any) -> Source:
 
 def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario: Scenario) -> None:
     """Refuse parts that stop nobody and slow nobody, and lost bandwidth that nobody needs."""
-    communicates = any(job.communication for job in scenario.jobs)
-    wanted = "no job says what share of its step waits for communication (jobs.0.communication)"
+    communicates = any(job.may_wait for job in scenario.jobs)
+    wanted = (
+        "no job says what share of its step waits for communication (jobs.0.communication), or lets the model of steps "
+        "tell (model, batch, parallelism)"
+    )
     if source.effect.kind == "degrade" and not communicates:
         raise PathError(("failures", index, "effect"), f"'{source.name}' takes bandwidth, and {wanted}")
     if source.part == "job" or source.part in stopping or (source.of_fabric and communicates):

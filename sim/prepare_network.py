@@ -33,13 +33,8 @@ def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
         return True
     worst = min(cluster.fabric.bandwidth(cluster.hosts).values())
     return any(
-        _may_wait(job) and worst < planned_bandwidth(cluster, job.gpus // cluster.hosts.gpus) for job in scenario.jobs
+        job.may_wait and worst < planned_bandwidth(cluster, job.gpus // cluster.hosts.gpus) for job in scenario.jobs
     )
-
-
-def _may_wait(job: JobSpec) -> bool:
-    """Return whether less bandwidth may slow a job: as it states, or as the model of steps will tell."""
-    return job.communication > 0 if job.communication is not None else not job.lacks
 
 
 def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ...]) -> Network:

@@ -206,12 +206,25 @@ def _calibrated(scenario: Scenario, index: int, plan: StepPlan) -> StepPlan:
     work = workload_of(spec, plan.work.shape, row.batch or spec.batch, layout, row.execution or spec.execution)
     for size, rule in problems(work):
         raise PathError(("jobs", index, "calibration", *_FIELD_OF.get(size, ("parallelism", size))), rule)
-    cluster: Any = scenario.cluster
-    chip = plan.machine.chip
-    network = cluster.fabric.nic * cluster.fabric.rails / cluster.hosts.gpus
-    links = ideal_links(work, chip.scale_up, network, cluster.nodes_per_domain * cluster.hosts.gpus)
+    links = plan.machine.links
+    if row.parallelism is not None:
+        links = _links_elsewhere(scenario, index, row.parallelism, work, plan.machine.chip)
     modelled = StepPlan(work, replace(plan.machine, links=links)).time
     return replace(plan, scale=row.step_time / modelled, sigma=float(steps.fit()["sigma"]["calibrated"]))
+
+
+def _links_elsewhere(scenario: Scenario, index: int, layout: Parallelism, work: Workload, chip: Accelerator) -> Links:
+    """Return what the groups of a measured layout communicated over: where it sits here, if the cluster has room."""
+    cluster: Any = scenario.cluster
+    hosts = cluster.hosts
+    if layout.gpus % hosts.gpus == 0 and layout.gpus <= hosts.nodes * hosts.gpus:
+        jobs = list(scenario.jobs)
+        jobs[index] = jobs[index].model_copy(update={"gpus": layout.gpus, "parallelism": layout})
+        place = placement(scenario.model_copy(update={"jobs": tuple(jobs)}), index)
+        if place is not None:
+            return links_of(scenario, place, chip)
+    network = cluster.fabric.nic * cluster.fabric.rails / hosts.gpus
+    return ideal_links(work, chip.scale_up, network, cluster.nodes_per_domain * hosts.gpus)
 
 
 def machine_of(scenario: Scenario, index: int, links: Links) -> Machine:
@@ -236,14 +249,15 @@ def links_of(scenario: Scenario, place: Placement, chip: Accelerator) -> Links:
         # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
         return Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
 
-    data, expert = link("context", "data"), link("expert")
+    data = link("context", "data")
+    inside = place.spans["expert"].per_domain if "expert" in place.spans else 1
     return Links(
         tensor=link("tensor"),
         context=link("context")._replace(ranks=1),
-        expert=expert,
+        expert=link("expert"),
         pipeline=link("pipeline")._replace(ranks=1),
         data=data,
-        expert_data=data._replace(ranks=max(1, data.ranks // expert.ranks)),
+        expert_data=data._replace(ranks=max(1, data.ranks // inside)),
     )
 
 

@@ -59,7 +59,7 @@ class Groups:
         share = group.gpus
         pace = job.pace
         job.state, stepped = job.checkpoint.advance(job.state, pace, seconds)
-        pace_of_nodes = job.fraction * job.speed
+        pace_of_nodes = job.fraction * job.speed * job.evenness
         degraded = stepped * (1.0 - pace_of_nodes) * share if pace_of_nodes != 1.0 else 0.0
         cause = job.slow_cause if job.speed < 1.0 else group.cause
         at_risk = job.at_risk if job.taints else job.state.at_risk

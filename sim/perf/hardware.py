@@ -67,11 +67,11 @@ class Accelerator:
     title: str
     source: str
     generation: str
-    peak: Mapping[str, float]
+    peak: Mapping[str, float] = field(hash=False)
     memory: float
     memory_bandwidth: float
     scale_up: float
     power: float | None = None
     node: NodePower | None = None
-    matmul: Mapping[str, float] = field(default_factory=dict)
+    matmul: Mapping[str, float] = field(default_factory=dict, hash=False)
     announced: bool = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import gcd, isqrt
+from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.perf.memory import memory_use
-from sim.perf.workload import problems
+from sim.perf.workload import divisors, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from sim.perf.workload import Recompute, Sharding, Workload
 
 __all__ = ["Bounds", "groupings", "layouts", "smallest"]
+
+
+_FEWEST_TOKENS = 4096
+"""Tokens of a sequence that a context rank keeps: with fewer, products get smaller than the model knows of."""
 
 
 class Bounds(NamedTuple):
@@ -73,7 +77,7 @@ def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
         if tensor > bounds.tensor:
             break
         for context in divisors(bounds.gpus // tensor):
-            if context > 1 and base.sequence % (2 * context):
+            if context > 1 and (base.sequence % (2 * context) or base.sequence < context * _FEWEST_TOKENS):
                 continue
             rest = bounds.gpus // tensor // context
             for data in reversed(divisors(gcd(rest, base.sequences))):
@@ -102,12 +106,6 @@ def smallest(base: Workload, bounds: Bounds) -> Workload | None:
         for sharding in bounds.shardings
     ]
     return min((work for work in found if not problems(work)), key=lambda work: memory_use(work).total, default=None)
-
-
-def divisors(number: int) -> list[int]:
-    """Return the divisors of a number, ascending."""
-    small = [part for part in range(1, isqrt(number) + 1) if number % part == 0]
-    return small + [number // part for part in reversed(small) if part * part != number]
 
 
 def _recomputes(base: Workload) -> tuple[Recompute, ...]:

@@ -64,28 +64,34 @@ def checkpoint_size(shape: ModelShape) -> float:
     return CHECKPOINT_BYTES * shape.parameters
 
 
-def activation_memory(work: Workload) -> float:
-    r"""Return the activations of the first stage, which holds most microbatches in flight [B].
+def activation_memory(work: Workload, *, last: bool = False) -> float:
+    r"""Return the activations in flight on the first stage, which holds most of them, or on the last one [B].
 
-    With 1F1B a stage holds p microbatches of L / p layers, as much as one of all layers; interleaving makes it
-    :math:`1 + (p - 1) / (p v)` times as much, and zero bubble H2 twice. Of layers that are recomputed in full their
-    input stays, 2 h bytes a token, and the whole of one layer at a time.
+    With 1F1B the first stage holds p microbatches of L / p layers, as much as one of all layers; interleaving makes it
+    :math:`1 + (p - 1) / (p v)` times as much, and zero bubble H2 twice. The last stage holds one microbatch; p of all
+    pieces but one, and one of that, when interleaved; with zero bubble, as much as the first, less one with H2. Of
+    layers that are recomputed in full their input stays, 2 h bytes a token, and
+    the whole of one layer at a time.
 
     References
     ----------
     arXiv 2205.05198, sections 4.2 and 5; arXiv 2401.10241, table 2.
     """
-    shape, stages = work.shape, work.pipeline
+    shape, stages, virtual = work.shape, work.pipeline, work.virtual
     layer = _mean_layer(work)
     one = 0.0
     if work.recompute == "full":
-        one, layer = layer, 2 * shape.hidden / work.split
-    flight = min(stages, work.microbatches) / stages
-    if work.virtual > 1:
-        flight *= 1 + (stages - 1) / (stages * work.virtual)
-    if work.schedule == "zero-bubble-h2":
-        flight *= 2
-    flight = min(flight, work.microbatches / stages)
+        kept = 2 * shape.hidden / work.split
+        one, layer = layer - kept, kept
+    # Pieces of microbatches that a stage has begun and not finished, in the steady state.
+    if work.schedule == "1f1b":
+        first = virtual * stages + (stages - 1 if virtual > 1 else 0)
+        pieces = (virtual - 1) * stages + 1 if last else first
+    elif work.schedule == "zero-bubble-h1":
+        pieces = stages
+    else:
+        pieces = 2 * stages - last
+    flight = min(pieces, work.microbatches * virtual) / (stages * virtual)
     deep = shape.layers + shape.depths
     return work.tokens * (layer * deep * flight + one)
 
@@ -104,17 +110,15 @@ def _mean_layer(work: Workload) -> float:
 
 def memory_use(work: Workload) -> MemoryUse:
     """Return what the fullest GPU holds: of the first stage or of the last one [B]."""
-    first, _, last = work.stage_layers
+    _, most, last = work.stage_layers
     deep = work.shape.layers + work.shape.depths
-    share = {"first": max(first, work.stage_layers[1]) / deep, "last": last / deep}
-    kept = activation_memory(work)
     logits = 6 * work.tokens * work.shape.vocabulary / work.tensor
     if work.pipeline == 1:
-        return _of_stage(work, 1.0, 1 if work.shape.tied else 2, kept, logits)
-    # The last stage has one microbatch in flight, and the logits.
-    flight = 1.0 if work.schedule != "zero-bubble-h2" else 2.0
-    alone = kept / max(1.0, min(work.pipeline, work.microbatches)) * flight
-    ends = (_of_stage(work, share["first"], 1, kept, 0.0), _of_stage(work, share["last"], 1, alone, logits))
+        return _of_stage(work, 1.0, 1 if work.shape.tied else 2, activation_memory(work), logits)
+    ends = (
+        _of_stage(work, most / deep, 1, activation_memory(work), 0.0),
+        _of_stage(work, last / deep, 1, activation_memory(work, last=True), logits),
+    )
     return max(ends, key=lambda use: use.total)
 
 
@@ -130,8 +134,9 @@ def _of_stage(work: Workload, share: float, tables: int, kept: float, logits: fl
     whole = shared + experts
     if work.sharding == "parameters":
         # Two layers at a time are gathered: the one that is computed with and the next.
-        gathered = 2 * (WEIGHT + GRADIENT) * (whole - tables * shape.embedding / work.tensor)
-        gathered /= max(1.0, share * (shape.layers + shape.depths))
+        layers = share * (shape.layers + shape.depths)
+        others = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor)
+        gathered = (WEIGHT + GRADIENT) * others * min(1.0, 2 / max(layers, 1.0))
         return MemoryUse(WEIGHT * divided + gathered, GRADIENT * divided, OPTIMIZER * divided, kept, logits, RESERVE)
     state = divided if work.sharding == "optimizer" else whole
     return MemoryUse(WEIGHT * whole, GRADIENT * whole, OPTIMIZER * state, kept, logits, RESERVE)

@@ -23,11 +23,12 @@ def communicator_time(gpus: float) -> float:
 def start_time(gpus: float) -> tuple[float, float]:
     """Return the range of the time from a job's start to its first step [s].
 
-    170 to 290 s, and 22 to 48 s for each 1,000 GPUs: collectives, checkpoint, compilation and warm-up of a tuned stack
-    on H100; neither queue nor pulling of images.
+    170 to 290 s up to 512 GPUs, and 22 to 48 s for each 1,000 more: collectives, checkpoint, compilation and warm-up
+    of a tuned stack on H100; neither queue nor pulling of images.
 
     References
     ----------
     MLCommons, training results v3.1 and v4.0, GPT-3 175B: ``init_start`` to ``run_start`` at 512 to 11,616 H100.
     """
-    return 170.0 + 22e-3 * gpus, 290.0 + 48e-3 * gpus
+    more = max(0.0, gpus - 512.0)
+    return 170.0 + 22e-3 * more, 290.0 + 48e-3 * more

@@ -118,7 +118,11 @@ def stages(work: Workload, machine: Machine) -> Stages:
     # Of n passes one is for the gradients of weights, and it has matrix products alone.
     mean = (work.shape.layers + work.shape.depths) / work.pipeline
     weights = layer.gemm / (4 if work.recompute == "full" else 3) * mean
-    return Stages(layer, head, layers, layers * each + head, mean * each + logits / work.pipeline, weights)
+    other = mean * each + logits / work.pipeline
+    if work.overlap_expert:
+        # Behind tokens on their way the passes take equally long, whatever they compute.
+        weights = other / 3
+    return Stages(layer, head, layers, layers * each + head, other, weights)
 
 
 def breakdown(work: Workload, machine: Machine) -> Breakdown:
@@ -187,6 +191,8 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
         moved = work.microbatches * _reduced(work, machine, 6.0)
         if 0 < work.shard_ranks < work.data_ranks:
             moved += _between_copies(work, machine)
+        if not work.overlap_data:
+            return moved
         return max(constants.shard_floor * moved, moved - constants.shard_cover * pipeline)
     # 32-bit gradients and 16-bit parameters, or 16-bit gradients and parameters as the matrix units read them;
     # undivided, 16-bit gradients go twice.
@@ -224,6 +230,7 @@ def _optimizer(work: Workload, machine: Machine) -> float:
     """Return the time of the update: what the optimizer moves in memory for the parameters that are a GPU's own [s]."""
     shared, experts = parameters_per_gpu(work)
     if work.sharding != "none":
-        shared, experts = shared / work.data_ranks, experts / work.expert_replicas
+        ranks = work.shard_ranks or work.data_ranks
+        shared, experts = shared / ranks, experts / min(ranks, work.expert_replicas)
     constants = machine.constants
     return constants.optimizer * (shared + experts) / (constants.memory * machine.chip.memory_bandwidth)

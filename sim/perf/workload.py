@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, isqrt
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from sim.perf.shape import ModelShape
 
-__all__ = ["Problem", "Recompute", "Schedule", "Sharding", "Workload", "problems"]
+__all__ = ["Problem", "Recompute", "Schedule", "Sharding", "Workload", "divisors", "problems"]
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 Schedule: TypeAlias = Literal["1f1b", "zero-bubble-h1", "zero-bubble-h2"]
@@ -159,8 +160,9 @@ def _replica_problems(work: Workload) -> list[Problem]:
         found.append(Problem("microbatch", rule))
     # A causal ring gives each rank one piece from the front and one from the back.
     if work.context > 1 and work.sequence % (2 * work.context):
-        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} pieces; nearest: "
-        found.append(Problem("context", rule + _near(work.sequence // 2, work.context)))
+        near = _near(work.sequence // 2, work.context) if work.sequence % 2 == 0 else "1"
+        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} pieces; nearest: {near}"
+        found.append(Problem("context", rule))
     return found
 
 
@@ -168,13 +170,15 @@ def _pipeline_problems(work: Workload) -> list[Problem]:
     """Return what is wrong with the stages."""
     layers, stages, virtual = work.shape.layers, work.pipeline, work.virtual
     if stages > layers:
-        return [Problem("pipeline", f"{stages} stages are more than the {layers} layers of the model")]
+        return [
+            Problem("pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}")
+        ]
     if virtual == 1:
         return []
     if stages == 1:
         return [Problem("virtual", "a pipeline of one stage has nothing to interleave")]
     if work.schedule != "1f1b":
-        return [Problem("virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or virtual 1")]
+        return [Problem("virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or 1 piece a stage")]
     if layers % (stages * virtual) and (layers + 2) % (stages * virtual):
         ends = f"{layers} layers (or {layers + 2} with embedding and logits)"
         rule = f"{ends} do not divide into {stages} stages x {virtual}; nearest: {_even(layers, stages, virtual)}"
@@ -208,9 +212,14 @@ def _undivided(size: int, whole: int, name: str, what: str) -> list[Problem]:
     return [Problem(name, f"{whole} {what} do not divide by {size}; nearest: {_near(whole, size)}")]
 
 
+def divisors(number: int) -> list[int]:
+    """Return the divisors of a number, ascending."""
+    small = [part for part in range(1, isqrt(number) + 1) if number % part == 0]
+    return small + [number // part for part in reversed(small) if part * part != number]
+
+
 def _near(whole: int, size: int) -> str:
     """Return the divisors of a whole next to a size, in words."""
-    divisors = [part for part in range(1, whole + 1) if whole % part == 0]
-    below = [part for part in divisors if part <= size][-1:]
-    above = [part for part in divisors if part > size][:1]
-    return " or ".join(str(part) for part in (*below, *above))
+    found = divisors(whole)
+    place = bisect(found, size)
+    return " or ".join(str(part) for part in found[max(place - 1, 0) : place + 1])

@@ -147,16 +147,16 @@ def elastic_shares(
     up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
     empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
     work = expected_shares(interval, write, 1.0 / restarts if restarts > 0 else math.inf, 0.0, 0.0, drain)
+    gone = up * _gone(leaving, away, downtime)
+    own = gone * (absence / away if away > 0 else 0.0)
     found = {
         "productive": up * place * stepping * work["productive"] * (1.0 - waste),
         "checkpoint_stall": up * place * stepping * work["checkpoint_stall"],
         "lost_work": up * place * stepping * (work["lost_work"] + work["productive"] * waste),
         "detection": known + up * (leaving * downtime / (1.0 + leaving * downtime) + place * noticing),
-        "starved": empty + up * _gone(leaving, away, downtime) * (wait / away if away > 0 else 0.0),
+        "starved": empty + gone - own,
     }
-    reconfigured = place * (1.0 - stepping - noticing)
-    own = _gone(leaving, away, downtime) * (absence / away if away > 0 else 0.0)
-    return found | {"restart": again - empty + up * (own + reconfigured)}
+    return found | {"restart": again - empty + own + up * place * (1.0 - stepping - noticing)}
 
 
 def _gone(rate: float, away: float, downtime: float) -> float:
@@ -215,7 +215,8 @@ def mean_wait(needed: int, extra: int, life: float, repair: float, idle: int = 0
 
     N nodes are needed and s are there beyond them; X of all are down, each independently for the share that its life L
     and repair give. By Little's law m empty places are m L / N of waiting for each failure. The logarithm lets
-    ``exp(-n W / L)`` be the probability that none of n places is empty: exact without extra nodes.
+    ``exp(-n W / L)`` be the probability that none of n places is empty: exact without extra nodes, if each comes back
+    to its own place. Where it goes to whoever waits longest, empty places gather, and a little more is whole.
 
     Parameters
     ----------

@@ -26,12 +26,13 @@ from tests.unit.bad_input import (
     logs,
     options,
     repairs,
+    steps,
     strategies,
     values,
     words,
 )
 
-TABLES = (files, words, values, jobs, strategies, failures, repairs, logs, options, cluster, costs)
+TABLES = (files, words, values, jobs, steps, strategies, failures, repairs, logs, options, cluster, costs)
 BAD = [case for table in TABLES for case in table.CASES]
 
 

@@ -509,12 +509,17 @@ def test_warnings_go_to_standard_error(scenario: str) -> None:
     assert explained.stderr.startswith("warning: job 'train': steps of NVIDIA Rubin")
 
 
-def test_a_job_that_does_not_fit_is_refused_in_one_line(scenario: str) -> None:
-    """The answer is no, in one line on standard error, as for every other command."""
+def test_a_job_that_does_not_fit_is_explained_all_the_same(scenario: str) -> None:
+    """Its memory is shown term by term, and the answer is no, in the last line on standard error."""
     result = call("explain", scenario, "--set", "jobs.0.execution={sharding: none, microbatch: 4}")
-    assert (result.exit_code, result.stdout) == (NO, "")
-    assert len(result.stderr.splitlines()) == 1
-    assert "does not fit" in result.stderr
+    assert result.exit_code == NO
+    assert "Memory of the fullest GPU" in result.stdout
+    *warnings, refusal = result.stderr.splitlines()
+    assert all(line.startswith("warning: ") for line in warnings)
+    assert "does not fit" in refusal
+    run = call("run", scenario, "--set", "jobs.0.execution={sharding: none, microbatch: 4}")
+    assert (run.exit_code, run.stdout) == (NO, "")
+    assert run.stderr.splitlines()[-1].endswith(refusal)
 
 
 def test_run_has_the_same_step() -> None:

@@ -85,7 +85,7 @@ def search(content: dict[str, Any] | None = None, **options: Any) -> sim.LayoutS
 
 
 def by_brute_force(start: Workload, bounds: Bounds) -> set[Workload]:
-    """Return the layouts that are left of all combinations of small numbers."""
+    """Return the layouts that are left of all combinations of small numbers, with 4,096 tokens for a context rank."""
     names = ("tensor", "context", "pipeline", "data")
     sizes = [size for size in itertools.product(range(1, bounds.gpus + 1), repeat=4) if prod(size) == bounds.gpus]
     numbers = range(1, start.sequences + 1)
@@ -93,7 +93,7 @@ def by_brute_force(start: Workload, bounds: Bounds) -> set[Workload]:
     recomputes = ("none", "selective", "full") if start.shape.gated or not start.fused_attention else ("none", "full")
     found = set()
     for size in sizes:
-        if size[0] > bounds.tensor:
+        if size[0] > bounds.tensor or (size[1] > 1 and start.sequence < 4096 * size[1]):
             continue
         grouped = replace(start, **dict(zip(names, size, strict=True)))
         for expert, virtual, microbatch in itertools.product(experts, range(1, start.shape.layers + 3), numbers):
@@ -117,6 +117,7 @@ def by_brute_force(start: Workload, bounds: Bounds) -> set[Workload]:
     ("start", "gpus", "memory", "tensor", "shardings"),
     [
         (base(), 8, 1000 * GB, 8, ("optimizer",)),
+        (base(sequence=8192), 8, 1000 * GB, 8, ("optimizer",)),
         (base(), 8, 6.5 * GB, 2, ("optimizer", "parameters")),
         (base(), 12, 7 * GB, 4, ("none",)),
         (base(MIXED), 12, 8 * GB, 2, ("optimizer",)),
@@ -124,7 +125,7 @@ def by_brute_force(start: Workload, bounds: Bounds) -> set[Workload]:
         (base(replace(TINY, gated=False)), 6, 8 * GB, 2, ("optimizer",)),
         (base(schedule="zero-bubble-h1"), 12, 7 * GB, 4, ("optimizer",)),
     ],
-    ids=["roomy", "tight", "twelve", "experts", "scores", "no gates", "zero bubble"],
+    ids=["roomy", "long", "tight", "twelve", "experts", "scores", "no gates", "zero bubble"],
 )
 def test_the_layouts_are_all_that_there_are(
     start: Workload, gpus: int, memory: float, tensor: int, shardings: tuple[Any, ...]
@@ -207,10 +208,16 @@ def test_seating_makes_no_step_faster() -> None:
     assert slower > 10, "the fabric narrows"
 
 
-@pytest.mark.parametrize("recovery", [{"use": "hot-spare", "initialize": "5 min"}, ELASTIC], ids=["rigid", "elastic"])
-def test_a_candidate_is_the_scenario_with_that_layout(recovery: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("recovery", "interval"),
+    [({"use": "hot-spare", "initialize": "5 min"}, "every 20 steps"), (ELASTIC, "10 min")],
+    ids=["rigid", "elastic"],
+)
+def test_a_candidate_is_the_scenario_with_that_layout(recovery: dict[str, Any], interval: str) -> None:
     """Step, memory, MFU and ETTR of a seated layout are those of a scenario that states it."""
-    found = search(scenario(recovery=recovery))
+    saves = {"interval": interval, "stall": "2 s", "write": "60 s", "restore": "30 s"}
+    changes: dict[str, Any] = {"recovery": recovery, "checkpoint": {"tiers": [saves]}}
+    found = search(scenario(**changes))
     names = {
         "tensor": "tensor",
         "context": "context",
@@ -222,7 +229,7 @@ def test_a_candidate_is_the_scenario_with_that_layout(recovery: dict[str, Any]) 
         work = candidate.plan.work
         parallelism = {name: getattr(work, mine) for mine, name in names.items()}
         execution = {"microbatch": work.microbatch, "recompute": work.recompute}
-        content = with_job(parallelism=parallelism, execution=execution) | {"recovery": recovery}
+        content = with_job(parallelism=parallelism, execution=execution) | changes
         prepared = sim.examine(sim.parse(content))
         job = prepared.jobs[0]
         seated = found.placed(candidate)

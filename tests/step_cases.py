@@ -1,0 +1,73 @@
+"""Small layouts and bare machines for tests of the model of steps: everything but what a test asks about is free."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sim.perf import Accelerator, Constants, Efficiencies, Link, Links, Machine, ModelShape, Workload
+
+__all__ = ["BARE", "CHIP", "FREE", "PERF_DATA", "SHAPE", "WHOLE", "bare_machine", "free_links", "workload"]
+
+PERF_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "perf"
+"""Published steps, sizes and start-up times, where they are present."""
+
+SHAPE = ModelShape(layers=24, hidden=512, ffn=2048, heads=16, kv_heads=16, vocabulary=1000, gated=False, tied=True)
+"""A plain GPT: as many key heads as heads, four times the width inside, no gate."""
+
+CHIP = Accelerator(
+    title="a plain chip",
+    source="nobody",
+    generation="none",
+    peak={"bf16": 1e15, "fp8": 2e15},
+    memory=80e9,
+    memory_bandwidth=math.inf,
+    scale_up=math.inf,
+)
+"""Matrix units and nothing that they would wait for."""
+
+WHOLE = Efficiencies(gemm=1.0, logits=1.0, attention=1.0, sigma=0.1, basis="fitted")
+"""The whole peak, with an error of a tenth."""
+
+BARE = Constants(
+    touches=1.0,
+    score_touches=1.0,
+    weight_reads=1.0,
+    launch=0.0,
+    scale_up=1.0,
+    network=1.0,
+    latency=0.0,
+    tensor_hidden=0.0,
+    context_hidden=0.0,
+    expert_hidden=0.0,
+    handover_hidden=0.0,
+    data_floor=0.0,
+    shard_floor=0.0,
+    data_cover=0.0,
+    shard_cover=0.0,
+    memory=1.0,
+    optimizer=0.0,
+    expert_gemm=1.0,
+    expert_launch=0.0,
+    overhead=0.0,
+)
+"""Links are as fast as they are printed, nothing hides behind anything, and nothing takes time of its own."""
+
+FREE = Link(math.inf)
+
+
+def free_links(**known: Link) -> Links:
+    """Return links that take no time, but for those that are `known` by kind of group."""
+    return Links(**{name: known.get(name, FREE) for name in Links._fields})
+
+
+def bare_machine(chip: Accelerator = CHIP, /, **known: Link) -> Machine:
+    """Return a machine of which only matrix units and `known` links take time."""
+    return Machine(chip, WHOLE, free_links(**known), BARE)
+
+
+def workload(shape: ModelShape = SHAPE, /, **changes: Any) -> Workload:
+    """Return a step of 64 sequences of 256 tokens on one GPU, with changes."""
+    return replace(Workload(shape=shape, sequence=256, sequences=64), **changes)
