@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from analysis.step import degraded, describe_step, parts, utilisation
+from analysis.step import degraded, describe_step, parts, sizes, utilisation
 from sim import closed_form, units
 from sim.catalog import steps
 from sim.perf import Constants, checkpoint_size, communicator_time, start_time
@@ -199,12 +199,7 @@ def _constants(plan: StepPlan) -> dict[str, Any]:
 def _layout(work: Workload) -> dict[str, Any]:
     """Return how the model and the batch are spread."""
     return {
-        "tensor": work.tensor,
-        "context": work.context,
-        "pipeline": work.pipeline,
-        "data": work.data,
-        "expert": work.expert,
-        "virtual_pipeline": work.virtual,
+        **sizes(work),
         "sequence": work.sequence,
         "sequences": work.sequences,
         "tokens": work.sequence * work.sequences,

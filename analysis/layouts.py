@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.cells import amount_text, empty_table, percent_text, text_or_dash
 from analysis.console import console
+from analysis.step import sizes
 from sim import NoLayoutError, closed_form
 
 if TYPE_CHECKING:
@@ -134,12 +135,7 @@ def _row(row: Candidate) -> dict[str, Any]:
     """Return a layout as plain data."""
     plan, work = row.plan, row.plan.work
     return {
-        "tensor": work.tensor,
-        "context": work.context,
-        "pipeline": work.pipeline,
-        "data": work.data,
-        "expert": work.expert,
-        "virtual_pipeline": work.virtual,
+        **sizes(work),
         "microbatch": work.microbatch,
         "microbatches": work.microbatches,
         "recompute": work.recompute,

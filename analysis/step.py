@@ -10,9 +10,9 @@ from sim.perf import Impairment, flop_per_token
 
 if TYPE_CHECKING:
     from sim import Prepared, PreparedJob
-    from sim.perf import MemoryUse, StepPlan
+    from sim.perf import MemoryUse, StepPlan, Workload
 
-__all__ = ["PARTS", "degraded", "describe_step", "parts", "utilisation"]
+__all__ = ["PARTS", "degraded", "describe_step", "parts", "sizes", "utilisation"]
 
 PARTS = {
     "computing": ("gemm", "attention", "elementwise", "launch", "logits"),
@@ -84,6 +84,18 @@ def _basis(prepared: Prepared, index: int) -> str | None:
 def _memory(use: MemoryUse, capacity: float) -> dict[str, float]:
     """Return what the fullest GPU holds, by part, beside what it has [B]."""
     return {**use._asdict(), "total": use.total, "capacity": capacity}
+
+
+def sizes(work: Workload) -> dict[str, int]:
+    """Return the sizes of the groups of a layout."""
+    return {
+        "tensor": work.tensor,
+        "context": work.context,
+        "pipeline": work.pipeline,
+        "data": work.data,
+        "expert": work.expert,
+        "virtual_pipeline": work.virtual,
+    }
 
 
 def parts(plan: StepPlan) -> dict[str, Any]:

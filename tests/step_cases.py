@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from sim.perf import Accelerator, Constants, Efficiencies, Link, Links, Machine, ModelShape, Workload
 
-__all__ = ["BARE", "CHIP", "FREE", "PERF_DATA", "SHAPE", "WHOLE", "bare_machine", "free_links", "workload"]
+__all__ = ["BARE", "CHIP", "FREE", "SHAPE", "WHOLE", "bare_machine", "free_links", "workload"]
 
-PERF_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "perf"
 """Published steps, sizes and start-up times, where they are present."""
 
 SHAPE = ModelShape(layers=24, hidden=512, ffn=2048, heads=16, kv_heads=16, vocabulary=1000, gated=False, tied=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 import sim
 from sim import catalog
+from tests.reference_tables import rows
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "perf"
 HERE = Path(catalog.__file__).parent
 NAMES = {
     "a100": "A100-SXM-80",
@@ -46,15 +45,6 @@ RANGES = {
     ("gb300", "memory"): (279e9, 288e9),
     ("gb300", "nvfp4"): (13.5e15, 15e15),
 }
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of a reference table."""
-    path = DATA / name
-    if not path.exists():
-        pytest.skip("skipped: reference data not present")
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_catalog_has_these_accelerators() -> None:

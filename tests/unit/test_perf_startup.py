@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-
 import pytest
 
 from sim.perf import communicator_time, start_time
-from tests.step_cases import PERF_DATA
+from tests.reference_tables import rows
 
 K = 1024
 
@@ -44,12 +42,9 @@ def test_the_ends_of_two_rounds_of_mlperf() -> None:
 
 def h100_starts() -> list[tuple[int, float]]:
     """Return GPUs and start-up time [s] of each run on H100 that was submitted once."""
-    path = PERF_DATA / "mlperf_startup_and_jitter.csv"
-    if not path.exists():
-        pytest.skip("skipped: reference data not present")
-    with path.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if "H100" in row["accelerator"] and row["duplicate"] == "0"]
-    return [(int(row["accelerators"]), float(row["init_to_run_s"])) for row in rows if row["init_to_run_s"]]
+    starts = rows("mlperf_startup_and_jitter.csv")
+    starts = [row for row in starts if "H100" in row["accelerator"] and row["duplicate"] == "0"]
+    return [(int(row["accelerators"]), float(row["init_to_run_s"])) for row in starts if row["init_to_run_s"]]
 
 
 def test_every_start_of_h100_is_near_the_range() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -17,8 +15,8 @@ from sim import CLUSTER_BUCKETS, catalog
 from sim.perf.hardware import NodePower
 from sim.perf.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
 from tests import small
+from tests.reference_tables import rows
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "perf"
 NODE = NodePower(idle=2600.0, training=8000.0, gpus=8, measured=True, source="made up")
 ALONE = {"pue": 1, "switch": "0 W"}
 """Nothing but the nodes."""
@@ -39,15 +37,6 @@ def joules(**changes: Any) -> float:
     """Return the energy of one replication of the small scenario with changes [J]."""
     prepared = small.prepare(**changes)
     return spending(prepared, sim.run(prepared, 0))["energy"].amount
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    """Return a table of published measurements."""
-    path = DATA / name
-    if not path.exists():
-        pytest.skip("skipped: reference data not present")
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 # ------------------------------------------------------------------------------------------------- states
