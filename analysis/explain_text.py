@@ -172,7 +172,7 @@ def _use(job: dict[str, Any]) -> list[tuple[str, str]]:
                 "HFU",
                 f"{percent_text(causal['hfu'])} and {percent_text(full['hfu'])}, with recomputation"
                 if again
-                else f"the same: recompute {job['execution']['recompute']} computes nothing again",
+                else f"the same: recompute {job['execution']['recompute']} multiplies nothing again",
             ),
             ("work", f"{unit_text(causal['flop_per_token'], 'FLOP')} a token (causal)"),
         ]

@@ -275,7 +275,7 @@ def test_without_recomputation_hfu_is_mfu() -> None:
     """Where nothing is computed again both are the same, and the text says so."""
     use = job("modelled")["utilisation"]
     assert use["causal"]["mfu"] == use["causal"]["hfu"] == pytest.approx(job("modelled")["step"]["mfu"], rel=1e-12)
-    assert "recompute none computes nothing again" in text("modelled")
+    assert "recompute none multiplies nothing again" in text("modelled")
     assert "with recomputation" in text("mixture")
 
 
