@@ -38,7 +38,8 @@ _HEADER = (
 )
 _ASSUMED = (
     "What no step has measured. `matmul_share`: fitted efficiencies over the best measured matrix product ({shares}), "
-    "their mean. `gemm`: that share of the best measured product. `gemm_share`, `attention`: means of the fitted ones."
+    "their mean. `gemm`: that share of the best measured product. `gemm_share`, `attention`: means of the fitted ones, "
+    "by precision."
 )
 _ERRORS = (
     "(modelled - measured) / measured. `large`: from {least:,} GPUs on. `left_out`: of each source by a fit to the "
@@ -68,7 +69,7 @@ def constants_text(found: Outcome) -> str:
         "assumed:",
         f"  gemm: {{{', '.join(line.strip() for line in _by_generation(assumed.gemm))}}}",
         f"  matmul_share: {assumed.matmul_share:g}",
-        f"  gemm_share: {assumed.gemm_share:g}",
+        f"  gemm_share: {_flow(assumed.gemm_share)}",
         f"  attention: {assumed.attention:g}",
         *_comment(_ERRORS.format(least=LARGE)),
         "errors:",

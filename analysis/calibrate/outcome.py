@@ -33,14 +33,16 @@ class Assumed(NamedTuple):
         Their mean [-].
     gemm
         That mean of the best measured product, where a fitted generation has no step at a precision [-].
-    gemm_share, attention
-        Means of fitted efficiencies: where nobody has measured a product, and for other generations [-].
+    gemm_share
+        Means of fitted efficiencies by precision, where nobody has measured a product [-].
+    attention
+        Mean of the fitted ones, for other generations [-].
     """
 
     matmul: dict[tuple[str, str], float]
     matmul_share: float
     gemm: dict[tuple[str, str], float]
-    gemm_share: float
+    gemm_share: dict[str, float]
     attention: float
 
 
@@ -182,7 +184,11 @@ def assume(numbers: Numbers, products: Sequence[Product]) -> Assumed:
     matmul_share = significant(fmean(matmul.values()))
     gemm = {kind: significant(matmul_share * share) for kind, share in best.items() if share and kind not in matmul}
     attention = significant(fmean(numbers.attention.values()))
-    return Assumed(matmul, matmul_share, gemm, significant(fmean(numbers.gemm.values())), attention)
+    by_precision: dict[str, list[float]] = {}
+    for (_, precision), share in sorted(numbers.gemm.items()):
+        by_precision.setdefault(precision, []).append(share)
+    means = {precision: significant(fmean(shares)) for precision, shares in sorted(by_precision.items())}
+    return Assumed(matmul, matmul_share, gemm, means, attention)
 
 
 def significant(value: float, digits: int = 4) -> float:

@@ -63,7 +63,7 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) ->
             return float(fitted.get(name) or guessed.get(name))
         if name in chip.matmul:
             return float(assumed["matmul_share"] * chip.matmul[name] / chip.peak[name])
-        return float(assumed["gemm_share"])
+        return float(assumed["gemm_share"][name])
 
     sigma = content["sigma"][basis]
     if experts:

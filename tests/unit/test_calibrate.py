@@ -157,7 +157,7 @@ def test_what_stands_in_for_what_nobody_measured() -> None:
     assert found.gemm["blackwell", "bf16"] == pytest.approx(share * best["blackwell", "bf16"], rel=1e-3)
     assert found.gemm["blackwell", "nvfp4"] == pytest.approx(share * 0.5, rel=1e-3)
     assert ("blackwell", "mxfp8") not in found.gemm
-    assert found.gemm_share == pytest.approx(0.575)
+    assert found.gemm_share == {"fp8": pytest.approx(0.575)}
     assert found.attention == pytest.approx(0.35)
 
 
