@@ -31,6 +31,7 @@ _EXECUTION = (
     "fused_attention",
     "overlap_tensor",
     "overlap_data",
+    "overlap_expert",
 )
 _PLANNED = (
     "parts",

@@ -43,6 +43,7 @@ _PASSING = {
     "fused_attention": "fused attention",
     "overlap_tensor": "tensor traffic overlapped",
     "overlap_data": "data traffic overlapped",
+    "overlap_expert": "experts' traffic behind other microbatches",
 }
 
 
@@ -279,7 +280,7 @@ def _print_closed_form(out: Console, formula: dict[str, Any]) -> None:
     """Print the closed form and what it takes for granted."""
     out.print("\nClosed form", style="bold")
     if formula["ettr"] is not None:
-        which = "expected shares of jobs that save at fixed intervals and restart after each failure"
+        which = "expected shares of jobs that save at fixed intervals, in the long run"
         out.print(f"  ETTR {percent_text(formula['ettr'])}: {which}")
     label = "assumes" if formula["ettr"] is not None else "none"
     out.print(label_grid([(label, line) for line in formula["assumptions"]]))

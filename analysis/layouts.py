@@ -10,6 +10,7 @@ from analysis.cells import amount_text, empty_table, percent_text, text_or_dash
 from analysis.console import console
 from analysis.step import sizes
 from sim import NoLayoutError, closed_form
+from sim.perf import memory_use, problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from analysis.progress import Progress
     from sim import Candidate, LayoutSearch
+    from sim.perf import Workload
 
 __all__ = ["describe_layouts", "format_layouts"]
 
@@ -30,7 +32,7 @@ _FAR = 3.0
 class _Ranking:
     """Layouts of a search, of which the best are seated in the cluster until the order of the shown ones is final.
 
-    Seating makes a step longer, never shorter. So whoever is first although it is seated stays first.
+    Seating makes a step longer, as a rule: others share the way. So whoever is first although it is seated stays first.
     """
 
     def __init__(self, search: LayoutSearch, found: Sequence[Candidate]) -> None:
@@ -102,7 +104,7 @@ def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progr
         raise ValueError(message)
     own = next((number for number, row in enumerate(found) if row.plan.work == search.own), None)
     fitting = len(found)
-    if own is None and search.own is not None:
+    if own is None and search.own is not None and not problems(search.own):
         alone = search.candidate(search.own)
         if alone is not None:
             own = len(found)
@@ -126,7 +128,7 @@ def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progr
         "sort": sort,
         "layouts": [described(number) for number in shown],
         "own": described(own) if own is not None else None,
-        "notes": _notes(search, own_fits=search.own is None or (own is not None and own < fitting)),
+        "notes": _notes(search, is_own_found=search.own is None or (own is not None and own < fitting)),
         "assumptions": list(closed_form(search.prepared).assumptions) if search.prepared is not None else [],
     }
 
@@ -155,7 +157,7 @@ def _row(row: Candidate) -> dict[str, Any]:
     }
 
 
-def _notes(search: LayoutSearch, *, own_fits: bool) -> list[str]:
+def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
     """Return what to know about the numbers, one line each."""
     notes = []
     job = search.described
@@ -169,10 +171,20 @@ def _notes(search: LayoutSearch, *, own_fits: bool) -> list[str]:
     pools: Any = search.scenario.cluster
     if len(pools.all_pools) > 1:
         notes.append("all GPUs are taken to be those of the first pool of hosts")
-    if not own_fits:
-        notes.append("the scenario's own layout is not among those looked at: by our count it does not fit")
+    if search.own is not None and not is_own_found:
+        notes.append(f"the scenario's own layout is not among those looked at: {_why_not(search, search.own)}")
     notes.append("rows shown sit in the empty cluster; others get all that their NICs can: far ranks are upper bounds")
     return notes
+
+
+def _why_not(search: LayoutSearch, own: Workload) -> str:
+    """Return why the scenario's own layout was not looked at."""
+    found = problems(own)
+    if found:
+        return f"as the model lays it out, {found[0].rule}"
+    if memory_use(own).total > search.bounds.memory:
+        return "by our count it does not fit"
+    return "its groups are larger, or its sets of replicas fewer, than the search and the scenario allow"
 
 
 # -------------------------------------------------------------------------------------------------------- text

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from sim.perf import Impairment, flop_per_token
+from sim.perf import Impairment, flop_per_token, stated_pace
 
 if TYPE_CHECKING:
     from sim import Prepared, PreparedJob
@@ -118,7 +118,8 @@ def utilisation(plan: StepPlan) -> dict[str, Any]:
     .. math:: \mathrm{MFU} = F / (T N \Pi), \quad \mathrm{HFU} = (F + F_r) / (T N \Pi)
 
     Of what the backward pass computes again, F_r, counts what ``recompute`` asks for: the forward pass of all layers,
-    or the core of attention. What fused attention computes again of itself is left out, as is usual.
+    or the core of attention and what latent attention expands. What fused attention computes again of itself is left
+    out, as is usual.
 
     References
     ----------
@@ -134,8 +135,9 @@ def utilisation(plan: StepPlan) -> dict[str, Any]:
         again = 0.0
         if work.recompute == "full":
             again = flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding
-        elif work.recompute == "selective" and not work.fused_attention:
-            again = attention
+        elif work.recompute == "selective":
+            deep = work.shape.layers + work.shape.depths
+            again = 2 * deep * work.shape.expanding + (0.0 if work.fused_attention else attention)
         found[name] = {
             "flop_per_token": flop,
             "recomputed_flop_per_token": again,
@@ -166,7 +168,7 @@ def degraded(job: PreparedJob) -> dict[str, Any]:
             trained = ceil(work.sequences * (work.data - state.missing) / work.data) / work.sequences
         if job.communication is not None and (state.compute < 1 or state.network < 1):
             # A stated share of communication speaks for nodes and network: a run does not ask the model of steps.
-            pace = min(state.compute, 1 / (1 - job.communication + job.communication / state.network))
+            pace = stated_pace(job.communication, state.network, state.compute)
             basis = "communication"
         found[name] = {
             "time_s": plan.time / pace,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from sim.fields import Bandwidth, Flops, Model, Power, Size
+from sim.fields import Bandwidth, Flops, Model, Size
 from sim.perf.hardware import Precision
 
 if TYPE_CHECKING:
@@ -19,14 +19,13 @@ __all__ = ["AcceleratorSpec", "AnyAccelerator"]
 class AcceleratorSpec(Model):
     """An accelerator that is like one of the catalog, but for what is said here."""
 
-    like: str = Field("h100", description="Name in the catalog of accelerators.")
+    like: str = Field(description="Name in the catalog of accelerators.")
     peak: dict[Precision, Annotated[Flops, Field(gt=0)]] = Field(
         default_factory=dict, description="Dense peak by precision; others stay."
     )
     memory: Size | None = Field(None, gt=0, description="Device memory.")
     memory_bandwidth: Bandwidth | None = Field(None, gt=0, description="Bandwidth of the device memory.")
     scale_up: Bandwidth | None = Field(None, gt=0, description="Bandwidth of its scale-up links, one direction.")
-    power: Power | None = Field(None, gt=0, description="Board power; that of nodes is said in the section power.")
 
     def __str__(self) -> str:
         """Return what it is called in tables."""
@@ -36,15 +35,20 @@ class AcceleratorSpec(Model):
         """Return the accelerator; it reaches the shares of its peaks that the one it is like does."""
         values: dict[str, Any] = {
             name: getattr(self, name)
-            for name in ("memory", "memory_bandwidth", "scale_up", "power")
+            for name in ("memory", "memory_bandwidth", "scale_up")
             if getattr(self, name) is not None
         }
+        faster = bool(self.peak or values.keys() - {"memory"})
+        node = base.node
+        if node is not None and faster:
+            node = replace(node, measured=False, source=f"as of the {base.title}: {node.source}")
         return replace(
             base,
+            node=node,
             title=f"{base.title}, changed",
             peak=dict(base.peak) | dict(self.peak.items()),
             matmul={name: rate for name, rate in base.matmul.items() if name not in self.peak},
-            announced=True,
+            announced=base.announced or faster,
             **values,
         )
 

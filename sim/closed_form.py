@@ -70,11 +70,12 @@ def job_shares(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] 
     times = recovery.expected_times()
     if times is not None:
         return lambda job: _shares(job, *times)
-    if not recovery.elastic or not hasattr(recovery, "absence"):
+    absence = recovery.absence
+    if absence is None:
         return None
     wait = _wait(prepared)
     leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
-    return lambda job: _elastic(job, recovery.absence, leaving[job.nodes], wait)
+    return lambda job: _elastic(job, absence, leaving[job.nodes], wait)
 
 
 def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:

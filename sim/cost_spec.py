@@ -21,8 +21,8 @@ class PowerSpec(Model):
     """What the cluster draws; what is not said is taken from the catalog of accelerators."""
 
     pue: float = Field(1.2, ge=1, le=10, description="Power of the facility over that of what stands in it.")
-    switch: Power = Field("690 W", description="What one switch of the fabric draws.")  # type: ignore[assignment]
-    storage: Power = Field("0 W", description="What all storage draws.")  # type: ignore[assignment]
+    switch: Power = Field("690 W", le=1e9, description="What one switch of the fabric draws.")  # type: ignore[assignment]
+    storage: Power = Field("0 W", le=1e12, description="What all storage draws.")  # type: ignore[assignment]
     idle: Power | None = Field(None, description="What a node draws without work; omitted: that of the catalog.")
     training: Power | None = Field(None, description="What a node draws in training; omitted: that of the catalog.")
 

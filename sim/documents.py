@@ -235,6 +235,10 @@ def _merge(base: Tree, over: Tree) -> Tree:
         content = {key: replace(value, stale=True) for key, value in content.items()}
     for key, value in over.content.items():
         inherited = content.get(key)
+        name = _NAMES.get(str(key))
+        if name is not None and inherited is not None and isinstance(inherited.content, str):
+            # A name alone is short for a mapping with one key.
+            inherited = replace(inherited, content={name: inherited})
         content[key] = value if inherited is None or value.has_base else _merge(inherited, value)
     return replace(over, content=content)
 

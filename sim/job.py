@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.contracts import Bucket, CheckpointState, Pace, Plan, Run
 from sim.footprint import Footprint
-from sim.perf import Impairment
+from sim.perf import Impairment, stated_pace
 
 if TYPE_CHECKING:
     from sim.contracts import CheckpointStrategy
@@ -313,8 +313,7 @@ class Job:
         """
         if self.communication is None and self.plan is not None:
             return self._planned(Impairment(compute=speed, network=min(bandwidth, 1.0)))
-        share = self.communication or 0.0
-        return min(speed, 1 / (1 - share + share / bandwidth))
+        return stated_pace(self.communication or 0.0, bandwidth, speed)
 
     def _planned(self, state: Impairment) -> float:
         """Return the pace that the model of steps gives, asked once for each state [-]."""

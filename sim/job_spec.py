@@ -10,15 +10,19 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from sim.fields import Count, Duration, Fraction, Model, RuleError
 from sim.model_spec import ModelSpec
 from sim.perf.hardware import Precision
-from sim.perf.workload import Recompute, Schedule, Sharding, divisors
+from sim.perf.workload import Recompute, Schedule, Sharding, divisors, experts_divide
 
 __all__ = ["Batch", "Calibration", "Execution", "GroupKind", "JobSpec", "Parallelism", "Work"]
+
+
+_MOST = 10**7
+"""Ranks of a group at most; more are a slip of the pen."""
 
 
 class Batch(Model):
     """The global batch of one step."""
 
-    tokens: Count = Field(description="Tokens in one step of the whole job.", gt=0)
+    tokens: Count = Field(description="Tokens in one step of the whole job.", gt=0, le=10**12)
     sequence: Count = Field(description="Tokens in one sequence.", gt=0)
     on_loss: Literal["shrink", "keep"] = Field(
         "shrink",
@@ -40,19 +44,25 @@ GroupKind: TypeAlias = Literal["tensor", "context", "expert", "data", "pipeline"
 class Parallelism(Model):
     """How the model is laid out: gpus = tensor x context x pipeline x data."""
 
-    tensor: int = Field(1, ge=1, description="GPUs that share each layer.")
-    context: int = Field(1, ge=1, description="GPUs that share each sequence.")
-    pipeline: int = Field(1, ge=1, description="Pipeline stages.")
-    data: int = Field(1, ge=1, description="Data-parallel replicas.")
+    tensor: int = Field(1, ge=1, le=_MOST, description="GPUs that share each layer.")
+    context: int = Field(1, ge=1, le=_MOST, description="GPUs that share each sequence.")
+    pipeline: int = Field(1, ge=1, le=_MOST, description="Pipeline stages.")
+    data: int = Field(1, ge=1, le=_MOST, description="Data-parallel replicas.")
     expert: int = Field(
-        1, ge=1, description="GPUs that share the experts of each layer: GPUs of data, or of data and context."
+        1,
+        ge=1,
+        le=_MOST,
+        description="GPUs that share the experts of each layer: GPUs of data, or of data and context.",
     )
     order: tuple[GroupKind, ...] = Field(
         ("tensor", "context", "expert", "data", "pipeline"),
         description="From the fastest-varying rank to the slowest; neighbours in rank are neighbours in the cluster.",
     )
     virtual_pipeline: int = Field(
-        1, ge=1, description="Pieces of the model that each pipeline stage holds; above 1 they are interleaved."
+        1,
+        ge=1,
+        le=_MOST,
+        description="Pieces of the model that each pipeline stage holds; above 1 they are interleaved.",
     )
     within_domain: tuple[GroupKind, ...] = Field(
         (), description="Kinds of groups that must fit into a scale-up domain; others may be cut, with a warning."
@@ -70,8 +80,7 @@ class Parallelism(Model):
 
     @model_validator(mode="after")
     def _experts_divide(self) -> Self:
-        whole, rest = divmod(self.expert, self.context)
-        if self.expert_covers_context and (rest or self.data % whole):
+        if not experts_divide(self.data, self.context, self.expert):
             parts = set(divisors(self.data))
             valid = sorted(parts | {self.context * part for part in parts})
             place = bisect(valid, self.expert)

@@ -14,7 +14,8 @@ from sim.perf import StepPlan, ideal_links
 from sim.perf.layouts import Bounds, layouts
 from sim.prepare import examine
 from sim.prepare_layout import placement
-from sim.prepare_step import links_of, machine_of, shape_of, workload_of
+from sim.prepare_links import links_of, links_of_nics
+from sim.prepare_step import machine_of, shape_of, workload_of
 from sim.topology.placement import Layout
 
 if TYPE_CHECKING:
@@ -113,7 +114,12 @@ class LayoutSearch:
         plan = self.described.plan
         self.scale = plan.scale if plan is not None else 1.0
         """Measured over modelled time of the scenario's own layout [-]; all times are the model's times this."""
-        self.sigma = self.machine.shares.sigma if self.scale == 1.0 else float(steps.fit()["sigma"]["calibrated"])
+        shares = self.machine.shares
+        self.sigma = (
+            shares.sigma
+            if self.scale == 1.0
+            else steps.calibrated_sigma(shares, experts=self.base.shape.experts is not None)
+        )
         """Standard deviation of the logarithm of true over stated times [-]."""
         self._within = spec.parallelism.within_domain if spec.parallelism is not None else ()
         self._sets: dict[tuple[int, ...], int] = {}
@@ -194,9 +200,8 @@ class LayoutSearch:
 
     def _ideal(self, work: Workload) -> Links:
         """Return the links of a layout whose groups get the whole bandwidth of their NICs."""
-        fabric = self._cluster.fabric
-        network = fabric.nic * fabric.rails / self._cluster.hosts.gpus
-        return ideal_links(work, self.machine.chip.scale_up, network, self.domain)
+        layout = self.spec.parallelism or Parallelism.model_validate({})
+        return links_of_nics(self._cluster, work, layout, self.machine.chip)
 
     def _with(self, work: Workload) -> Scenario:
         """Return the scenario with another layout, modelled and not measured."""
@@ -295,7 +300,8 @@ def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
         message = f"{gpus:,} GPUs are more than the {most:,} of the cluster"
         raise ValueError(message)
     if gpus % each or gpus <= 0:
-        near = " or ".join(f"{count:,}" for count in (gpus // each * each, (gpus // each + 1) * each) if count > 0)
+        below = max(gpus, 0) // each * each
+        near = " or ".join(f"{count:,}" for count in (below, below + each) if count > 0)
         message = f"{gpus:,} GPUs are not a whole number of nodes of {each}; nearest: {near}"
         raise ValueError(message)
 

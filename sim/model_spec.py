@@ -15,7 +15,7 @@ __all__ = ["ExpertsSpec", "LatentSpec", "ModelSpec"]
 class ExpertsSpec(Model):
     """Layers in which each token meets a few of many experts."""
 
-    count: Count = Field(gt=0, description="Experts of a layer.")
+    count: Count = Field(gt=0, le=10**6, description="Experts of a layer.")
     active: Count = Field(gt=0, description="Experts that a token is sent to.")
     ffn: Count = Field(gt=0, description="Feed-forward width of one expert.")
     shared: Count = Field(0, description="Feed-forward width that all tokens meet beside the experts.")
@@ -36,10 +36,10 @@ class LatentSpec(Model):
 class ModelSpec(Model):
     """The shape of a decoder-only transformer."""
 
-    layers: Count = Field(gt=0, description="Layers.")
+    layers: Count = Field(gt=0, le=100_000, description="Layers.")
     hidden: Count = Field(gt=0, description="Width of the hidden state.")
     ffn: Count = Field(gt=0, description="Feed-forward width, of layers without experts.")
-    heads: Count = Field(gt=0, description="Attention heads.")
+    heads: Count = Field(gt=0, le=10**6, description="Attention heads.")
     kv_heads: Count | None = Field(None, gt=0, description="Heads of keys and values; without it, one for each head.")
     vocabulary: Count = Field(gt=0, description="Entries of the vocabulary, as padded.")
     gated: bool = Field(True, description="Whether the feed-forward part has a gate: three matrices instead of two.")
@@ -59,8 +59,8 @@ class ModelSpec(Model):
         experts = self.experts
         if experts is not None and experts.active > experts.count:
             raise RuleError(("experts", "active"), f"a token meets {experts.active} of {experts.count} experts")
-        if experts is not None and experts.dense_layers > self.layers:
-            rule = f"{experts.dense_layers} layers without experts, but the model has {self.layers} layers"
+        if experts is not None and experts.dense_layers >= self.layers:
+            rule = f"{experts.dense_layers} layers without experts leave none of {self.layers} layers to have them"
             raise RuleError(("experts", "dense_layers"), rule)
         return self
 

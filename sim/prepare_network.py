@@ -80,10 +80,11 @@ def pool_paces(scenario: Scenario, job: JobSpec, plan: StepPlan | None = None) -
 
 
 def _on(plan: StepPlan, chip: Accelerator) -> StepPlan:
-    """Return a plan on another accelerator; the links stay those of the slowest."""
+    """Return a plan on another accelerator, whose groups wait for its scale-up links where those are narrower."""
     work = plan.work
+    links = plan.machine.links.with_scale_up(min(1.0, chip.scale_up / plan.machine.chip.scale_up))
     shares = steps.efficiencies(chip, work.precision, experts=work.shape.experts is not None)
-    return replace(plan, machine=replace(plan.machine, chip=chip, shares=shares))
+    return replace(plan, machine=replace(plan.machine, chip=chip, shares=shares, links=links))
 
 
 def relative_capacity(scenario: Scenario) -> float:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import catalog
 from sim.catalog import steps
 from sim.path_error import PathError
 from sim.perf import (
-    Link,
     Links,
     Machine,
     StepPlan,
     Workload,
     flop_per_token,
-    ideal_links,
     problems,
     remedies,
     step_time_from_mfu,
 )
 from sim.prepare_chip import chip_of
 from sim.prepare_layout import placement
+from sim.prepare_links import links_elsewhere, links_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from sim.job_spec import Batch, Execution, GroupKind, JobSpec, Parallelism
+    from sim.job_spec import Batch, Execution, JobSpec, Parallelism
     from sim.perf import Accelerator, ModelShape
-    from sim.prepare_layout import Placement
     from sim.prepared import PreparedJob
     from sim.scenario import Scenario
 
@@ -37,7 +35,6 @@ __all__ = [
     "DoesNotFitError",
     "JobStep",
     "check_memory",
-    "links_of",
     "machine_of",
     "shape_of",
     "step_of",
@@ -47,6 +44,9 @@ __all__ = [
 
 _SLACK = 1.1
 """Memory over what a GPU has up to which a layout passes with a warning: such counts are some per cent off [-]."""
+
+_FAR = 3.0
+"""Standard deviations beyond which it is not the model that errs [-]."""
 
 _FIELD_OF = {
     "virtual": ("parallelism", "virtual_pipeline"),
@@ -96,6 +96,27 @@ def step_of(scenario: Scenario, index: int) -> JobStep:
             raise PathError(("jobs", index, name), rule)
     if spec.model is not None:
         shape_of(scenario, index)
+    step = _step(scenario, index)
+    _check_time(scenario, index, step)
+    return step
+
+
+def _check_time(scenario: Scenario, index: int, step: JobStep) -> None:
+    """Refuse steps that take longer than there is time, or less than the peak allows."""
+    spec = scenario.jobs[index]
+    stated = next((name for name in ("step_time", "mfu", "calibration") if getattr(spec, name) is not None), None)
+    path: tuple[str | int, ...] = ("jobs", index, stated) if stated is not None else ("jobs", index)
+    if step.time > scenario.horizon:
+        rule = f"a step takes {step.time:,.4g} s, and the horizon is {scenario.horizon:,.4g} s: none would ever end"
+        raise PathError(path, rule)
+    if step.mfu is not None and step.mfu > 1:
+        rule = f"a step of {step.time:,.4g} s would use {100 * step.mfu:,.4g} % of the peak; more than all there is not"
+        raise PathError(path, rule)
+
+
+def _step(scenario: Scenario, index: int) -> JobStep:
+    """Return what the step of a job costs, as it is stated or as the model of steps says."""
+    spec = scenario.jobs[index]
     plan = _plan(scenario, index)
     time, flop = spec.step_time, _flop(scenario, index)
     if spec.mfu is not None:
@@ -208,23 +229,10 @@ def _calibrated(scenario: Scenario, index: int, plan: StepPlan) -> StepPlan:
         raise PathError(("jobs", index, "calibration", *_FIELD_OF.get(size, ("parallelism", size))), rule)
     links = plan.machine.links
     if row.parallelism is not None:
-        links = _links_elsewhere(scenario, index, row.parallelism, work, plan.machine.chip)
+        links = links_elsewhere(scenario, index, row.parallelism, work, plan.machine.chip)
     modelled = StepPlan(work, replace(plan.machine, links=links)).time
-    return replace(plan, scale=row.step_time / modelled, sigma=float(steps.fit()["sigma"]["calibrated"]))
-
-
-def _links_elsewhere(scenario: Scenario, index: int, layout: Parallelism, work: Workload, chip: Accelerator) -> Links:
-    """Return what the groups of a measured layout communicated over: where it sits here, if the cluster has room."""
-    cluster: Any = scenario.cluster
-    hosts = cluster.hosts
-    if layout.gpus % hosts.gpus == 0 and layout.gpus <= hosts.nodes * hosts.gpus:
-        jobs = list(scenario.jobs)
-        jobs[index] = jobs[index].model_copy(update={"gpus": layout.gpus, "parallelism": layout})
-        place = placement(scenario.model_copy(update={"jobs": tuple(jobs)}), index)
-        if place is not None:
-            return links_of(scenario, place, chip)
-    network = cluster.fabric.nic * cluster.fabric.rails / hosts.gpus
-    return ideal_links(work, chip.scale_up, network, cluster.nodes_per_domain * hosts.gpus)
+    sigma = steps.calibrated_sigma(plan.machine.shares, experts=work.shape.experts is not None)
+    return replace(plan, scale=row.step_time / modelled, sigma=sigma)
 
 
 def machine_of(scenario: Scenario, index: int, links: Links) -> Machine:
@@ -233,32 +241,6 @@ def machine_of(scenario: Scenario, index: int, links: Links) -> Machine:
     chip = _chip(scenario, index)
     shares = steps.efficiencies(chip, spec.precision, experts=shape_of(scenario, index).experts is not None)
     return Machine(chip, shares, links, steps.constants())
-
-
-def links_of(scenario: Scenario, place: Placement, chip: Accelerator) -> Links:
-    """Return what the groups of a job communicate over, where it sits in an empty cluster."""
-    cluster: Any = scenario.cluster
-    per_gpu = cluster.fabric.rails / cluster.hosts.gpus
-    levels: Mapping[str, float] = cluster.fabric.bandwidth(cluster.hosts)
-
-    def link(*kinds: GroupKind) -> Link:
-        found = [place.spans[kind] for kind in kinds if kind in place.spans]
-        through = [per_gpu * span.network(levels) for span in found if span.level != "scale_up"]
-        if not through:
-            return Link(chip.scale_up)
-        # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
-        return Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
-
-    data = link("context", "data")
-    inside = place.spans["expert"].per_domain if "expert" in place.spans else 1
-    return Links(
-        tensor=link("tensor"),
-        context=link("context")._replace(ranks=1),
-        expert=link("expert"),
-        pipeline=link("pipeline")._replace(ranks=1),
-        data=data,
-        expert_data=data._replace(ranks=max(1, data.ranks // inside)),
-    )
 
 
 def check_memory(scenario: Scenario, jobs: Sequence[PreparedJob]) -> None:
@@ -271,17 +253,18 @@ def check_memory(scenario: Scenario, jobs: Sequence[PreparedJob]) -> None:
     """
     for index, job in enumerate(jobs):
         if job.plan is not None and not job.is_measured and job.plan.crowding > _SLACK:
-            rule = _does_not_fit(scenario.jobs[index], job.plan)
+            cluster: Any = scenario.cluster
+            rule = _does_not_fit(scenario.jobs[index], job.plan, cluster.nodes_per_domain * cluster.hosts.gpus)
             raise DoesNotFitError(("jobs", index, "parallelism"), rule)
 
 
-def _does_not_fit(spec: JobSpec, plan: StepPlan) -> str:
+def _does_not_fit(spec: JobSpec, plan: StepPlan, domain: int) -> str:
     """Return in one line how much is missing, of what most is needed, and what would help."""
     memory = plan.machine.chip.memory
     use = plan.memory
     largest = sorted(zip(use._fields, use, strict=True), key=lambda part: -part[1])[:2]
     parts = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in largest)
-    helps = remedies(plan.work, memory)
+    helps = remedies(plan.work, memory, domain)
     hint = f"it would with {' or '.join(helps[:3])}" if helps else "no single change of layout would help"
     need = f"{use.total / 1e9:,.1f} GB on GPUs of {memory / 1e9:,.0f} GB ({parts})"
     return f"job '{spec.name}' does not fit: {need}; {hint}"
@@ -314,7 +297,12 @@ def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[s
                 f"job '{spec.name}': steps of {chip.title} at {spec.precision} have not been measured: that of "
                 f"{job.step_time:,.3g} s rests on {what} and may take {low:,.3g} to {high:,.3g} s"
             )
-        if job.plan.crowding > 1:
+        if abs(math.log(job.plan.scale)) > _FAR * shares.sigma:
+            found.append(
+                f"job '{spec.name}': the calibration is {job.plan.scale:,.3g} times what the model of steps says: "
+                "another step was measured, or it was executed in another way"
+            )
+        if 1 < job.plan.crowding <= _SLACK:
             need, memory = job.plan.memory.total / 1e9, chip.memory / 1e9
             found.append(
                 f"job '{spec.name}': by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sim import catalog
 from sim.catalog import steps
 from sim.perf import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems
+from sim.perf.workload import experts_divide
 
 if TYPE_CHECKING:
     from tests.strategies_laws import Draw
@@ -67,7 +68,9 @@ def workloads(draw: Draw) -> Workload:
         **draw(_execution()),
     )
     if shape.experts is not None:
-        choices = [size for size in (1, 2, 4, 8) if (data * context) % size == 0 and shape.experts.count % size == 0]
+        choices = [
+            size for size in (1, 2, 4, 8) if experts_divide(data, context, size) and shape.experts.count % size == 0
+        ]
         work = replace(work, expert=draw(st.sampled_from(choices)))
     if work.sharding == "parameters" and draw(st.booleans()):
         groups = [size for size in (2, 4) if work.data_ranks % size == 0]
@@ -80,7 +83,7 @@ def workloads(draw: Draw) -> Workload:
 
 @st.composite
 def _execution(draw: Draw) -> dict[str, Any]:
-    """Return how a step is executed; tokens travel behind another microbatch only with plain 1F1B."""
+    """Return how a step is executed."""
     schedule = draw(st.sampled_from(("1f1b", "1f1b", "zero-bubble-h1", "zero-bubble-h2")))
     flags = ("sequence_parallel", "fused_attention", "overlap_tensor", "overlap_data")
     return {
@@ -88,7 +91,7 @@ def _execution(draw: Draw) -> dict[str, Any]:
         "schedule": schedule,
         "recompute": draw(st.sampled_from(("none", "selective", "full"))),
         "sharding": draw(st.sampled_from(("none", "optimizer", "parameters"))),
-        "overlap_expert": schedule == "1f1b" and draw(st.booleans()),
+        "overlap_expert": draw(st.booleans()),
         **{name: draw(st.booleans()) for name in flags},
     }
 

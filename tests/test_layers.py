@@ -58,6 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.prepare_network",
         "sim.prepare_layout",
         "sim.prepare_chip",
+        "sim.prepare_links",
         "sim.prepare_step",
         "sim.prepare_units",
         "sim.prepare_cost",

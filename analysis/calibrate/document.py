@@ -38,8 +38,8 @@ _HEADER = (
 )
 _ASSUMED = (
     "What no step has measured. `matmul_share`: fitted efficiencies over the best measured matrix product ({shares}), "
-    "their mean. `gemm`: that share of the best measured product. `gemm_share`, `attention`: means of the fitted ones, "
-    "by precision."
+    "their mean. `gemm`: that share of the best measured product. `gemm_share`: means of the fitted ones "
+    "by precision. `attention`: mean of the fitted ones."
 )
 _ERRORS = (
     "(modelled - measured) / measured. `large`: from {least:,} GPUs on. `left_out`: of each source by a fit to the "
@@ -49,7 +49,7 @@ _SIGMA = (
     "Standard deviations of the logarithm of modelled over measured time. `fitted`, `experts`: on sources, and on "
     "models with experts, that the fit has not seen, for that is what a user's cluster is. `assumed`: with {elsewhere} "
     "more (assumed) for the way from a single product to a whole step. `peak only`: assumed. `calibrated`: what is "
-    "left in a source and precision after one factor for it."
+    "left in a source and precision after one factor for it, of models with experts in a model too."
 )
 
 
@@ -135,6 +135,7 @@ def _sigma(found: Outcome) -> dict[str, float]:
         "assumed": math.hypot(fitted, _ELSEWHERE),
         "peak only": _PEAK_ONLY,
         "calibrated": calibrated_scatter(found.dense.rows, found.dense_errors),
+        "calibrated experts": calibrated_scatter(found.mixed.rows, found.mixed_errors, by_model=True),
     }
     return {name: significant(value, 3) for name, value in values.items()}
 
@@ -161,7 +162,7 @@ def calibrated_scatter(rows: Sequence[Row], error: Array, *, by_model: bool = Fa
         groups.setdefault((row.source, row.work.precision, *model), []).append(place)
     several = [places for places in groups.values() if len(places) > 1]
     squares = sum(float(np.sum((away[places] - away[places].mean()) ** 2)) for places in several)
-    return math.sqrt(squares / sum(len(places) - 1 for places in several))
+    return math.sqrt(squares / max(1, sum(len(places) - 1 for places in several)))
 
 
 def _fitted_gemm(found: Outcome) -> dict[tuple[str, str], float]:

@@ -13,7 +13,7 @@ from sim.perf.constants import Constants, Efficiencies
 if TYPE_CHECKING:
     from sim.perf.hardware import Accelerator
 
-__all__ = ["constants", "efficiencies", "fit"]
+__all__ = ["LOGITS", "calibrated_sigma", "constants", "efficiencies", "fit"]
 
 LOGITS = 0.7
 """Share of the 16-bit peak in the product with the vocabulary, in steps whose other products are narrower (assumed)."""
@@ -75,3 +75,13 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False) ->
         sigma=float(sigma),
         basis=basis,
     )
+
+
+def calibrated_sigma(shares: Efficiencies, *, experts: bool) -> float:
+    """Return the scatter that is left once a measured step of the same model and hardware scales the times [-].
+
+    What steps show that were fitted. Where none were, half of the scatter before, at least as much (assumed).
+    """
+    sigma = fit()["sigma"]
+    known = float(sigma["calibrated experts" if experts else "calibrated"])
+    return known if shares.basis == "fitted" else max(known, shares.sigma / 2)

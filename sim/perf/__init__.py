@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim.perf.constants import Constants, Efficiencies
 from sim.perf.flop import flop_per_token, step_time_from_mfu
 from sim.perf.hardware import PRECISIONS, Accelerator, NodePower
-from sim.perf.impaired import Impairment, impaired
+from sim.perf.impaired import Impairment, impaired, stated_pace
 from sim.perf.links import Link, Links, ideal_links
 from sim.perf.memory import MemoryUse, checkpoint_size, memory_use, remedies
 from sim.perf.plan import StepPlan
@@ -42,5 +42,6 @@ __all__ = [
     "problems",
     "remedies",
     "start_time",
+    "stated_pace",
     "step_time_from_mfu",
 ]

@@ -37,9 +37,8 @@ def activations(shape: ModelShape, sequence: int, *, experts: bool, selective: b
     dropout, whose masks are 2 h of the 10 h. A token that meets several experts is kept once for each, going in and
     coming out.
 
-    Selective recomputation drops the scores. Of models with gates it also drops what costs no large product to have
-    again: what norms return (4 h), the product with the gate (2 f), tokens sorted by expert, and what latent attention
-    expands.
+    Selective recomputation drops the scores. Of models with gates it also drops what costs little to have again: what
+    norms return (4 h), the product with the gate (2 f), tokens sorted by expert, and what latent attention expands.
 
     References
     ----------

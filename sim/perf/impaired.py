@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from sim.perf.step import Machine
     from sim.perf.workload import Workload
 
-__all__ = ["Impairment", "impaired"]
+__all__ = ["Impairment", "impaired", "stated_pace"]
+
+
+_EXCHANGES = ("tensor", "context", "expert", "pipeline", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +93,14 @@ def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
     hurt = replace(fewer, tensor=state.tensor or work.tensor)
     found = breakdown(hurt, replace(narrow, chip=slow))
     # Every microbatch waits for the one slow stage; the others fill and drain the pipeline at their own pace.
-    return found._replace(bubble=healthy.bubble, data=max(healthy.data, found.data))
+    # What the others exchange takes no less time than before.
+    waits = {name: max(getattr(healthy, name), getattr(found, name)) for name in _EXCHANGES}
+    return found._replace(bubble=healthy.bubble, **waits)
+
+
+def stated_pace(share: float, bandwidth: float, speed: float = 1.0) -> float:
+    """Return the pace of a job that says what share c of a step waits for the network [-]: 1 / (1 - c + c / b).
+
+    With a share b of its bandwidth left; or that of its slowest node, if that is less.
+    """
+    return min(speed, 1 / (1 - share + share / bandwidth))

@@ -85,6 +85,7 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
 
     with the parameters of a layer P, the peak and the efficiency e of the precision q. The second part is the reading
     of the weights, which matters when a microbatch has few tokens. Experts' products are smaller and reach less.
+    Selective recomputation expands what latent attention has compressed once more.
     """
     shape = work.shape
     peak = shares.gemm * chip.peak[work.precision]
@@ -96,7 +97,10 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
         met = work.tokens / work.tensor * shape.experts.active
         held = shape.experts.count / work.expert
         found += shape.expert * (2 * met / (constants.expert_gemm * peak) + held * reading)
-    return _passes(work) * found
+    again = 0.0
+    if work.recompute == "selective":
+        again = shape.expanding / work.tensor * (2 * work.tokens / peak + reading)
+    return _passes(work) * found + again
 
 
 def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
@@ -145,11 +149,13 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
 def _context(work: Workload, links: Links, constants: Constants) -> float:
     r"""Return the time that context ranks wait for keys and values: of a ring, 12 (c - 1) T h_k / t bytes over B [s].
 
-    Forward each rank sends keys and values (2 T h_k values of 2 B) on c - 1 times; backward twice as much.
+    Forward each rank sends keys and values (2 T h_k values of 2 B) on c - 1 times; backward twice as much. With full
+    recomputation they go forward twice.
     """
     if work.context == 1:
         return 0.0
-    moved = 6 * (work.context - 1) * work.tokens * work.shape.kv_width / work.tensor
+    rounds = 8 if work.recompute == "full" else 6
+    moved = rounds * (work.context - 1) * work.tokens * work.shape.kv_width / work.tensor
     return moved / rate(links.context, constants) * (1 - constants.context_hidden)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sim.perf.workload import Workload
 
-__all__ = ["Link", "Links", "ideal_links"]
+__all__ = ["ORDER", "Link", "Links", "ideal_links"]
 
 
 class Link(NamedTuple):
@@ -47,8 +49,12 @@ class Links(NamedTuple):
         return Links(*(link._replace(scale_up=link.scale_up * share) for link in self))
 
 
-def ideal_links(work: Workload, scale_up: float, network: float, domain: int) -> Links:
-    """Return the links of ranks that sit in order: tensor, context, data, pipeline from inside out.
+ORDER = ("tensor", "context", "expert", "data", "pipeline")
+"""Coordinates of ranks as most stacks order them, from the fastest-varying to the slowest."""
+
+
+def ideal_links(work: Workload, scale_up: float, network: float, domain: int, order: Sequence[str] = ORDER) -> Links:
+    """Return the links of ranks that sit side by side in their order, with all bandwidth of their NICs.
 
     Parameters
     ----------
@@ -56,21 +62,43 @@ def ideal_links(work: Workload, scale_up: float, network: float, domain: int) ->
         Bandwidth of one GPU's scale-up links and of its NICs, one direction [B/s].
     domain
         GPUs of a scale-up domain [-].
+    order
+        The five coordinates of a rank, fastest first; experts are spread over a part of the replicas.
     """
+    sizes = _sizes(work)
 
-    def link(stride: int, size: int) -> Link:
-        if stride * size <= domain:
-            return Link(scale_up)
-        return Link(scale_up, network, max(1, min(size, domain // stride)))
+    def link(*names: str) -> Link:
+        ranks = stride = group = 1
+        for name in order:
+            if name in names:
+                ranks *= min(sizes[name], max(1, domain // stride))
+                group *= sizes[name]
+            stride *= sizes[name]
+        return Link(scale_up) if ranks == group else Link(scale_up, network, ranks)
 
-    tensor, context, experts = work.tensor, work.context, work.expert
-    # Experts take in the ranks of tensor groups where they are more than the replicas' ranks.
-    outer = tensor if experts <= work.data_ranks else 1
+    wide = work.expert > work.data_ranks
+    spread = ("context", "expert") if work.experts_cover_context else ("expert",)
+    rest = ("tensor", "data") if work.experts_cover_context else ("tensor", "context", "data")
+    experts = link("tensor", "context", "expert", "data") if wide else link(*spread)
     return Links(
-        tensor=link(1, tensor),
-        context=link(tensor, context)._replace(ranks=1),
-        expert=link(outer, experts),
-        pipeline=link(tensor * context * work.data, work.pipeline)._replace(ranks=1),
-        data=link(tensor, work.data_ranks),
-        expert_data=link(outer * experts, work.expert_replicas),
+        tensor=link("tensor"),
+        context=link("context")._replace(ranks=1),
+        expert=experts._replace(ranks=min(experts.ranks, work.expert)),
+        pipeline=link("pipeline")._replace(ranks=1),
+        data=link("context", "expert", "data"),
+        # The ranks that hold the same experts differ in all that experts are not spread over.
+        expert_data=experts._replace(ranks=1) if wide else link(*rest),
     )
+
+
+def _sizes(work: Workload) -> dict[str, int]:
+    """Return the number of values of each coordinate of a rank [-]."""
+    experts = work.expert // work.context if work.experts_cover_context else work.expert
+    experts = min(experts, work.data)
+    return {
+        "tensor": work.tensor,
+        "context": work.context,
+        "expert": experts,
+        "data": max(1, work.data // experts),
+        "pipeline": work.pipeline,
+    }

@@ -91,9 +91,9 @@ def activation_memory(work: Workload, *, last: bool = False) -> float:
         pieces = stages
     else:
         pieces = 2 * stages - last
-    flight = min(pieces, work.microbatches * virtual) / (stages * virtual)
-    deep = shape.layers + shape.depths
-    return work.tokens * (layer * deep * flight + one)
+    layers = work.stage_layers[2 if last else 1]
+    flight = min(pieces, work.microbatches * virtual) / virtual
+    return work.tokens * (layer * layers * flight + (one if layers else 0.0))
 
 
 def _mean_layer(work: Workload) -> float:
@@ -142,9 +142,19 @@ def _of_stage(work: Workload, share: float, tables: int, kept: float, logits: fl
     return MemoryUse(WEIGHT * whole, GRADIENT * whole, OPTIMIZER * state, kept, logits, RESERVE)
 
 
-def remedies(work: Workload, memory: float) -> list[str]:
-    """Return the single changes of a layout that make it fit into a GPU's memory [B], the cheapest first, in words."""
-    return [words for words, changed in _changes(work) if not problems(changed) and memory_use(changed).total <= memory]
+def remedies(work: Workload, memory: float, domain: int) -> list[str]:
+    """Return the single changes of a layout that make it fit, the cheapest first, in words.
+
+    Parameters
+    ----------
+    memory, domain
+        What a GPU has [B], and GPUs of a scale-up domain: tensor groups stay inside [-].
+    """
+    return [
+        words
+        for words, changed in _changes(work)
+        if changed.tensor <= max(domain, work.tensor) and not problems(changed) and memory_use(changed).total <= memory
+    ]
 
 
 def _changes(work: Workload) -> Iterator[tuple[str, Workload]]:

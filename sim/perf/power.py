@@ -47,7 +47,7 @@ STATES: Mapping[str, PowerState] = MappingProxyType(
         "waiting": PowerState(0.65, False, "GPUs that spin in a collective; anything from 50 to 80 % is likely"),
         "saving": PowerState(0.0, False, "memory is copied and the matrix units rest"),
         "loading": PowerState(0.0, False, "nodes load near their floor; warm-up steps at the end would add to it"),
-        "evaluation": PowerState(0.75, True, "5.8 of 7.0 kW of a node, MLPerf training power logs"),
+        "evaluation": PowerState(0.75, False, "5.8 of 7.0 kW of a node, MLPerf power logs; its floor is another's"),
         "idle": PowerState(0.0, True, "the idle power is that of a node without work"),
         "stress": PowerState(1.0, False, "tests of a repaired node load it as training does"),
         "off": PowerState(None, False, "a node in repair is unplugged, while it waits for a crew too"),

@@ -117,6 +117,14 @@ class ModelShape:
         return queries + keys_values + a * low.value * h
 
     @cached_property
+    def expanding(self) -> float:
+        """Parameters of a layer with which latent attention expands queries, keys and values [-]."""
+        low = self.latent
+        if low is None:
+            return 0.0
+        return low.query_rank * self.heads * (low.head + low.rotary) + low.kv_rank * self.heads * (low.head + low.value)
+
+    @cached_property
     def attention_width(self) -> float:
         """Widths of keys and values over all heads together: 2 h in the plain case [-]."""
         low = self.latent

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.perf.layer import LayerTimes, layer_times, logits_time, rate
+from sim.perf.layer import WEIGHT_BYTES, LayerTimes, layer_times, logits_time, rate
 
 if TYPE_CHECKING:
     from sim.perf.constants import Constants, Efficiencies
     from sim.perf.hardware import Accelerator
-    from sim.perf.links import Links
+    from sim.perf.links import Link, Links
     from sim.perf.workload import Workload
 
 __all__ = ["Breakdown", "Machine", "Stages", "breakdown", "parameters_per_gpu", "stages"]
@@ -75,11 +75,6 @@ class Breakdown(NamedTuple):
     def total(self) -> float:
         """Time of the step [s]."""
         return sum(self)
-
-    @property
-    def communication(self) -> float:
-        """What is waited for other GPUs [s]."""
-        return self.tensor + self.context + self.expert + self.pipeline + self.data
 
 
 class Stages(NamedTuple):
@@ -150,7 +145,7 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
         expert=layer.expert,
         pipeline=handover,
         bubble=bubble,
-        data=_exposed(work, machine, found.other, pipeline),
+        data=_exposed(work, machine, found.slowest, pipeline),
         optimizer=_optimizer(work, machine),
         overhead=constants.overhead,
     )
@@ -196,7 +191,8 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
         return max(constants.shard_floor * moved, moved - constants.shard_cover * pipeline)
     # 32-bit gradients and 16-bit parameters, or 16-bit gradients and parameters as the matrix units read them;
     # undivided, 16-bit gradients go twice.
-    size = 4.0 if work.sharding == "none" else 6.0 if work.precision == "bf16" else 3.0
+    narrow = 2.0 + WEIGHT_BYTES[work.precision]
+    size = 4.0 if work.sharding == "none" else 6.0 if work.precision == "bf16" else narrow
     moved = _reduced(work, machine, size)
     if not work.overlap_data:
         return moved
@@ -205,25 +201,37 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
 
 def _reduced(work: Workload, machine: Machine, size: float) -> float:
     """Return the time to move `size` bytes of each parameter through the groups that share it [s]."""
-    shared, experts = parameters_per_gpu(work)
-    ranks = work.shard_ranks if work.sharding == "parameters" and work.shard_ranks else work.data_ranks
-    link = machine.links.data
-    if ranks < work.data_ranks and ranks <= link.ranks:
-        link = link._replace(network=0.0)
-    found = (ranks - 1) / ranks * size * shared / rate(link, machine.constants)
-    if experts:
-        copies = work.expert_replicas
-        found += (copies - 1) / copies * size * experts / rate(machine.links.expert_data, machine.constants)
-    return found
+    links = machine.links
+    return sum(
+        (ranks - 1) / ranks * size * parameters / rate(_near(link, ranks, copies), machine.constants)
+        for parameters, ranks, copies, link in _shared(work, links)
+    )
 
 
 def _between_copies(work: Workload, machine: Machine) -> float:
     """Return the time of the all-reduce between groups that hold copies of divided parameters [s]."""
-    shared, _ = parameters_per_gpu(work)
-    copies = work.data_ranks // work.shard_ranks
-    link = machine.links.data
-    own = link._replace(ranks=max(1, link.ranks // work.shard_ranks)) if link.network else link
-    return 2 * (copies - 1) / copies * 2 * shared / work.shard_ranks / rate(own, machine.constants)
+    found = 0.0
+    for parameters, ranks, copies, link in _shared(work, machine.links):
+        groups = copies // ranks
+        own = link._replace(ranks=max(1, link.ranks // ranks)) if link.network else link
+        found += 2 * (groups - 1) / groups * 2 * parameters / ranks / rate(own, machine.constants)
+    return found
+
+
+def _shared(work: Workload, links: Links) -> list[tuple[float, int, int, Link]]:
+    """Return, for shared parameters and experts: how many, ranks that divide and ranks that hold them, and the link."""
+    shared, experts = parameters_per_gpu(work)
+    ranks = work.shard_ranks if work.sharding == "parameters" and work.shard_ranks else work.data_ranks
+    found = [(shared, ranks, work.data_ranks, links.data)]
+    if experts:
+        copies = work.expert_replicas
+        found.append((experts, min(ranks, copies), copies, links.expert_data))
+    return found
+
+
+def _near(link: Link, ranks: int, copies: int) -> Link:
+    """Return the link of a group that is a part of those that hold the same: inside a domain if it fits."""
+    return link._replace(network=0.0) if ranks < copies and ranks <= link.ranks else link
 
 
 def _optimizer(work: Workload, machine: Machine) -> float:

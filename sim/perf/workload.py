@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from sim.perf.shape import ModelShape
 
-__all__ = ["Problem", "Recompute", "Schedule", "Sharding", "Workload", "divisors", "problems"]
+__all__ = ["Problem", "Recompute", "Schedule", "Sharding", "Workload", "divisors", "experts_divide", "problems"]
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 Schedule: TypeAlias = Literal["1f1b", "zero-bubble-h1", "zero-bubble-h2"]
@@ -94,6 +94,11 @@ class Workload:
     def data_ranks(self) -> int:
         """Ranks that reduce gradients together: those of replicas and of context groups [-]."""
         return self.data * self.context
+
+    @cached_property
+    def experts_cover_context(self) -> bool:
+        """Whether experts are spread over whole context groups too."""
+        return self.data % self.expert != 0
 
     @cached_property
     def expert_replicas(self) -> int:
@@ -194,14 +199,29 @@ def _expert_problems(work: Workload) -> list[Problem]:
     experts = work.shape.experts
     if experts is None:
         return [Problem("expert", "the model has no experts to spread")] if work.expert > 1 else []
-    return _undivided(work.expert, experts.count, "expert", "experts of a layer")
+    valid = [size for size in divisors(experts.count) if experts_divide(work.data, work.context, size)]
+    if work.expert in valid:
+        return []
+    place = bisect(valid, work.expert)
+    near = " or ".join(str(size) for size in valid[max(place - 1, 0) : place + 1])
+    if experts.count % work.expert:
+        return [
+            Problem("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {near}")
+        ]
+    replicas = f"{work.data} replicas" + (f" of {work.context} context ranks" if work.context > 1 else "")
+    return [Problem("expert", f"{work.expert} ranks do not divide {replicas}; nearest: {near}")]
+
+
+def experts_divide(data: int, context: int, expert: int) -> bool:
+    """Return whether expert ranks are a part of the replicas, or such a part and whole context groups."""
+    whole, rest = divmod(expert, context)
+    return data % expert == 0 or (rest == 0 and data % whole == 0)
 
 
 def _even(layers: int, stages: int, virtual: int) -> str:
     """Return the numbers of pieces per stage that divide a model evenly, next to one, in words."""
-    pieces = range(1, (layers + 2) // stages + 1)
-    valid = [each for each in pieces if layers % (stages * each) == 0 or (layers + 2) % (stages * each) == 0]
-    nearest = sorted(valid or [1], key=lambda each: (abs(each - virtual), each))[:2]
+    even = {count // stages for whole in (layers, layers + 2) for count in divisors(whole) if count % stages == 0}
+    nearest = sorted(even or {1}, key=lambda each: (abs(each - virtual), each))[:2]
     return " or ".join(str(each) for each in sorted(nearest))
 
 

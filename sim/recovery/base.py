@@ -36,6 +36,11 @@ class FromStore(Strategy):
         """Whether failures are kept out of some phase."""
         return False
 
+    @property
+    def absence(self) -> object | None:
+        """What the closed form of replicas that leave alone has to know; ``None`` where they do not."""
+        return None
+
     def start(self, job: JobView) -> Plan:
         """Initialize and restore, all replicas together."""
         return (Stall(Bucket.INITIALIZE, draw(self.initialize, job.mark, "initialize")), Restore("stored"), Run())

@@ -259,6 +259,7 @@ def divides(work: Workload) -> bool:
     return (
         shape.heads % work.tensor == 0
         and count % work.expert == 0
+        and any(work.expert in (part, part * work.context) for part in range(1, work.data + 1) if work.data % part == 0)
         and work.sequences % (work.data * work.microbatch) == 0
         and (work.context == 1 or work.sequence % (2 * work.context) == 0)
         and work.data * work.context % max(work.shard_ranks, 1) == 0
@@ -302,7 +303,7 @@ KEYS: dict[str, Callable[[str], Any]] = {"sharding": str, "recompute": str, "seq
 def test_remedies_fit(work: Workload, share: float) -> None:
     """What is offered against too little memory are words of a scenario on as many GPUs, and each of them fits."""
     memory = share * memory_use(work).total
-    for words in remedies(work, memory):
+    for words in remedies(work, memory, 8):
         change: dict[str, Any] = {}
         for part in words.split(" with "):
             name, _, value = part.partition(": ")

@@ -172,14 +172,17 @@ def test_estimated_nodes_of_eight_follow_the_metered_ones() -> None:
 
 @pytest.mark.parametrize(("name", "board"), [("gb200", 1.2e3), ("gb300", 1.4e3)])
 def test_trays_are_those_of_the_rack_budget(name: str, board: float) -> None:
-    """A tray draws 0.9 kW without work and at most 1 kW beyond that and its boards; 18 trays of GB300 are 135 kW."""
+    """A tray draws 0.9 kW without work, and in training 76 % of that, its boards and 1 kW; 18 of GB300 are 135 kW.
+
+    The share is that of heavy training on nodes of H100, of their rating (arXiv 2506.14551, abstract).
+    """
     entry = catalog.accelerators()[name]
     assert entry.node is not None
     assert entry.power == board
     assert entry.node.idle == 0.9e3
-    assert entry.node.training == pytest.approx(0.9e3 + 4 * board + 1e3)
+    assert entry.node.training == pytest.approx(0.76 * (0.9e3 + 4 * board + 1e3), rel=0.01)
     if name == "gb300":
-        assert 18 * entry.node.training == pytest.approx(135e3)
+        assert 18 * entry.node.training == pytest.approx(0.76 * 135e3, rel=0.01)
 
 
 def test_power_that_is_not_published_is_not_there() -> None:

@@ -37,11 +37,9 @@ def plan(precision: str = "bf16", **changes: float) -> StepPlan:
 
 
 def test_the_time_is_the_sum_of_its_terms() -> None:
-    """And what is waited for others is the sum of five of them."""
+    """Nothing is counted twice or left out."""
     found = plan().breakdown
     assert plan().time == found.total == pytest.approx(math.fsum(found), rel=EXACT)
-    others = (found.tensor, found.context, found.expert, found.pipeline, found.data)
-    assert found.communication == pytest.approx(math.fsum(others), rel=EXACT)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])

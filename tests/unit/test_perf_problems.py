@@ -25,8 +25,8 @@ WRONG = [
     ({"pipeline": 4, "virtual": 4}, "virtual", (2, 3)),
     ({"pipeline": 5, "virtual": 2}, "virtual", (1,)),
     ({"data": 12, "sequences": 48, "shard_ranks": 5, "sharding": "parameters"}, "shard_ranks", (4, 6)),
-    ({"expert": 3}, "expert", (2, 4)),
-    ({"expert": 32}, "expert", (16,)),
+    ({"data": 16, "expert": 3}, "expert", (2, 4)),
+    ({"data": 16, "expert": 32}, "expert", (16,)),
 ]
 
 

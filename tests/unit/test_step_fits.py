@@ -57,7 +57,8 @@ def test_what_is_offered_fits() -> None:
     assert 1 <= len(offers) <= 3
     for offer in offers:
         change = {name: yaml.safe_load(value) for name, value in (part.split(": ") for part in offer.split(" with "))}
-        layout = LLAMA["parallelism"] | {name: size for name, size in change.items() if name in LLAMA["parallelism"]}
-        rest = {name: value for name, value in change.items() if name not in layout}
+        sizes = {name: size for name, size in change.items() if name in ("tensor", "context", "pipeline", "data")}
+        layout = LLAMA["parallelism"] | sizes
+        rest = {name: value for name, value in change.items() if name not in sizes}
         case = examined(short, parallelism=layout, execution=rest)
         assert not any("fit" in warning for warning in case.warnings), offer

@@ -105,6 +105,7 @@ def test_pools_step_as_the_model_says_of_each() -> None:
     assert job.plan is not None
     chip = catalog.accelerators()["a100"]
     shares = steps.efficiencies(chip, "bf16")
-    other = replace(job.plan, machine=replace(job.plan.machine, chip=chip, shares=shares))
+    links = job.plan.machine.links.with_scale_up(chip.scale_up / job.plan.machine.chip.scale_up)
+    other = replace(job.plan, machine=replace(job.plan.machine, chip=chip, shares=shares, links=links))
     assert job.pool_paces == pytest.approx((1.0, job.plan.time / other.time), rel=EXACT)
     assert not math.isclose(job.pool_paces[1], 312 / 989, rel_tol=0.01)

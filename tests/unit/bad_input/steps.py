@@ -78,7 +78,7 @@ LAYOUTS = [
     ),
     step(
         "experts over ranks",
-        "jobs.0.parallelism.expert: 12 experts of a layer do not divide by 8; nearest: 6 or 12",
+        "jobs.0.parallelism.expert: 12 experts of a layer do not divide by 8; nearest: 4",
         model=EXPERTS,
         layout="tensor: 8, data: 8, expert: §8",
     ),
@@ -162,7 +162,7 @@ MODELS = [
     ),
     step(
         "more layers without experts than layers",
-        "jobs.0.model.experts.dense_layers: 100 layers without experts, but the model has 24",
+        "jobs.0.model.experts.dense_layers: 100 layers without experts leave none of 24 layers to have them",
         model=EXPERTS.replace("active: 2", "active: 2, dense_layers: §100"),
     ),
     step("model as a number", "jobs.0.model: must be a mapping", model="§3"),
