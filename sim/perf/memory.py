@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.perf.activations import activations
-from sim.perf.workload import problems
+from sim.perf.workload import divisors, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +163,10 @@ def _changes(work: Workload) -> Iterator[tuple[str, Workload]]:
         yield "sharding: optimizer", replace(work, sharding="optimizer")
     if work.tensor > 1 and not work.sequence_parallel:
         yield "sequence_parallel: true", replace(work, sequence_parallel=True)
-    for size in (size for size in range(work.microbatch - 1, 0, -1) if work.microbatch % size == 0):
+    if work.shape.experts is not None:
+        for size in (size for size in divisors(work.shape.experts.count) if size > work.expert):
+            yield f"expert: {size}", replace(work, expert=size)
+    for size in reversed(divisors(work.microbatch)[:-1]):
         yield f"microbatch: {size}", replace(work, microbatch=size)
     if work.recompute == "none" and (work.shape.gated or not work.fused_attention):
         yield "recompute: selective", replace(work, recompute="selective")
