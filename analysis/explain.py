@@ -222,8 +222,7 @@ def _groups(plan: StepPlan) -> dict[str, Any]:
     if work.shape.experts is not None:
         kinds["expert_data"] = (work.expert_replicas, links.expert_data)
     if 0 < work.shard_ranks < work.data_ranks:
-        inside = work.shard_ranks <= links.data.ranks
-        kinds["shard"] = (work.shard_ranks, links.data._replace(network=0.0) if inside else links.data)
+        kinds["shard"] = (work.shard_ranks, links.data.of_part(work.shard_ranks, work.data_ranks))
     return {
         kind: {
             "ranks": ranks,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["describe_layouts", "format_layouts"]
 
 Sort = Literal["goodput", "step"]
-
-_FAR = 3.0
-"""Standard deviations beyond which it is not the model that errs [-]."""
 
 
 class _Ranking:
@@ -165,7 +161,7 @@ def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
         notes.append("the measured step of the scenario is of no layout that the model knows, and scales nothing")
     if search.scale != 1.0:
         line = f"times are the model's x {search.scale:.3f}: measured over modelled step of the scenario"
-        if abs(math.log(search.scale)) > _FAR * search.machine.shares.sigma:
+        if job.plan is not None and job.plan.is_far:
             line += "; so far from 1, what was measured was executed in another way than the scenario says"
         notes.append(line)
     pools: Any = search.scenario.cluster

@@ -136,8 +136,7 @@ def utilisation(plan: StepPlan) -> dict[str, Any]:
         if work.recompute == "full":
             again = flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding
         elif work.recompute == "selective":
-            deep = work.shape.layers + work.shape.depths
-            again = 2 * deep * work.shape.expanding + (0.0 if work.fused_attention else attention)
+            again = 2 * work.shape.all_layers * work.shape.expanding + (0.0 if work.fused_attention else attention)
         found[name] = {
             "flop_per_token": flop,
             "recomputed_flop_per_token": again,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect
-from typing import Annotated, Literal, Self, TypeAlias, get_args
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from sim.fields import Count, Duration, Fraction, Model, RuleError
 from sim.model_spec import ModelSpec
 from sim.perf.hardware import Precision
-from sim.perf.workload import Recompute, Schedule, Sharding, divisors, experts_divide
+from sim.perf.ranks import ORDER, GroupKind, expert_sizes, experts_cover_context, near
+from sim.perf.workload import Recompute, Schedule, Sharding
 
-__all__ = ["Batch", "Calibration", "Execution", "GroupKind", "JobSpec", "Parallelism", "Work"]
+__all__ = ["Batch", "Calibration", "Execution", "JobSpec", "Parallelism", "Work"]
 
 
 _MOST = 10**7
@@ -38,9 +38,6 @@ class Batch(Model):
         return self
 
 
-GroupKind: TypeAlias = Literal["tensor", "context", "expert", "data", "pipeline"]
-
-
 class Parallelism(Model):
     """How the model is laid out: gpus = tensor x context x pipeline x data."""
 
@@ -55,7 +52,7 @@ class Parallelism(Model):
         description="GPUs that share the experts of each layer: GPUs of data, or of data and context.",
     )
     order: tuple[GroupKind, ...] = Field(
-        ("tensor", "context", "expert", "data", "pipeline"),
+        ORDER,
         description="From the fastest-varying rank to the slowest; neighbours in rank are neighbours in the cluster.",
     )
     virtual_pipeline: int = Field(
@@ -76,26 +73,22 @@ class Parallelism(Model):
     @property
     def expert_covers_context(self) -> bool:
         """Whether the GPUs of an expert group take in those of a context group."""
-        return self.data % self.expert != 0
+        return experts_cover_context(self.data, self.expert)
 
     @model_validator(mode="after")
     def _experts_divide(self) -> Self:
-        if not experts_divide(self.data, self.context, self.expert):
-            parts = set(divisors(self.data))
-            valid = sorted(parts | {self.context * part for part in parts})
-            place = bisect(valid, self.expert)
-            near = " or ".join(str(size) for size in valid[place - 1 : place + 1])
+        valid = expert_sizes(self.data, self.context)
+        if self.expert not in valid:
             wider = f", nor are they context {self.context} times a divisor of it" if self.context > 1 else ""
-            message = f"{self.expert} GPUs do not divide data {self.data}{wider}; nearest: {near}"
+            message = f"{self.expert} GPUs do not divide data {self.data}{wider}; nearest: {near(valid, self.expert)}"
             raise RuleError(("expert",), message)
         return self
 
     @model_validator(mode="after")
     def _order_is_whole(self) -> Self:
-        kinds = get_args(GroupKind)
-        if sorted(self.order) != sorted(kinds):
-            near = [*dict.fromkeys(self.order), *(kind for kind in kinds if kind not in self.order)]
-            message = f"must name each of {', '.join(kinds)} once; for example [{', '.join(near)}]"
+        if sorted(self.order) != sorted(ORDER):
+            whole = [*dict.fromkeys(self.order), *(kind for kind in ORDER if kind not in self.order)]
+            message = f"must name each of {', '.join(ORDER)} once; for example [{', '.join(whole)}]"
             raise RuleError(("order",), message)
         return self
 

@@ -205,25 +205,21 @@ class LayoutSearch:
 
     def _with(self, work: Workload) -> Scenario:
         """Return the scenario with another layout, modelled and not measured."""
-        spec = self.spec.model_copy(
-            update={
-                "gpus": self.gpus,
-                "parallelism": self._parallelism(work),
-                "execution": self.spec.execution.model_copy(
-                    update={
-                        "microbatch": work.microbatch,
-                        "recompute": work.recompute,
-                        "sharding": work.sharding,
-                        "shard_ranks": work.shard_ranks or None,
-                    }
-                ),
-                "step_time": None,
-                "mfu": None,
-                "calibration": None,
-            }
+        execution = {
+            "microbatch": work.microbatch,
+            "recompute": work.recompute,
+            "sharding": work.sharding,
+            "shard_ranks": work.shard_ranks or None,
+        }
+        return self.scenario.with_job(
+            self.index,
+            gpus=self.gpus,
+            parallelism=self._parallelism(work),
+            execution=self.spec.execution.model_copy(update=execution),
+            step_time=None,
+            mfu=None,
+            calibration=None,
         )
-        jobs = (*self.scenario.jobs[: self.index], spec, *self.scenario.jobs[self.index + 1 :])
-        return self.scenario.model_copy(update={"jobs": jobs})
 
     def _parallelism(self, work: Workload) -> Parallelism:
         """Return a layout as a scenario describes it, in the job's order of ranks."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.job_spec import GroupKind, JobSpec
+    from sim.job_spec import JobSpec
+    from sim.perf.ranks import GroupKind
     from sim.places import Units
     from sim.scenario import Scenario
     from sim.topology import Topology

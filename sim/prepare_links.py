@@ -11,8 +11,9 @@ from sim.prepare_layout import placement
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.job_spec import GroupKind, Parallelism
+    from sim.job_spec import Parallelism
     from sim.perf import Accelerator, Workload
+    from sim.perf.ranks import GroupKind
     from sim.prepare_layout import Placement
     from sim.scenario import Scenario
 
@@ -31,9 +32,7 @@ def links_elsewhere(scenario: Scenario, index: int, layout: Parallelism, work: W
     cluster: Any = scenario.cluster
     hosts = cluster.hosts
     if layout.gpus % hosts.gpus == 0 and layout.gpus <= hosts.nodes * hosts.gpus:
-        jobs = list(scenario.jobs)
-        jobs[index] = jobs[index].model_copy(update={"gpus": layout.gpus, "parallelism": layout})
-        place = placement(scenario.model_copy(update={"jobs": tuple(jobs)}), index)
+        place = placement(scenario.with_job(index, gpus=layout.gpus, parallelism=layout), index)
         if place is not None:
             return links_of(scenario, place, chip)
     return links_of_nics(cluster, work, layout, chip)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,9 +43,6 @@ __all__ = [
 
 _SLACK = 1.1
 """Memory over what a GPU has up to which a layout passes with a warning: such counts are some per cent off [-]."""
-
-_FAR = 3.0
-"""Standard deviations beyond which it is not the model that errs [-]."""
 
 _FIELD_OF = {
     "virtual": ("parallelism", "virtual_pipeline"),
@@ -297,7 +293,7 @@ def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[s
                 f"job '{spec.name}': steps of {chip.title} at {spec.precision} have not been measured: that of "
                 f"{job.step_time:,.3g} s rests on {what} and may take {low:,.3g} to {high:,.3g} s"
             )
-        if abs(math.log(job.plan.scale)) > _FAR * shares.sigma:
+        if job.plan.is_far:
             found.append(
                 f"job '{spec.name}': the calibration is {job.plan.scale:,.3g} times what the model of steps says: "
                 "another step was measured, or it was executed in another way"

@@ -77,6 +77,11 @@ class Scenario(Model):
             first[job.name] = index
         return self
 
+    def with_job(self, index: int, **changes: Any) -> Self:
+        """Return the scenario with other values of one of its jobs."""
+        job = self.jobs[index].model_copy(update=changes)
+        return self.model_copy(update={"jobs": (*self.jobs[:index], job, *self.jobs[index + 1 :])})
+
     def dump(self) -> dict[str, Any]:
         """Return plain data that ``sim.load`` reads back to an equal scenario."""
         return self.model_dump(mode="json", exclude_none=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sim import catalog
 from sim.catalog import steps
 from sim.perf import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems
-from sim.perf.workload import experts_divide
+from sim.perf.ranks import expert_sizes
 
 if TYPE_CHECKING:
     from tests.strategies_laws import Draw
@@ -69,7 +69,7 @@ def workloads(draw: Draw) -> Workload:
     )
     if shape.experts is not None:
         choices = [
-            size for size in (1, 2, 4, 8) if experts_divide(data, context, size) and shape.experts.count % size == 0
+            size for size in (1, 2, 4, 8) if size in expert_sizes(data, context) and shape.experts.count % size == 0
         ]
         work = replace(work, expert=draw(st.sampled_from(choices)))
     if work.sharding == "parameters" and draw(st.booleans()):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.calibrate.document import LARGE, left_out_mean
+from analysis.calibrate.document import left_out_mean
 from analysis.calibrate.fit import sources
+from analysis.calibrate.measures import LARGE, large_mape, mape, percent
 from sim.perf import flop_per_token
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ __all__ = [
     "Planned",
     "change_checks",
     "checks",
-    "large_mape",
-    "mape",
     "recompute_ratios",
     "utilisation",
 ]
@@ -81,16 +80,6 @@ PLANNED = {
 }
 
 
-def mape(error: Array) -> float:
-    """Return the mean absolute error [-]."""
-    return float(np.abs(error).mean())
-
-
-def large_mape(rows: Sequence[Row], error: Array, least: int = LARGE) -> float:
-    """Return the mean absolute error of jobs of so many GPUs or more [-]."""
-    return mape(error[np.array([row.work.gpus >= least for row in rows])])
-
-
 def checks(found: Outcome) -> list[Check]:
     """Return what is asked of the fit to models without experts, and what it reaches."""
     rows, error = found.dense.rows, found.dense_errors
@@ -105,15 +94,15 @@ def checks(found: Outcome) -> list[Check]:
     ratios = recompute_ratios(rows, error)
     return [
         _below("mean absolute error", mape(error), 0.09),
-        Check("median", _percent(float(np.median(np.abs(error))))),
+        Check("median", percent(float(np.median(np.abs(error))))),
         _below(f"from {LARGE:,} GPUs on", large_mape(rows, error), 0.06),
-        Check("from 4,096 GPUs on", _percent(large_mape(rows, error, 4096))),
+        Check("from 4,096 GPUs on", percent(large_mape(rows, error, 4096))),
         _below("a fifth left out", five, 0.095),
         _below("a source left out, mean of sources", left_out_mean(found.left), 0.10),
-        Check(f"a source left out, from {LARGE:,} GPUs on", _percent(large_mape([rows[p] for p in order], left))),
-        Check("the same with priors ten times as wide", _percent(left_out_mean(found.left_free))),
-        Check(f"largest bias of a source ({worst})", _percent(bias, "+"), "within 10.0 %", abs(bias) <= 0.10),
-        _below(f"22 steps of Megatron on A100 (Calculon: {_percent(CALCULON)})", ours, CALCULON),
+        Check(f"a source left out, from {LARGE:,} GPUs on", percent(large_mape([rows[p] for p in order], left))),
+        Check("the same with priors ten times as wide", percent(left_out_mean(found.left_free))),
+        Check(f"largest bias of a source ({worst})", percent(bias, "+"), "within 10.0 %", abs(bias) <= 0.10),
+        _below(f"22 steps of Megatron on A100 (Calculon: {percent(CALCULON)})", ours, CALCULON),
         _below("8 of them that Calculon was tuned to", mape(error[tuned]), 0.06),
         *_strong_checks([rows[p] for p in places[STRONG]], error[places[STRONG]]),
         _below("full over selective recomputation, worst model", max(abs(away) for away in ratios.values()), 0.12),
@@ -164,7 +153,7 @@ def change_checks(found: Outcome) -> list[Check]:
         asked, asked_large = plan.overall - BEFORE.overall, plan.large - BEFORE.large
         enough = worse >= asked or (plan.where == "either" and worse_large >= asked_large)
         target = f"{100 * asked:+.1f}" + (f" or {100 * asked_large:+.1f}" if plan.where == "either" else "")
-        value = f"{_percent(mape(changed))} ({100 * worse:+.1f}), large {100 * worse_large:+.1f}"
+        value = f"{percent(mape(changed))} ({100 * worse:+.1f}), large {100 * worse_large:+.1f}"
         needed = worse > 0 and worse_large > 0
         if needed and not enough and name in LESS:
             target, enough = f"{target}, {LESS[name]}", True
@@ -174,9 +163,4 @@ def change_checks(found: Outcome) -> list[Check]:
 
 def _below(what: str, value: float, bound: float) -> Check:
     """Return the line of an error that must not be above a bound."""
-    return Check(what, _percent(value), f"at most {_percent(bound)}", value <= bound)
-
-
-def _percent(value: float, sign: str = "") -> str:
-    """Return a share in percent."""
-    return f"{100 * value:{sign}.1f} %"
+    return Check(what, percent(value), f"at most {percent(bound)}", value <= bound)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.calibrate.fit import Fold, sources
-from analysis.calibrate.outcome import significant
+from analysis.calibrate.measures import LARGE, large_mape, mape, percent, significant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from analysis.calibrate.outcome import Outcome
     from analysis.calibrate.rows import Row
 
-__all__ = ["LARGE", "calibrated_scatter", "constants_text", "left_out_mean", "scatter"]
-
-LARGE = 1024
-"""GPUs from which a job counts as large [-]."""
+__all__ = ["calibrated_scatter", "constants_text", "left_out_mean", "scatter"]
 
 _ELSEWHERE = 0.1
 """Further scatter where an efficiency is not fitted but taken from a kernel benchmark [-] (assumed)."""
@@ -87,40 +84,39 @@ def _comment(text: str) -> list[str]:
 
 def _header(found: Outcome) -> str:
     """Return how many steps were fitted, and how well."""
-    error = np.abs(found.dense_errors)
     return _HEADER.format(
-        rows=len(error),
+        rows=len(found.dense_errors),
         sources=len(found.left),
-        mape=_percent(error.mean()),
-        large=_percent(error[_is_large(found.dense.rows)].mean()),
+        mape=percent(mape(found.dense_errors)),
+        large=percent(large_mape(found.dense.rows, found.dense_errors)),
         least=LARGE,
-        five=_percent(np.abs(np.concatenate([fold.errors for fold in found.five])).mean()),
-        left=_percent(left_out_mean(found.left)),
+        five=percent(mape(np.concatenate([fold.errors for fold in found.five]))),
+        left=percent(left_out_mean(found.left)),
         experts=len(found.mixed.rows),
-        expert_mape=_percent(np.abs(found.mixed_errors).mean()),
+        expert_mape=percent(mape(found.mixed_errors)),
     )
 
 
 def _error_lines(found: Outcome) -> list[str]:
     """Return the errors, overall and by source."""
     rows, error = found.dense.rows, found.dense_errors
-    left = {rows[fold.out[0]].source: float(np.abs(fold.errors).mean()) for fold in found.left}
+    left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.left}
     lines = [
         f"  rows: {len(rows)}",
-        f"  mape: {_share(np.abs(error).mean())}",
+        f"  mape: {_share(mape(error))}",
         f"  median: {_share(np.median(np.abs(error)))}",
-        f"  large: {_share(np.abs(error[_is_large(rows)]).mean())}",
-        f"  five_fold: {_share(np.abs(np.concatenate([fold.errors for fold in found.five])).mean())}",
+        f"  large: {_share(large_mape(rows, error))}",
+        f"  five_fold: {_share(mape(np.concatenate([fold.errors for fold in found.five])))}",
         f"  left_out: {_share(left_out_mean(found.left))}",
         "  sources:",
     ]
     for name, places in sources(rows).items():
         part = error[places]
-        parts = {"mape": np.abs(part).mean(), "bias": part.mean(), "left_out": left[name]}
+        parts = {"mape": mape(part), "bias": part.mean(), "left_out": left[name]}
         shares = ", ".join(f"{key}: {_share(value)}" for key, value in parts.items())
         lines.append(f"    {name}: {{rows: {len(places)}, {shares}}}")
     mixed = found.mixed_errors
-    parts = {"mape": np.abs(mixed).mean(), "bias": mixed.mean(), "left_out": left_out_mean(found.mixed_left)}
+    parts = {"mape": mape(mixed), "bias": mixed.mean(), "left_out": left_out_mean(found.mixed_left)}
     shares = ", ".join(f"{key}: {_share(value)}" for key, value in parts.items())
     lines.append(f"  experts: {{rows: {len(mixed)}, {shares}}}")
     return lines
@@ -142,7 +138,7 @@ def _sigma(found: Outcome) -> dict[str, float]:
 
 def left_out_mean(folds: Sequence[Fold]) -> float:
     """Return the mean over folds of their mean absolute errors [-]."""
-    return float(np.mean([np.abs(fold.errors).mean() for fold in folds]))
+    return float(np.mean([mape(fold.errors) for fold in folds]))
 
 
 def scatter(error: Array) -> float:
@@ -192,13 +188,3 @@ def _flow(content: Mapping[str, float]) -> str:
 def _share(value: float) -> str:
     """Return a share to four digits behind the point."""
     return f"{value:.4f}"
-
-
-def _percent(value: float) -> str:
-    """Return a share in percent."""
-    return f"{100 * value:.1f} %"
-
-
-def _is_large(rows: Sequence[Row]) -> Array:
-    """Return which rows are those of large jobs."""
-    return np.array([row.work.gpus >= LARGE for row in rows])

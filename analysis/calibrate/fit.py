@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from analysis.calibrate.measures import significant
 from analysis.calibrate.numbers import Array, Key, Numbers, Prior, errors, predict
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def fit(rows: Sequence[Row], priors: Mapping[Key, Prior], start: Numbers) -> Num
 
 def rounded(numbers: Numbers, keys: Sequence[Key], digits: int = 4) -> Numbers:
     """Return numbers with some of them rounded to significant digits, as they are written down."""
-    return numbers.updated({key: float(f"{numbers.value(key):.{digits}g}") for key in keys})
+    return numbers.updated({key: significant(numbers.value(key), digits) for key in keys})
 
 
 def folds(count: int, parts: int, seed: int) -> list[list[int]]:

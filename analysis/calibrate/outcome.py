@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.calibrate.fit import Change, Fold, changed_errors, fit, folds, held_out, rounded, sources
+from analysis.calibrate.measures import significant
 from analysis.calibrate.numbers import Array, Key, Numbers, Prior, dense_priors, errors, expert_priors
 from analysis.calibrate.rows import Product, Row, Steps, read_mixed, read_products, read_steps
 from sim.catalog import accelerators
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["CHANGES", "Assumed", "Outcome", "assume", "calibrate", "check_by_leaving_out", "fit_all", "significant"]
+__all__ = ["CHANGES", "Assumed", "Outcome", "assume", "calibrate", "check_by_leaving_out", "fit_all"]
 
 SEED = 0
 """Of the five folds."""
@@ -189,11 +190,6 @@ def assume(numbers: Numbers, products: Sequence[Product]) -> Assumed:
         by_precision.setdefault(precision, []).append(share)
     means = {precision: significant(fmean(shares)) for precision, shares in sorted(by_precision.items())}
     return Assumed(matmul, matmul_share, gemm, means, attention)
-
-
-def significant(value: float, digits: int = 4) -> float:
-    """Return a number to significant digits."""
-    return float(f"{value:.{digits}g}")
 
 
 def _kinds(numbers: Numbers) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from analysis.console import console
 from analysis.plots import SUFFIXES, StepErrors, draw_step_errors, render
 from sim.catalog import steps
 from sim.perf import Machine, breakdown
+from sim.perf.plan import BAND90
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from analysis.calibrate.rows import Row
 
 __all__ = ["main", "panels"]
-
-_BAND90 = 1.6449
-"""Standard deviations on either side that hold 90 % of a normal distribution [-]."""
 
 _AUTHORS = {
     "megatron_bridge": "Megatron-Bridge",
@@ -60,7 +58,7 @@ def panels(folder: Path) -> list[StepErrors]:
         ("Models with experts (Megatron-Bridge)", "experts", read_mixed(folder).rows),
     )
     sigma = steps.fit()["sigma"]
-    return [StepErrors(title, _ratios(rows), math.exp(_BAND90 * sigma[name])) for title, name, rows in kinds]
+    return [StepErrors(title, _ratios(rows), math.exp(BAND90 * sigma[name])) for title, name, rows in kinds]
 
 
 def _ratios(rows: Iterable[Row]) -> dict[str, list[tuple[int, float]]]:

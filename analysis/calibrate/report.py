@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.calibrate.anchors import anchors, nanotron_order
-from analysis.calibrate.checks import EXCEPTIONS, STRONG, Check, change_checks, checks, mape, utilisation
+from analysis.calibrate.checks import EXCEPTIONS, STRONG, Check, change_checks, checks, utilisation
 from analysis.calibrate.document import calibrated_scatter, scatter
 from analysis.calibrate.fit import fit, sources
+from analysis.calibrate.measures import mape, percent
 from analysis.calibrate.numbers import errors, expert_priors
 from analysis.cells import empty_table, number_of
 
@@ -52,7 +53,8 @@ def _print_numbers(out: Console, found: Outcome) -> None:
         share = found.assumed.matmul.get((key[1], key[2])) if key[0] == "gemm" else None
         name = " ".join(key[1:]) if key[0] != "attention" else f"attention {key[1]}"
         value = f"{found.numbers.value(key):.4g}"
-        table.add_row(name, f"{prior.median:.3g} x/: {np.exp(prior.deviation):.2f}", value, _percent(share))
+        of_best = "" if share is None else percent(share)
+        table.add_row(name, f"{prior.median:.3g} x/: {np.exp(prior.deviation):.2f}", value, of_best)
     for (generation, precision), guess in found.assumed.gemm.items():
         table.add_row(f"{generation} {precision} (assumed)", "", f"{guess:.4g}", "")
     out.print(table)
@@ -73,7 +75,7 @@ def _print_sources(out: Console, found: Outcome) -> None:
     table = empty_table("", "rows", "error", "bias", "worst", "left out", "note")
     for name, places in sources(rows).items():
         note = EXCEPTIONS.get(name, "")
-        table.add_row(name, *_error_cells(error[places]), _percent(left[name]), note)
+        table.add_row(name, *_error_cells(error[places]), percent(left[name]), note)
     reported = errors(found.dense.reported, found.numbers) if found.dense.reported else None
     if reported is not None:
         table.add_row(found.dense.reported[0].source, *_error_cells(reported), "", "capped, not fitted")
@@ -97,8 +99,8 @@ def _print_strong(out: Console, found: Outcome) -> None:
     for place in places:
         row, away = found.dense.rows[place], float(found.dense_errors[place])
         time = row.measured * (1 + away)
-        both = (_percent(utilisation(row, seconds)) for seconds in (row.measured, time))
-        table.add_row(f"{row.work.gpus:,}", f"{row.measured:.2f} s", f"{time:.2f} s", _percent(away, "+"), *both)
+        both = (percent(utilisation(row, seconds)) for seconds in (row.measured, time))
+        table.add_row(f"{row.work.gpus:,}", f"{row.measured:.2f} s", f"{time:.2f} s", percent(away, "+"), *both)
     out.print(table)
 
 
@@ -109,7 +111,7 @@ def _print_experts(out: Console, found: Outcome) -> None:
     out.print("\nModels with experts: errors by model and by release of the software", style="bold")
     table = empty_table("", "rows", "error", "bias", "worst", "left out", "fitted to it alone")
     for name, places in sources(rows).items():
-        table.add_row(name, *_error_cells(error[places]), _percent(left[name]), "")
+        table.add_row(name, *_error_cells(error[places]), percent(left[name]), "")
     releases: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         releases.setdefault(row.release[:5], []).append(place)
@@ -125,7 +127,7 @@ def _alone(rows: list[Row], found: Outcome) -> str:
     numbers = fit(rows, expert_priors(), found.numbers)
     own = numbers.constants
     text = f"expert_gemm {own.expert_gemm:.2f}, expert_launch {1e3 * own.expert_launch:.2f} ms"
-    return f"{text}: {_percent(mape(errors(rows, numbers)))}"
+    return f"{text}: {percent(mape(errors(rows, numbers)))}"
 
 
 def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
@@ -134,7 +136,7 @@ def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
     table = empty_table("", "GPUs", "published", "ours", "delta")
     for anchor in anchors(found):
         numbers = (f"{anchor.published:.3g} {anchor.unit}", f"{anchor.modelled:.3g} {anchor.unit}")
-        table.add_row(anchor.what, f"{anchor.gpus:,}", *numbers, _percent(anchor.modelled / anchor.published - 1, "+"))
+        table.add_row(anchor.what, f"{anchor.gpus:,}", *numbers, percent(anchor.modelled / anchor.published - 1, "+"))
     out.print(table)
     order = nanotron_order(folder, found.numbers)
     text = f"{order.alike} of {order.pairs} pairs of cluster sizes of a model in the published order of MFU"
@@ -154,9 +156,4 @@ def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
 def _error_cells(error: Array) -> list[str]:
     """Return number, mean absolute error, bias and worst of errors as text."""
     worst = float(error[np.abs(error).argmax()])
-    return [str(len(error)), _percent(mape(error)), _percent(float(error.mean()), "+"), _percent(worst, "+")]
-
-
-def _percent(value: float | None, sign: str = "") -> str:
-    """Return a share in percent, or nothing."""
-    return "" if value is None else f"{100 * value:{sign}.1f} %"
+    return [str(len(error)), percent(mape(error)), percent(float(error.mean()), "+"), percent(worst, "+")]

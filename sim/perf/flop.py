@@ -36,11 +36,9 @@ def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["cau
     D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
     arXiv 2104.04473 (operation counts). "The Llama 3 Herd of Models", arXiv 2407.21783, table 4 (convention).
     """
-    tables = (1 if shape.tied else 2) * shape.embedding
-    layers = shape.layers + shape.depths
-    attention = (1 if convention == "causal" else 2) * sequence * shape.attention_width * layers
+    attention = (1 if convention == "causal" else 2) * sequence * shape.attention_width * shape.all_layers
     logits = 2 * (1 + shape.depths) * shape.embedding
-    return 3 * (2 * (shape.active_parameters - tables) + attention + logits)
+    return 3 * (2 * (shape.active_parameters - shape.embeddings) + attention + logits)
 
 
 def step_time_from_mfu(flop_per_step: float, gpus: int, peak: float, mfu: float) -> float:

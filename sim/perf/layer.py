@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sim.perf.links import Link, Links
     from sim.perf.workload import Workload
 
-__all__ = ["WEIGHT_BYTES", "LayerTimes", "layer_times", "logits_time", "rate"]
+__all__ = ["WEIGHT_BYTES", "LayerTimes", "layer_times", "logits_time", "passes", "rate"]
 
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
 """Bytes of a weight as the matrix units read it [B]."""
@@ -52,7 +52,7 @@ def layer_times(
     dense, mixed = work.shape.dense_layers, work.shape.expert_layers
     common = (
         _attention(work, chip, shares),
-        _passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
+        passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
         _tensor(work, links, constants),
         _context(work, links, constants),
     )
@@ -73,7 +73,7 @@ def logits_time(work: Workload, chip: Accelerator, shares: Efficiencies) -> floa
     return (1 + shape.depths) * flop / (shares.logits * chip.peak["bf16"])
 
 
-def _passes(work: Workload) -> float:
+def passes(work: Workload) -> float:
     """Return the work of forward and backward pass, in forward passes [-]."""
     return 4.0 if work.recompute == "full" else 3.0
 
@@ -100,7 +100,7 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
     again = 0.0
     if work.recompute == "selective":
         again = shape.expanding / work.tensor * (2 * work.tokens / peak + reading)
-    return _passes(work) * found + again
+    return passes(work) * found + again
 
 
 def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
@@ -111,10 +111,10 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
     """
     shape = work.shape
     again = work.recompute == "full" or (work.recompute == "selective" and not work.fused_attention)
-    passes = 3.0 + again + (0.5 if work.fused_attention else 0.0)
+    count = 3.0 + again + (0.5 if work.fused_attention else 0.0)
     half = 0.5 if work.fused_attention else 1.0
     flop = 2 * work.tokens * work.sequence * shape.attention_width * half / work.tensor
-    return passes * flop / (shares.attention * chip.peak["bf16"])
+    return count * flop / (shares.attention * chip.peak["bf16"])
 
 
 def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:
@@ -126,8 +126,8 @@ def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, exp
     moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
     if not work.fused_attention:
         moved += constants.score_touches * kept.scores / work.tensor
-    passes = _passes(work) + (0.5 if work.recompute == "selective" and work.shape.gated else 0.0)
-    return passes * work.tokens * moved / chip.memory_bandwidth
+    count = passes(work) + (0.5 if work.recompute == "selective" and work.shape.gated else 0.0)
+    return count * work.tokens * moved / chip.memory_bandwidth
 
 
 def _tensor(work: Workload, links: Links, constants: Constants) -> float:

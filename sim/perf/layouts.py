@@ -8,7 +8,8 @@ from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.perf.memory import memory_use
-from sim.perf.workload import divisors, problems
+from sim.perf.ranks import divisors, expert_sizes
+from sim.perf.workload import even_pieces, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,14 +124,11 @@ def _experts(base: Workload, context: int, data: int) -> list[int]:
     experts = base.shape.experts
     if experts is None:
         return [1]
-    parts = divisors(data)
-    return [size for size in sorted({*parts, *(context * part for part in parts)}) if experts.count % size == 0]
+    return [size for size in expert_sizes(data, context) if experts.count % size == 0]
 
 
 def _virtuals(work: Workload) -> list[int]:
     """Return the numbers of pieces that a stage can hold."""
     if work.pipeline == 1 or work.schedule != "1f1b":
         return [1]
-    layers, stages = work.shape.layers, work.pipeline
-    even = {part for whole in (layers, layers + 2) if whole % stages == 0 for part in divisors(whole // stages)}
-    return sorted({1, *even})
+    return sorted({1, *even_pieces(work.shape.layers, work.pipeline)})

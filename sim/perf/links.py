@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from sim.perf.ranks import ORDER, coordinate_sizes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sim.perf.ranks import GroupKind
     from sim.perf.workload import Workload
 
-__all__ = ["ORDER", "Link", "Links", "ideal_links"]
+__all__ = ["Link", "Links", "ideal_links"]
 
 
 class Link(NamedTuple):
@@ -28,6 +31,10 @@ class Link(NamedTuple):
     scale_up: float
     network: float = 0.0
     ranks: int = 1
+
+    def of_part(self, ranks: int, copies: int) -> Link:
+        """Return the link of groups of some ranks, `copies` of which share this one: inside a domain if they fit."""
+        return self._replace(network=0.0) if ranks < copies and ranks <= self.ranks else self
 
 
 class Links(NamedTuple):
@@ -49,11 +56,9 @@ class Links(NamedTuple):
         return Links(*(link._replace(scale_up=link.scale_up * share) for link in self))
 
 
-ORDER = ("tensor", "context", "expert", "data", "pipeline")
-"""Coordinates of ranks as most stacks order them, from the fastest-varying to the slowest."""
-
-
-def ideal_links(work: Workload, scale_up: float, network: float, domain: int, order: Sequence[str] = ORDER) -> Links:
+def ideal_links(
+    work: Workload, scale_up: float, network: float, domain: int, order: Sequence[GroupKind] = ORDER
+) -> Links:
     """Return the links of ranks that sit side by side in their order, with all bandwidth of their NICs.
 
     Parameters
@@ -65,9 +70,9 @@ def ideal_links(work: Workload, scale_up: float, network: float, domain: int, or
     order
         The five coordinates of a rank, fastest first; experts are spread over a part of the replicas.
     """
-    sizes = _sizes(work)
+    sizes = coordinate_sizes(work.tensor, work.context, work.pipeline, work.data, work.expert)
 
-    def link(*names: str) -> Link:
+    def link(*names: GroupKind) -> Link:
         ranks = stride = group = 1
         for name in order:
             if name in names:
@@ -77,8 +82,8 @@ def ideal_links(work: Workload, scale_up: float, network: float, domain: int, or
         return Link(scale_up) if ranks == group else Link(scale_up, network, ranks)
 
     wide = work.expert > work.data_ranks
-    spread = ("context", "expert") if work.experts_cover_context else ("expert",)
-    rest = ("tensor", "data") if work.experts_cover_context else ("tensor", "context", "data")
+    spread: tuple[GroupKind, ...] = ("context", "expert") if work.experts_cover_context else ("expert",)
+    rest: tuple[GroupKind, ...] = ("tensor", "data") if work.experts_cover_context else ("tensor", "context", "data")
     experts = link("tensor", "context", "expert", "data") if wide else link(*spread)
     return Links(
         tensor=link("tensor"),
@@ -89,16 +94,3 @@ def ideal_links(work: Workload, scale_up: float, network: float, domain: int, or
         # The ranks that hold the same experts differ in all that experts are not spread over.
         expert_data=experts._replace(ranks=1) if wide else link(*rest),
     )
-
-
-def _sizes(work: Workload) -> dict[str, int]:
-    """Return the number of values of each coordinate of a rank [-]."""
-    experts = work.expert // work.context if work.experts_cover_context else work.expert
-    experts = min(experts, work.data)
-    return {
-        "tensor": work.tensor,
-        "context": work.context,
-        "expert": experts,
-        "data": max(1, work.data // experts),
-        "pipeline": work.pipeline,
-    }

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.perf.activations import activations
-from sim.perf.workload import divisors, problems
+from sim.perf.ranks import divisors
+from sim.perf.workload import problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,13 +106,13 @@ def _mean_layer(work: Workload) -> float:
             kept = activations(shape, work.sequence, experts=experts, selective=work.recompute == "selective")
             scores = 0.0 if work.fused_attention else kept.scores
             total += count * (kept.whole / work.split + (kept.divided + scores) / work.tensor)
-    return total / (shape.layers + shape.depths)
+    return total / shape.all_layers
 
 
 def memory_use(work: Workload) -> MemoryUse:
     """Return what the fullest GPU holds: of the first stage or of the last one [B]."""
     _, most, last = work.stage_layers
-    deep = work.shape.layers + work.shape.depths
+    deep = work.shape.all_layers
     logits = 6 * work.tokens * work.shape.vocabulary / work.tensor
     if work.pipeline == 1:
         return _of_stage(work, 1.0, 1 if work.shape.tied else 2, activation_memory(work), logits)
@@ -125,8 +126,7 @@ def memory_use(work: Workload) -> MemoryUse:
 def _of_stage(work: Workload, share: float, tables: int, kept: float, logits: float) -> MemoryUse:
     """Return what a GPU of one stage holds: a share of the layers, and some tables of embeddings [B]."""
     shape = work.shape
-    embeddings = (1 if shape.tied else 2) * shape.embedding
-    shared = ((shape.shared_parameters - embeddings) * share + tables * shape.embedding) / work.tensor
+    shared = ((shape.shared_parameters - shape.embeddings) * share + tables * shape.embedding) / work.tensor
     experts = shape.expert_parameters * share / work.expert
     ranks = work.shard_ranks or work.data_ranks
     copies = min(ranks, work.expert_replicas)
@@ -134,7 +134,7 @@ def _of_stage(work: Workload, share: float, tables: int, kept: float, logits: fl
     whole = shared + experts
     if work.sharding == "parameters":
         # Two layers at a time are gathered: the one that is computed with and the next.
-        layers = share * (shape.layers + shape.depths)
+        layers = share * shape.all_layers
         others = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor)
         gathered = (WEIGHT + GRADIENT) * others * min(1.0, 2 / max(layers, 1.0))
         return MemoryUse(WEIGHT * divided + gathered, GRADIENT * divided, OPTIMIZER * divided, kept, logits, RESERVE)

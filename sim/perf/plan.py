@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from sim.perf.step import Machine
     from sim.perf.workload import Workload
 
-__all__ = ["StepPlan"]
+__all__ = ["BAND90", "StepPlan"]
 
-_BAND90 = 1.6449
+BAND90 = 1.6449
 """Standard deviations on either side that hold 90 % of a normal distribution [-]."""
+
+
+_FAR = 3.0
+"""Standard deviations beyond which it is not the model that errs [-]."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,18 @@ class StepPlan:
     @property
     def band90(self) -> tuple[float, float]:
         """Interval that holds the time of a healthy step with 90 % [s]: log-normal."""
-        spread = math.exp(_BAND90 * self.sigma)
+        spread = math.exp(BAND90 * self.sigma)
         return self.time / spread, self.time * spread
 
     @property
     def uses_network(self) -> bool:
         """Whether a kind of group communicates between scale-up domains."""
         return any(link.network for link in self.machine.links)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the measured step is so far from the modelled one that it must be that of something else."""
+        return abs(math.log(self.scale)) > _FAR * self.machine.shares.sigma
 
     @cached_property
     def flop(self) -> float:

@@ -175,14 +175,19 @@ class ModelShape:
         return self.attention_parameters + self._feed_forward(self.experts.shared) + self.hidden * self.experts.count
 
     @cached_property
+    def all_layers(self) -> int:
+        """Layers, those of further depths too [-]."""
+        return self.layers + self.depths
+
+    @cached_property
     def expert_layers(self) -> int:
         """Layers with experts, those of further depths too [-]."""
-        return self.layers - self.experts.dense_layers + self.depths if self.experts is not None else 0
+        return self.all_layers - self.experts.dense_layers if self.experts is not None else 0
 
     @cached_property
     def dense_layers(self) -> int:
         """Layers without experts, those of further depths too [-]."""
-        return self.layers + self.depths - self.expert_layers
+        return self.all_layers - self.expert_layers
 
     @cached_property
     def embedding(self) -> float:
@@ -190,9 +195,14 @@ class ModelShape:
         return float(self.vocabulary * self.hidden)
 
     @cached_property
+    def embeddings(self) -> float:
+        """Parameters of the tables of embeddings: one for input and output together, or one for each [-]."""
+        return (1 if self.tied else 2) * self.embedding
+
+    @cached_property
     def shared_parameters(self) -> float:
         """Parameters that are not those of experts [-]."""
-        found = self.dense_layers * self.dense_layer + (1 if self.tied else 2) * self.embedding
+        found = self.dense_layers * self.dense_layer + self.embeddings
         if self.experts is not None:
             found += self.expert_layers * self.common_layer
         return found + self.depths * 2 * self.hidden**2
@@ -216,6 +226,5 @@ class ModelShape:
     @cached_property
     def logits_in_layers(self) -> float:
         """Parameters of all products with the vocabulary over those that a token meets in a mean layer [-]."""
-        tables = (1 if self.tied else 2) * self.embedding
-        layer = (self.active_parameters - tables) / (self.layers + self.depths)
+        layer = (self.active_parameters - self.embeddings) / self.all_layers
         return (1 + self.depths) * self.embedding / layer

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.perf.layer import WEIGHT_BYTES, LayerTimes, layer_times, logits_time, rate
+from sim.perf.layer import WEIGHT_BYTES, LayerTimes, layer_times, logits_time, passes, rate
 
 if TYPE_CHECKING:
     from sim.perf.constants import Constants, Efficiencies
@@ -111,8 +111,8 @@ def stages(work: Workload, machine: Machine) -> Stages:
     is_last = last * each + logits >= most * each
     layers, head = (last, logits) if is_last else (most, 0.0)
     # Of n passes one is for the gradients of weights, and it has matrix products alone.
-    mean = (work.shape.layers + work.shape.depths) / work.pipeline
-    weights = layer.gemm / (4 if work.recompute == "full" else 3) * mean
+    mean = work.shape.all_layers / work.pipeline
+    weights = layer.gemm / passes(work) * mean
     other = mean * each + logits / work.pipeline
     if work.overlap_expert:
         # Behind tokens on their way the passes take equally long, whatever they compute.
@@ -203,7 +203,7 @@ def _reduced(work: Workload, machine: Machine, size: float) -> float:
     """Return the time to move `size` bytes of each parameter through the groups that share it [s]."""
     links = machine.links
     return sum(
-        (ranks - 1) / ranks * size * parameters / rate(_near(link, ranks, copies), machine.constants)
+        (ranks - 1) / ranks * size * parameters / rate(link.of_part(ranks, copies), machine.constants)
         for parameters, ranks, copies, link in _shared(work, links)
     )
 
@@ -227,11 +227,6 @@ def _shared(work: Workload, links: Links) -> list[tuple[float, int, int, Link]]:
         copies = work.expert_replicas
         found.append((experts, min(ranks, copies), copies, links.expert_data))
     return found
-
-
-def _near(link: Link, ranks: int, copies: int) -> Link:
-    """Return the link of a group that is a part of those that hold the same: inside a domain if it fits."""
-    return link._replace(network=0.0) if ranks < copies and ranks <= link.ranks else link
 
 
 def _optimizer(work: Workload, machine: Machine) -> float:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, isqrt
+from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from sim.perf.ranks import divisors, expert_sizes, experts_cover_context, near, near_divisors
 
 if TYPE_CHECKING:
     from sim.perf.shape import ModelShape
 
-__all__ = ["Problem", "Recompute", "Schedule", "Sharding", "Workload", "divisors", "experts_divide", "problems"]
+__all__ = ["Problem", "Recompute", "Schedule", "Sharding", "Workload", "even_pieces", "problems"]
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 Schedule: TypeAlias = Literal["1f1b", "zero-bubble-h1", "zero-bubble-h2"]
@@ -98,7 +99,7 @@ class Workload:
     @cached_property
     def experts_cover_context(self) -> bool:
         """Whether experts are spread over whole context groups too."""
-        return self.data % self.expert != 0
+        return experts_cover_context(self.data, self.expert)
 
     @cached_property
     def expert_replicas(self) -> int:
@@ -119,13 +120,12 @@ class Workload:
         fastest, by parameters.
         """
         layers, stages, depths = self.shape.layers, self.pipeline, self.shape.depths
+        total, logits = self.shape.all_layers, self.shape.logits_in_layers
         if stages == 1 or (layers % stages == 0 and not depths):
-            each = (layers + depths) / stages
-            return each, each, each
+            return total / stages, total / stages, total / stages
         if (layers + 2) % stages == 0 and not depths:
             most = (layers + 2) / stages
             return most - 1, most, most - 1
-        total, logits = layers + depths, self.shape.logits_in_layers
         splits = ((ceil((total - last) / (stages - 1)), last) for last in range(ceil(total / stages) + 1))
         most, last = min(splits, key=lambda split: (max(split[0], split[1] + logits), -split[1]))
         return most, max(most, last), last
@@ -155,18 +155,18 @@ def _replica_problems(work: Workload) -> list[Problem]:
     found = []
     each, rest = divmod(work.sequences, work.data)
     if rest:
-        near = _near(work.sequences, work.data)
+        nearest = near_divisors(work.sequences, work.data)
         found.append(
-            Problem("data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {near}")
+            Problem("data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {nearest}")
         )
     elif each % work.microbatch:
-        near = _near(each, work.microbatch)
-        rule = f"{each} sequences of a replica do not divide into microbatches of {work.microbatch}; nearest: {near}"
+        nearest = near_divisors(each, work.microbatch)
+        rule = f"{each} sequences of a replica do not divide into microbatches of {work.microbatch}; nearest: {nearest}"
         found.append(Problem("microbatch", rule))
     # A causal ring gives each rank one piece from the front and one from the back.
     if work.context > 1 and work.sequence % (2 * work.context):
-        near = _near(work.sequence // 2, work.context) if work.sequence % 2 == 0 else "1"
-        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} pieces; nearest: {near}"
+        nearest = near_divisors(work.sequence // 2, work.context) if work.sequence % 2 == 0 else "1"
+        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} pieces; nearest: {nearest}"
         found.append(Problem("context", rule))
     return found
 
@@ -199,29 +199,27 @@ def _expert_problems(work: Workload) -> list[Problem]:
     experts = work.shape.experts
     if experts is None:
         return [Problem("expert", "the model has no experts to spread")] if work.expert > 1 else []
-    valid = [size for size in divisors(experts.count) if experts_divide(work.data, work.context, size)]
+    valid = [size for size in expert_sizes(work.data, work.context) if experts.count % size == 0]
     if work.expert in valid:
         return []
-    place = bisect(valid, work.expert)
-    near = " or ".join(str(size) for size in valid[max(place - 1, 0) : place + 1])
+    nearest = near(valid, work.expert)
     if experts.count % work.expert:
         return [
-            Problem("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {near}")
+            Problem("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}")
         ]
     replicas = f"{work.data} replicas" + (f" of {work.context} context ranks" if work.context > 1 else "")
-    return [Problem("expert", f"{work.expert} ranks do not divide {replicas}; nearest: {near}")]
+    return [Problem("expert", f"{work.expert} ranks do not divide {replicas}; nearest: {nearest}")]
 
 
-def experts_divide(data: int, context: int, expert: int) -> bool:
-    """Return whether expert ranks are a part of the replicas, or such a part and whole context groups."""
-    whole, rest = divmod(expert, context)
-    return data % expert == 0 or (rest == 0 and data % whole == 0)
+def even_pieces(layers: int, stages: int) -> list[int]:
+    """Return the numbers of pieces per stage that divide a model evenly, its ends counted as two layers or as none."""
+    wholes = (whole // stages for whole in (layers, layers + 2) if whole % stages == 0)
+    return sorted({part for whole in wholes for part in divisors(whole)})
 
 
 def _even(layers: int, stages: int, virtual: int) -> str:
     """Return the numbers of pieces per stage that divide a model evenly, next to one, in words."""
-    even = {count // stages for whole in (layers, layers + 2) for count in divisors(whole) if count % stages == 0}
-    nearest = sorted(even or {1}, key=lambda each: (abs(each - virtual), each))[:2]
+    nearest = sorted(even_pieces(layers, stages) or [1], key=lambda each: (abs(each - virtual), each))[:2]
     return " or ".join(str(each) for each in sorted(nearest))
 
 
@@ -229,17 +227,4 @@ def _undivided(size: int, whole: int, name: str, what: str) -> list[Problem]:
     """Return the problem of a size that does not divide what it has to."""
     if whole % size == 0:
         return []
-    return [Problem(name, f"{whole} {what} do not divide by {size}; nearest: {_near(whole, size)}")]
-
-
-def divisors(number: int) -> list[int]:
-    """Return the divisors of a number, ascending."""
-    small = [part for part in range(1, isqrt(number) + 1) if number % part == 0]
-    return small + [number // part for part in reversed(small) if part * part != number]
-
-
-def _near(whole: int, size: int) -> str:
-    """Return the divisors of a whole next to a size, in words."""
-    found = divisors(whole)
-    place = bisect(found, size)
-    return " or ".join(str(part) for part in found[max(place - 1, 0) : place + 1])
+    return [Problem(name, f"{whole} {what} do not divide by {size}; nearest: {near_divisors(whole, size)}")]

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from sim.perf.ranks import ORDER, coordinate_sizes
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from sim.job_spec import GroupKind, Parallelism
+    from sim.job_spec import Parallelism
+    from sim.perf.ranks import GroupKind
 
 __all__ = [
     "HostLoss",
@@ -33,7 +36,6 @@ __all__ = [
 
 Level: TypeAlias = Literal["scale_up", "leaf", "pod", "cluster"]
 
-_KINDS: tuple[GroupKind, ...] = ("tensor", "context", "expert", "data", "pipeline")
 _DOMAINS: tuple[Level, ...] = ("scale_up", "leaf", "pod")
 _LEVELS: tuple[Level, ...] = (*_DOMAINS, "cluster")
 
@@ -72,10 +74,8 @@ class Layout:
     def sizes(self) -> dict[GroupKind, int]:
         """Number of values of each coordinate, slowest first [-]."""
         shape = self.parallelism
-        expert = shape.expert // shape.context if shape.expert_covers_context else shape.expert
-        sizes = (shape.tensor, shape.context, expert, shape.data // expert, shape.pipeline)
-        named = dict(zip(_KINDS, sizes, strict=True))
-        return {kind: named[kind] for kind in reversed(shape.order)}
+        sizes = coordinate_sizes(shape.tensor, shape.context, shape.pipeline, shape.data, shape.expert)
+        return {kind: sizes[kind] for kind in reversed(shape.order)}
 
     def joined(self, kind: GroupKind) -> tuple[GroupKind, ...]:
         """Return the coordinates in which the ranks of one group of a kind differ."""
@@ -95,11 +95,11 @@ class Layout:
 
     def group(self, kind: GroupKind, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the group of a kind that each of some ranks is in; groups are numbered by their first ranks [-]."""
-        return self._number(ranks, set(_KINDS).difference(self.joined(kind)))
+        return self._number(ranks, set(ORDER).difference(self.joined(kind)))
 
     def members(self, kind: GroupKind) -> NDArray[np.int64]:
         """Return the ranks of each group of a kind, ascending, (groups, size) [-]."""
-        axes = sorted(range(len(_KINDS)), key=lambda axis: list(self.sizes)[axis] in self.joined(kind))
+        axes = sorted(range(len(ORDER)), key=lambda axis: list(self.sizes)[axis] in self.joined(kind))
         ranks = np.arange(self.parallelism.gpus, dtype=np.int64).reshape(tuple(self.sizes.values()))
         return ranks.transpose(axes).reshape(-1, self.size(kind))
 
@@ -220,7 +220,7 @@ def spans(
     of_rank = {name: np.repeat(domains[name][nodes], layout.gpus_per_node) for name in _DOMAINS}
     largest = int(np.bincount(domains["scale_up"]).max()) * layout.gpus_per_node
     found = {}
-    for kind in _KINDS:
+    for kind in ORDER:
         if layout.size(kind) > 1:
             ranks = layout.members(kind)
             level = _level([of_rank[name][ranks] for name in _DOMAINS])
@@ -316,7 +316,7 @@ def loss_of_host(layout: Layout, host: int) -> HostLoss:
     """Return what a job loses a part of with one of its hosts."""
     assert 0 <= host < layout.hosts, "a host of the job"
     ranks = np.arange(host * layout.gpus_per_node, (host + 1) * layout.gpus_per_node, dtype=np.int64)
-    groups = [np.unique(layout.group(kind, ranks)) if layout.size(kind) > 1 else ranks[:0] for kind in _KINDS]
+    groups = [np.unique(layout.group(kind, ranks)) if layout.size(kind) > 1 else ranks[:0] for kind in ORDER]
     return HostLoss(*(tuple(numbers.tolist()) for numbers in (np.unique(layout.replica_of_rank[ranks]), *groups)))
 
 

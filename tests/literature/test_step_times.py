@@ -22,13 +22,12 @@ from analysis.calibrate.checks import (
     STRONG,
     change_checks,
     checks,
-    large_mape,
-    mape,
     recompute_ratios,
     utilisation,
 )
 from analysis.calibrate.document import constants_text
 from analysis.calibrate.fit import sources
+from analysis.calibrate.measures import large_mape, mape
 from analysis.calibrate.numbers import Array, Numbers
 from analysis.calibrate.outcome import Outcome, calibrate
 from analysis.calibrate.rows import Row, Steps, default_folder, each_record, read_mixed, read_steps

@@ -19,7 +19,8 @@ from sim import catalog
 from sim.job_spec import Parallelism
 from sim.layouts import failure_sets
 from sim.perf import Experts, ModelShape, Workload, memory_use, problems
-from sim.perf.layouts import Bounds, divisors, layouts, smallest
+from sim.perf.layouts import Bounds, layouts, smallest
+from sim.perf.ranks import divisors
 from sim.topology.placement import Layout
 
 if TYPE_CHECKING:
