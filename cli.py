@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sim import ClusterSpec, Scenario
 
@@ -39,6 +39,9 @@ ClusterSetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. fabric.radix=128. Repeatable."),
 ]
+SeedOption = Annotated[int | None, typer.Option(help="Seed of all random numbers.", min=0)]
+ProcessesOption = Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 DONE, NO, WRONG = 0, 1, 2
@@ -60,7 +63,7 @@ def main(
 def run(
     scenario: ScenarioArgument,
     set_: SetOption = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random numbers.", min=0)] = None,
+    seed: SeedOption = None,
     replications: Annotated[int, typer.Option(help="How many replications.", min=1)] = 32,
     precision: Annotated[
         str | None, typer.Option(help="Replicate until the 95 % interval's half-width is this: 0.1pt or 2%.")
@@ -69,14 +72,14 @@ def run(
     band: Annotated[
         int, typer.Option(help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0)
     ] = 0,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)] = 0,
+    jobs: ProcessesOption = 0,
     as_json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the resolved scenario and the JSON to this folder.")] = None,
     node_log: Annotated[
         bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
     ] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace another run in the --out folder.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Simulate a scenario and say where every GPU-hour went."""
     if 0 < band < 20:
@@ -90,7 +93,7 @@ def run(
     if complaint is not None:
         _refuse(f"--out {out}: {complaint}")
 
-    from analysis import ensemble
+    from analysis import ensemble, reasons
     from analysis.console import format_run
     from analysis.document import document, render
     from analysis.missing import log_csv
@@ -98,8 +101,7 @@ def run(
     from sim import prepare
 
     prepared = prepare(described)
-    for warning in prepared.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    _warn(prepared.warnings)
     try:
         wanted = ensemble.Precision.parse(precision) if precision is not None else None
         with Progress("replications", quiet=quiet or as_json) as progress:
@@ -125,20 +127,90 @@ def run(
     _say(text if as_json else format_run(content, prepared))
     if complaint is not None:
         _refuse(f"--out {out}: {complaint}")
-    reasons = _reasons_against(content)
-    if found.precise is False:
-        reasons.append(f"--precision {precision}: not reached in {len(found.results)} replications")
-    for reason in reasons:
-        typer.echo(reason, err=True)
-    if reasons:
-        raise typer.Exit(NO)
+    _end(reasons.against_run(content, precision, precise=found.precise))
+
+
+@app.command()
+def compare(
+    scenarios: Annotated[
+        list[str],
+        typer.Argument(help="Scenario files, or names of ones that come with Ettrick.", metavar="SCENARIO..."),
+    ],
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=A,B,...",
+            help="Make a variant of each value, e.g. spares.hot=0,4,16. Repeatable: all combinations.",
+        ),
+    ] = None,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    replications: Annotated[int, typer.Option(help="How many replications of each variant.", min=2)] = 32,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Replicate until the half-width of each difference's 95 % interval is this: 0.1pt or 2%."),
+    ] = None,
+    jobs: ProcessesOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run several variants on the same failures and say by how much they differ."""
+    from analysis import compare_document, compare_text, reasons, variants
+    from analysis.compare import compare as play
+    from analysis.document import render
+    from analysis.ensemble import Precision, RequestError
+    from analysis.progress import Progress
+
+    try:
+        wanted = Precision.parse(precision) if precision is not None else None
+        recipes = variants.recipes(scenarios, vary or (), _changes(set_, seed))
+        with _mistakes_in_lines():
+            loaded = variants.load_variants(recipes)
+        ready = variants.prepared(loaded)
+        if not ready:
+            _end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
+        _warn(variants.warnings(ready))
+        with Progress("replications", quiet=quiet or as_json) as progress:
+            found = play(ready, replications, precision=wanted, processes=jobs, progress=progress)
+    except RequestError as error:
+        _refuse(str(error))
+    text = render(compare_document.compare_document(found, loaded.cannot_run, command=_command()))
+    content = json.loads(text)
+    _say(text if as_json else compare_text.format_comparison(content))
+    _end(reasons.against_comparison(content, precision))
+
+
+@app.command()
+def trace(
+    scenario: ScenarioArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .json, or .json.gz to compress it.")],
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    replication: Annotated[int, typer.Option(help="Which replication, counted from 0.", min=0)] = 0,
+) -> None:
+    """Write one replication as a timeline that ui.perfetto.dev opens: jobs, phases, failures, nodes, counters."""
+    from analysis import timeline
+
+    if out.is_dir():
+        _refuse(f"--out {out}: is a folder, not a file")
+    described = _load(scenario, set_, seed)
+
+    import sim
+
+    prepared = sim.prepare(described)
+    _warn(prepared.warnings)
+    result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True)
+    _write(out, timeline.encoded(timeline.chrome_trace(prepared, result), out))
 
 
 @app.command()
 def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     """Check a scenario file without running it."""
     described = _load(scenario, set_, None)
-    _warn(described)
+
+    import sim
+
+    _warn(sim.examine(described).warnings)
     _say(f"{scenario}: a valid scenario, '{described.name}'")
 
 
@@ -153,8 +225,7 @@ def explain(scenario: ScenarioArgument, set_: SetOption = None, as_json: JsonOpt
     from analysis.explain_text import format_explanation
 
     prepared = sim.examine(described)
-    for warning in prepared.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    _warn(prepared.warnings)
     text = render(describe(prepared))
     _say(text if as_json else format_explanation(json.loads(text)))
     try:
@@ -182,7 +253,7 @@ def layouts(
         bool, typer.Option("--try-parameters", help="Also divide parameters among replicas (FSDP, ZeRO-3).")
     ] = False,
     as_json: JsonOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Rank the layouts of a job by the time of a step, and by what failures leave of it."""
     described = _load(scenario, set_, None, must_fit=False)
@@ -260,20 +331,15 @@ def place(
 ) -> None:
     """Show where the jobs of a scenario sit, what bandwidth their groups get, and what a lost node takes."""
     described = _load(scenario, set_, None)
-    out = []
-    for text in failed or ():
-        part, colon, unit = text.partition(":")
-        if not (colon and unit.isdecimal()):
-            _refuse(f"--failed {text}: must be a part and a number, such as spine:3")
-        out.append((part, int(unit)))
 
-    from analysis.placement import describe_jobs, format_jobs
+    import sim
+    from analysis.placement import describe_jobs, format_jobs, parts_named
 
     try:
-        content = describe_jobs(described, out)
+        content = describe_jobs(described, parts_named(failed or ()))
     except ValueError as error:
         _refuse(f"--failed {error}")
-    _warn(described)
+    _warn(sim.examine(described).warnings)
     _say(json.dumps(content, indent=2) if as_json else format_jobs(content))
 
 
@@ -326,18 +392,18 @@ def _load(name: str, overrides: list[str] | None, seed: int | None, *, must_fit:
     """Return a scenario, or end with one line per mistake."""
     import sim
 
-    changes = list(overrides or ())
-    if seed is not None:
-        changes.append(f"seed={seed}")
     with _mistakes_in_lines():
-        return sim.load(sim.find(name), changes, must_fit=must_fit)
+        return sim.load(sim.find(name), _changes(overrides, seed), must_fit=must_fit)
 
 
-def _warn(scenario: Scenario) -> None:
+def _changes(overrides: list[str] | None, seed: int | None) -> list[str]:
+    """Return what the options of a command replace in a scenario."""
+    return [*(overrides or ()), *([f"seed={seed}"] if seed is not None else [])]
+
+
+def _warn(warnings: Sequence[str]) -> None:
     """Say on standard error what a valid scenario costs more than it need."""
-    import sim
-
-    for warning in sim.examine(scenario).warnings:
+    for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
 
 
@@ -383,17 +449,12 @@ def _refuse(message: str) -> NoReturn:
     raise typer.Exit(WRONG)
 
 
-def _reasons_against(content: dict[str, Any]) -> list[str]:
-    """Return one line for each job that no replication could start."""
-    reasons = []
-    for name, job in content["per_job"].items():
-        if job["never_arrived"] == content["replications"]:
-            reasons.append(f"job '{name}' can never start: it arrives when the horizon is over")
-        elif job["never_started"] == content["replications"]:
-            reasons.append(
-                f"job '{name}' can never start: no replication had enough free nodes for it before the horizon"
-            )
-    return reasons
+def _end(reasons: list[str]) -> None:
+    """End with what speaks against a yes, if anything does."""
+    for reason in reasons:
+        typer.echo(reason, err=True)
+    if reasons:
+        raise typer.Exit(NO)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -233,9 +233,17 @@ def _per_job(ensemble: Ensemble) -> dict[str, Any]:
             "finished": sum(job.finished for job in mine),
             "censored": sum(job.censored for job in mine),
             "never_started": sum(math.isnan(job.start) for job in mine),
+            "restores": _restores(mine),
+            "accepted_taints": float(np.mean([job.accepted for job in mine])),
             "never_arrived": sum(job.arrival >= job.end for job in mine),
         }
     return jobs
+
+
+def _restores(mine: Sequence[JobResult]) -> dict[str, float]:
+    """Return how often a job came back from each store, means over replications."""
+    stores = sorted({store for job in mine for store in job.restores})
+    return {store: float(np.mean([job.restores.get(store, 0) for job in mine])) for store in stores}
 
 
 def _notes(ensemble: Ensemble) -> list[str]:

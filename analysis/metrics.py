@@ -35,7 +35,7 @@ SHARES = frozenset(
 )
 """Metrics that are shares; their precision is stated in points."""
 
-_OF_ALL_JOBS = frozenset({"program_goodput", "goodput", "effective_mfu", "tokens_per_day"})
+_OF_ALL_JOBS = frozenset({"program_goodput", "goodput", "effective_mfu", "tokens_per_day", "steps_per_day"})
 """Metrics that say nothing about a scenario unless every job has them."""
 
 
@@ -81,6 +81,8 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
         metrics["goodput"] = metrics["effective_mfu"] = Ratio(plan.mfu * productive, requested)
     if plan.tokens_per_second:
         metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, since_arrival / _DAY)
+    if plan.step_time > 0:
+        metrics["steps_per_day"] = Ratio(job.steps, since_arrival / _DAY)
     if math.isfinite(plan.target):
         # Unfinished is later than anything that was seen, not a number of its own.
         metrics["time_to_work"] = Ratio(since_arrival if job.finished else math.inf, 1)
@@ -92,8 +94,9 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
 def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of one replication, over all its jobs.
 
-    Amounts and bases are summed over the jobs, with two exceptions: counts stay counts of the scenario, and tokens per
-    day are those of all jobs in the time from the first arrival to the last end. Energy and cost are the cluster's.
+    Amounts and bases are summed over the jobs, with two exceptions: counts stay counts of the scenario, and tokens and
+    steps per day are those of all jobs in the time from the first arrival to the last end. Energy and cost are those of
+    the cluster.
     """
     planned = [source.planned for source in prepared.sources]
     jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
@@ -105,9 +108,11 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
         is_count = name.startswith(("interruptions", "disruptions"))
         base = 1.0 if is_count else sum(ratio.base for ratio in mine)
         pooled[name] = Ratio(sum(ratio.amount for ratio in mine), base)
-    if "tokens_per_day" in pooled:
+    for name in ("tokens_per_day", "steps_per_day"):
+        if name not in pooled:
+            continue
         span = max(job.end for job in result.jobs) - min(job.arrival for job in result.jobs)
-        pooled["tokens_per_day"] = Ratio(pooled["tokens_per_day"].amount, max(span, 0.0) / _DAY)
+        pooled[name] = Ratio(pooled[name].amount, max(span, 0.0) / _DAY)
     productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
     pooled["cluster_goodput"] = Ratio(productive, result.capacity)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sim import Scenario
 
-__all__ = ["describe_jobs", "format_jobs"]
+__all__ = ["describe_jobs", "format_jobs", "parts_named"]
 
 _REACH = {
     "scale_up": "one scale-up domain",
@@ -24,6 +24,24 @@ _REACH = {
     "pod": "same pod",
     "cluster": "across pods",
 }
+
+
+def parts_named(texts: Sequence[str]) -> list[tuple[str, int]]:
+    """Return part class and number of each unit that is named as ``spine:3``.
+
+    Raises
+    ------
+    ValueError
+        If a text does not name one.
+    """
+    found = []
+    for text in texts:
+        part, colon, unit = text.partition(":")
+        if not (colon and unit.isdecimal()):
+            message = f"{text}: must be a part and a number, such as spine:3"
+            raise ValueError(message)
+        found.append((part, int(unit)))
+    return found
 
 
 def describe_jobs(scenario: Scenario, failed: Sequence[tuple[str, int]] = ()) -> dict[str, Any]:

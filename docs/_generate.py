@@ -126,7 +126,7 @@ class _Page:
     def _tag(self, kind: str) -> str:
         """Return the key that names a kind; a key of this name may also be an ordinary one."""
         properties = self.definitions[kind]["properties"]
-        return next((key for key in ("use", "kind") if "const" in properties.get(key, {})), "use")
+        return next((key for key in ("use", "kind", "observer") if "const" in properties.get(key, {})), "use")
 
     def _say_default(self, path: str) -> None:
         if path in DEFAULTS:

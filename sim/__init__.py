@@ -21,6 +21,7 @@ from sim.result import JobResult, Ratio, Result
 from sim.run import run, trace
 from sim.scenario import Scenario
 from sim.scenario_model import schema
+from sim.timeline import Timeline
 from sim.topology import FABRIC_PARTS, ClusterSpec, Topology, edges
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "Timeline",
     "Topology",
     "check_memory",
     "closed_form",

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sim.contracts import Pace
-from sim.perf import Impairment
+from sim.contracts import OF_ONE_RANK, Pace
+from sim.perf import Impairment, rerouted_pace
 from sim.places import Reserve
 from sim.prepare_failures import prior
 from sim.theory import expected_shares
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sim.failures import Source
     from sim.prepared import Prepared, PreparedJob
-    from sim.recovery.shrink_rejoin import Absence
+    from sim.recovery.base import Absence
 
 __all__ = ["ClosedForm", "closed_form", "job_shares"]
 
@@ -53,7 +53,8 @@ def closed_form(prepared: Prepared) -> ClosedForm:
     formula = job_shares(prepared)
     if formula is None:
         recovery: Any = prepared.recovery
-        return ClosedForm(None, {}, (f"no closed form for recovery '{recovery.use}' yet",))
+        why = f": {recovery.no_formula}" if recovery.no_formula else ""
+        return ClosedForm(None, {}, (f"no closed form for recovery '{recovery.use}'{why}",))
     for job in prepared.jobs:
         for name, value in formula(job).items():
             shares[name] = shares.get(name, 0.0) + value * job.gpus / gpus
@@ -67,15 +68,22 @@ def job_shares(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] 
     formula describes the recovery.
     """
     recovery: Any = prepared.recovery
-    times = recovery.expected_times()
-    if times is not None:
-        return lambda job: _shares(job, *times)
-    absence = recovery.absence
-    if absence is None:
+    one = prepared.jobs[0]
+    if recovery.expected_times(one.gpus, one.nodes) is not None:
+        return lambda job: _shares(job, *recovery.expected_times(job.gpus, job.nodes))
+    if recovery.absence_for(one.gpus, one.nodes, one.replicas) is None:
         return None
-    wait = _wait(prepared)
+    # A replica that lost a process but no node does not wait for one.
+    taking = min(_mtti(prepared, one, _sends_away) / _mtti(prepared, one, _takes_nodes), 1.0)
+    wait = _wait(prepared) * (taking if math.isfinite(taking) else 0.0)
     leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
-    return lambda job: _elastic(job, absence, leaving[job.nodes], wait)
+    return lambda job: _elastic(
+        job,
+        recovery.absence_for(job.gpus, job.nodes, job.replicas),
+        leaving[job.nodes],
+        wait,
+        reroutes=recovery.reroutes,
+    )
 
 
 def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
@@ -86,7 +94,7 @@ def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
         periodic.stepping(Pace(1.0, job.step_time)),
         periodic.stall,
         job.mtti,
-        restart + periodic.restore,
+        restart + periodic.load,
         down,
         periodic.drain,
     )
@@ -101,7 +109,7 @@ def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
 # ----------------------------------------------------------------------------------------------- elastic jobs
 
 
-def _elastic(job: PreparedJob, times: Absence, leaving: float, wait: float) -> dict[str, float]:
+def _elastic(job: PreparedJob, times: Absence, leaving: float, wait: float, *, reroutes: bool) -> dict[str, float]:
     """Return the expected shares of a job whose replicas leave one by one.
 
     Parameters
@@ -122,45 +130,55 @@ def _elastic(job: PreparedJob, times: Absence, leaving: float, wait: float) -> d
         absence=times.away,
         wait=wait,
         rejoin=times.rejoin,
-        restart=times.restart + periodic.restore,
+        restart=times.restart + periodic.load,
         downtime=job.detection_mean,
         drain=periodic.drain,
         step=job.step_time,
         fewest=times.fewest,
         others=job.mtti / (1 - leaving) if leaving < 1 else math.inf,
     )
-    if job.keeps_batch and job.plan is not None:
+    if (job.keeps_batch or reroutes) and job.plan is not None:
         rate = 1 / (mtti * job.replicas)
-        kept = _kept(job, 1 - share_in_place(rate, times.away + wait, job.detection_mean), times.fewest)
+        kept = _kept(
+            job, 1 - share_in_place(rate, times.away + wait, job.detection_mean), times.fewest, reroutes=reroutes
+        )
         found["degraded"] = (1 - kept) * found["productive"]
         found["productive"] *= kept
     return found
 
 
-def _kept(job: PreparedJob, absent: float, fewest: int) -> float:
+def _kept(job: PreparedJob, absent: float, fewest: int, *, reroutes: bool) -> float:
     """Return what a kept batch gets done, relative to the replicas that are there [-].
 
-    A missing replica's share goes to the others by whole microbatches; each set of replicas is `absent` for a share of
-    the time [-], independently of the others.
+    A missing replica's share goes to the others by whole microbatches, or stage by stage if the job `reroutes`. Each
+    set of replicas is `absent` for a share of the time [-], independently of the others.
     """
     assert job.plan is not None, "only of a job with a plan"
-    each = job.plan.work.data // job.replicas
+    work = job.plan.work
+    each = work.data // job.replicas
     law = missing_nodes_pmf(job.replicas, absent)
     done = there = 0.0
     for missing in range(job.replicas - fewest + 1):
         if law[missing] > _RARE:
             there += law[missing] * (1 - missing / job.replicas)
-            done += law[missing] * job.plan.pace(Impairment(missing=missing * each, keeps_batch=True))
+            done += law[missing] * (
+                rerouted_pace(work.microbatches, work.pipeline, work.data, missing * each)
+                if reroutes
+                else job.plan.pace(Impairment(missing=missing * each, keeps_batch=True))
+            )
     return float(done / there) if there > 0 else 1.0
 
 
 def _leaving(prepared: Prepared, job: PreparedJob) -> float:
-    """Return the share of a job's failures that take nodes away, and with them replicas [-]."""
-    total, some = (
-        prior(list(sources), job.nodes / prepared.nodes, prepared.warmup + prepared.horizon, _success(prepared))[0]
-        for sources in (prepared.sources, filter(_takes_nodes, prepared.sources))
-    )
+    """Return the share of a job's failures that send replicas away [-]."""
+    total, some = (_mtti(prepared, job, kind) for kind in (lambda _: True, _sends_away))
     return min(total / some, 1.0) if math.isfinite(total) else 0.0
+
+
+def _mtti(prepared: Prepared, job: PreparedJob, kind: Callable[[Source], bool]) -> float:
+    """Return the mean time to interrupt of a job by the sources of a kind [s]."""
+    length = prepared.warmup + prepared.horizon
+    return prior(list(filter(kind, prepared.sources)), job.nodes / prepared.nodes, length, _success(prepared))[0]
 
 
 def _success(prepared: Prepared) -> float:
@@ -174,10 +192,15 @@ def _takes_nodes(source: Source) -> bool:
     return source.part != "job" and (source.repair is None or source.repair.mean_value > 0)
 
 
+def _sends_away(source: Source) -> bool:
+    """Return whether a failure sends the replica that it strikes away, with its nodes or without."""
+    return _takes_nodes(source) or (source.fault in OF_ONE_RANK and source.fix is None and source.effect.stops)
+
+
 def _wait(prepared: Prepared) -> float:
     """Return the mean time until there is a node for one that failed [s]; 0 where nobody knows."""
     recovery: Any = prepared.recovery
-    sources = [source for source in prepared.sources if _takes_nodes(source) and source.detection is not None]
+    sources = [source for source in prepared.sources if _takes_nodes(source) and source.noticing is not None]
     if any(source.repair is None for source in sources):
         return 0.0
     rate = repairs = 0.0
@@ -228,6 +251,10 @@ def _assumptions(prepared: Prepared) -> list[str]:
         broken += _assumptions_of_absences(prepared, repaired)
     elif repaired:
         broken.append("a healthy node is always at hand")
+    if any(len(job.checkpoint.rungs) > 1 for job in prepared.jobs):
+        broken.append("the remote store is the only one")
+    if any(job.checkpoint.pauses for job in prepared.jobs):
+        broken.append("no periodic work")
     if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
         broken.append("no job waits for another")
     if any(math.isfinite(job.target) for job in prepared.jobs):
@@ -239,7 +266,8 @@ def _assumptions_of_absences(prepared: Prepared, repaired: list[Source]) -> list
     """Return what the formula for a job that shrinks assumes and the scenario breaks."""
     recovery: Any = prepared.recovery
     broken = []
-    if not recovery.absence.is_fixed:
+    one = prepared.jobs[0]
+    if not recovery.absence_for(one.gpus, one.nodes, one.replicas).is_fixed:
         broken.append("stalls and absences are as long as their means")
     if any(source.repair is None for source in repaired):
         broken.append("a healthy node is always at hand")

@@ -45,6 +45,7 @@ class Cluster:
         "idle",
         "level_at",
         "mates",
+        "narrow",
         "nodes",
         "on_join",
         "on_leave",
@@ -74,6 +75,8 @@ class Cluster:
         self.gpus_per_node = gpus_per_node
         self.account = account
         self.place = [int(Place.IDLE)] * nodes
+        self.narrow: set[int] = set()
+        """Nodes of jobs that step on although a part of them is out."""
         self.outages = [0] * nodes
         """Open outages of each node; it returns when there are none."""
         self.group: list[Group | None] = [None] * nodes
@@ -226,6 +229,7 @@ class Cluster:
     def send_to_repair(self, node: int, cause: int, now: float, bucket: int = Bucket.REPAIR) -> None:
         """Move a node that is down out of its place."""
         group = self.group[node]
+        self.narrow.discard(node)
         self.leave(node, now)
         if self.units is not None:
             self.units.lose(node, group, now)

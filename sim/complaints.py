@@ -41,7 +41,12 @@ _LIMITS = {
 
 
 def line(document: Document, path: Keys, rule: str, *, at_key: bool = False) -> str:
-    """Return a mistake as ``file:line:column: path: rule``; the place is that of the value, or of its key."""
+    """Return a mistake as ``file:line:column: path: rule``; the place is that of the value, or of its key.
+
+    Of a value that a preset wrote, the place is that of the preset's name.
+    """
+    if documents.nearest_place(document, path) in document.laid:
+        rule = f"{rule} (preset {document.preset})"
     mark = documents.key_mark(document, path) if at_key else documents.nearest_mark(document, path)
     return str(documents.DocumentError(mark, documents.dotted(path), rule))
 

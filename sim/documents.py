@@ -30,6 +30,7 @@ __all__ = [
     "load",
     "nearest",
     "nearest_mark",
+    "nearest_place",
     "neighbour",
     "suggest",
 ]
@@ -57,6 +58,10 @@ class Document:
     stale : set
         Paths that were written for another choice than the one that replaced it: ``patience`` below a ``use`` that
         has become ``full-restart``. They count only if the new choice knows them too.
+    preset : str
+        The preset that was laid under what the files and ``--set`` say, if any.
+    laid : set
+        Paths of the values that it wrote; their marks are those of its name.
     """
 
     data: Any
@@ -64,6 +69,28 @@ class Document:
     values: dict[Keys, Mark] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     stale: set[Keys] = field(default_factory=set)
+    preset: str = ""
+    laid: set[Keys] = field(default_factory=set)
+
+    def copy(self) -> Document:
+        """Return a copy that can be changed."""
+        return replace(
+            self,
+            data=copy.deepcopy(self.data),
+            keys=dict(self.keys),
+            values=dict(self.values),
+            files=list(self.files),
+            stale=set(self.stale),
+            laid=set(self.laid),
+        )
+
+    def forget(self, path: Keys) -> None:
+        """Forget where everything from `path` on was written, and for whom."""
+        for places in (self.keys, self.values):
+            for old in [place for place in places if place[: len(path)] == path]:
+                del places[old]
+        for paths in (self.stale, self.laid):
+            paths.difference_update([old for old in paths if old[: len(path)] == path])
 
 
 def load(path: Path) -> Document:
@@ -114,14 +141,7 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
     steps = path_text.strip().split(".")
     if not equals or not all(steps):
         raise DocumentError(mark, "", "needs path=value, for example --set horizon='30 d'")
-    result = replace(
-        document,
-        data=copy.deepcopy(document.data),
-        keys=dict(document.keys),
-        values=dict(document.values),
-        files=list(document.files),
-        stale=set(document.stale),
-    )
+    result = document.copy()
     holder: Any = result.data
     path: Keys = ()
     for position, step in enumerate(steps):
@@ -143,17 +163,19 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
     tree = replace(reader.expand(tree, Path("--set"), path, ()), key=mark)
     if path[-1] in _TAGS and holder.get(path[-1]) != tree.content:
         result.stale |= {(*path[:-1], key) for key in holder}
-    for places in (result.keys, result.values):
-        for old in [place for place in places if place[: len(path)] == path]:
-            del places[old]
-    result.stale -= {old for old in result.stale if old[: len(path)] == path}
+    result.forget(path)
     holder[path[-1]] = _flatten(tree, path, result)
     return result
 
 
 def nearest_mark(document: Document, path: Keys) -> Mark:
     """Return where the value at `path` was written, or else the nearest mapping or list around it."""
-    return next(document.values[path[:end]] for end in range(len(path), -1, -1) if path[:end] in document.values)
+    return document.values[nearest_place(document, path)]
+
+
+def nearest_place(document: Document, path: Keys) -> Keys:
+    """Return `path` if a value was written there, or else the path of the nearest mapping or list around it."""
+    return next(path[:end] for end in range(len(path), -1, -1) if path[:end] in document.values)
 
 
 def key_mark(document: Document, path: Keys) -> Mark:

@@ -42,6 +42,10 @@ def inventory() -> dict[str, dict[str, str]]:
         "failure bundles (failures.use)": {
             name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
         },
+        "recovery presets (recovery.use)": {
+            name: f"{catalog.recovery(name)['title']} ({catalog.recovery(name)['source']})"
+            for name in catalog.recoveries()
+        },
         "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
         "accelerators (cluster.accelerator)": {
             name: f"{row.title}, {_basis(row)} ({row.source})" for name, row in catalog.accelerators().items()

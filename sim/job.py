@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim.contracts import Bucket, CheckpointState, Pace, Plan, Run
+from sim.contracts import Bucket, Pace, Plan, Restoration, Run
 from sim.footprint import Footprint
-from sim.perf import Impairment, stated_pace
+from sim.perf import Impairment, rerouted_pace, stated_pace
 
 if TYPE_CHECKING:
-    from sim.contracts import CheckpointStrategy
+    from sim.contracts import CheckpointStrategy, Progress
     from sim.footprint import Network
     from sim.ledger import Account
     from sim.perf import StepPlan
@@ -146,6 +146,7 @@ class Job:
     """A job: its groups, its progress and its account."""
 
     __slots__ = (
+        "accepted",
         "account",
         "arrival",
         "away",
@@ -156,6 +157,7 @@ class Job:
         "evenness",
         "finish_at",
         "finished",
+        "first",
         "footprint",
         "fraction",
         "gpus",
@@ -166,12 +168,15 @@ class Job:
         "known_paces",
         "live",
         "looks_at",
+        "lost",
         "main",
         "memory",
         "merged",
         "name",
+        "narrow",
         "nodes",
         "nodes_needed",
+        "nodes_per_domain",
         "nodes_per_replica",
         "pace",
         "paced_replicas",
@@ -179,7 +184,11 @@ class Job:
         "planned_bandwidth",
         "pool_paces",
         "rank_of",
+        "rebooted",
         "replicas",
+        "reroutes",
+        "restoration",
+        "restores",
         "running_seconds",
         "saved_at",
         "slow_cause",
@@ -189,7 +198,9 @@ class Job:
         "state",
         "step_keep",
         "step_time",
+        "steps",
         "stops_at",
+        "store_back",
         "taints",
         "target",
         "unsaved",
@@ -204,6 +215,8 @@ class Job:
         gpus: int,
         nodes: int,
         replicas: int,
+        nodes_per_domain: int = 1,
+        reroutes: bool = False,
         step_time: float,
         keeps_batch: bool,
         target: float,
@@ -223,8 +236,16 @@ class Job:
         self.nodes_needed = nodes
         self.replicas = replicas
         self.nodes_per_replica = nodes // replicas
+        self.nodes_per_domain = nodes_per_domain
+        """Nodes of a tensor group, at least one."""
+        self.narrow: dict[int, list[Any]] = {}
+        """Positions whose node steps on with fewer GPUs, and the failures that took them."""
+        self.first = seats[0] if seats else 0
+        """Position of rank 0."""
         self.step_time = step_time
         self.step_keep = keeps_batch
+        self.reroutes = reroutes
+        """Whether other replicas do the work of those that are away, stage by stage."""
         self.target = target
         """Healthy seconds of work to do [s]; infinite when the job runs to the horizon."""
         self.stops_at = target
@@ -257,11 +278,25 @@ class Job:
         self.main = Group(self, replicas, arrival)
         self.main.missing = list(range(nodes - 1, -1, -1))
         self.away: list[Group] = []
-        self.state = CheckpointState()
+        self.state: Progress = checkpoint.begin
         self.unsaved = self.state
         """What the state was before the save that a plan begins with."""
         self.saved_at = -math.inf
         """When that save is complete [s]."""
+        self.restoration = Restoration(self.state, 0.0)
+        """What the plan goes back to."""
+        self.lost: set[int] = set()
+        """Positions whose node has left since the job last stepped: what was kept there is gone."""
+        self.rebooted: set[int] = set()
+        """Positions whose node has started anew since."""
+        self.store_back = -math.inf
+        """When the stores outside the nodes can be read again [s]."""
+        self.steps = 0.0
+        """Optimizer steps that survive so far; with a smaller batch a step trains fewer tokens."""
+        self.restores: dict[str, int] = {}
+        """How often the job came back from each store."""
+        self.accepted = 0
+        """Faults of which wrong work has stayed, because no copy from before them was left."""
         self.pace = Pace(1.0, step_time)
         self.fraction = 1.0
         self.speed = 1.0
@@ -294,13 +329,20 @@ class Job:
         """Set the pace of the main group: its share of the replicas, each at `fraction` of what its nodes can do."""
         share = self.main.replicas / self.replicas
         self.evenness = 1.0
-        if self.step_keep and self.plan is not None and share < 1:
-            # The others' part of the batch grows by whole microbatches, and what a step has but once is shared by more.
-            missing = (self.replicas - self.main.replicas) * (self.plan.work.data // self.replicas)
-            self.evenness = self._planned(Impairment(missing=missing, keeps_batch=True)) / share
+        keeps = self.step_keep or self.reroutes
+        if keeps and self.plan is not None and share < 1:
+            work = self.plan.work
+            missing = (self.replicas - self.main.replicas) * (work.data // self.replicas)
+            if self.reroutes:
+                done = rerouted_pace(work.microbatches, work.pipeline, work.data, missing)
+            else:
+                # The others' part of the batch grows by whole microbatches, and what a step has but once is shared by
+                # more.
+                done = self._planned(Impairment(missing=missing, keeps_batch=True))
+            self.evenness = done / share
         # With the batch kept, fewer replicas take longer for the same step.
         pace = fraction * self.speed * self.evenness
-        stretch = 1 / (share * pace) if self.step_keep else 1 / pace
+        stretch = 1 / (share * pace) if keeps else 1 / pace
         self.fraction = fraction
         self.paced_replicas = self.main.replicas
         self.pace = Pace(share * pace, self.step_time * stretch)

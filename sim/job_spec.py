@@ -11,6 +11,7 @@ from sim.model_spec import ModelSpec
 from sim.perf.hardware import Precision
 from sim.perf.ranks import ORDER, GroupKind, expert_sizes, experts_cover_context, near
 from sim.perf.workload import Recompute, Schedule, Sharding
+from sim.periodic_spec import PeriodicWork
 
 __all__ = ["Batch", "Calibration", "Execution", "JobSpec", "Parallelism", "Work"]
 
@@ -197,6 +198,9 @@ class JobSpec(Model):
         None,
         description="Share of a healthy step that waits for communication between nodes; lost bandwidth stretches it. "
         "Without it the model of steps tells, and where there is none, nothing waits.",
+    )
+    periodic: tuple[PeriodicWork, ...] = Field(
+        (), description="Blocking work that comes again and again: evaluation, checks for corruption, loading of data."
     )
     arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
     deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")

@@ -18,8 +18,8 @@ Kinds: TypeAlias = tuple[type[BaseModel], ...]
 
 
 def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
-    """Return the key (``use``, ``law`` or ``kind``) that names a strategy, law or effect, and the names it goes by."""
-    for key in ("use", "law", "kind"):
+    """Return the key that names a strategy, law, effect or observer (``use``, ``law``, ...), and its names."""
+    for key in ("use", "law", "kind", "observer"):
         # A key of this name may also hold a law instead of naming one.
         if key in kind.model_fields and get_origin(kind.model_fields[key].annotation) is Literal:
             return key, get_args(kind.model_fields[key].annotation)
@@ -85,8 +85,9 @@ def keys_at(model: type[BaseModel], data: Any, path: Keys) -> list[str]:
 
 
 def names_of(kinds: Iterable[type[BaseModel]]) -> list[str]:
-    """Return the names that ``use`` or ``law`` may have for these models."""
-    return [name for kind in kinds for name in tag_of(kind)[1]]
+    """Return the names that ``use`` or ``law`` may have for these models: their own first, then their other ones."""
+    names = [tag_of(kind)[1] for kind in kinds]
+    return [name[0] for name in names if name] + [other for name in names for other in name[1:]]
 
 
 def value_at(data: Any, path: Keys, otherwise: Any) -> Any:

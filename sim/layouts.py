@@ -12,7 +12,7 @@ from sim.job_spec import Parallelism
 from sim.no_layout import why_none
 from sim.perf import StepPlan, ideal_links
 from sim.perf.layouts import Bounds, layouts
-from sim.prepare import examine
+from sim.prepare import checkpoint_of, examine
 from sim.prepare_layout import placement
 from sim.prepare_links import links_of, links_of_nics
 from sim.prepare_step import machine_of, shape_of, workload_of
@@ -175,11 +175,9 @@ class LayoutSearch:
         prepared, shares = self._formula(work)
         if shares is None:
             return Candidate(plan, sets, None, is_placed)
-        checkpoint: Any = self.scenario.checkpoint
         job = prepared.jobs[self.index]
-        job = replace(
-            job, step_time=plan.time, replicas=sets, plan=plan, checkpoint=checkpoint.build(job.mtti, plan.time)
-        )
+        checkpoint = checkpoint_of(self.scenario, self.index, job.mtti, plan.time, job.nodes, sets)
+        job = replace(job, step_time=plan.time, replicas=sets, plan=plan, checkpoint=checkpoint)
         return Candidate(plan, sets, shares(job)["productive"], is_placed)
 
     def _formula(self, work: Workload) -> tuple[Prepared, Callable[[PreparedJob], dict[str, float]] | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from sim import catalog, complaints, documents
+from sim import catalog, complaints, documents, presets
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.kinds import kinds_at, tag_of, value_at
@@ -106,9 +106,10 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
         With one line for each mistake: file, line, column, path, rule.
     """
     try:
-        document = documents.extend(Path(path), shorthand=_SHORTHAND)
+        document = presets.lay(documents.extend(Path(path), shorthand=_SHORTHAND))
         for text in overrides:
-            document = documents.assign(document, text, shorthand=_SHORTHAND)
+            # Anew each time: an option may name another preset, or reach into a list of this one.
+            document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
     return _validate(document, Path(path).parent, must_fit=must_fit)
@@ -123,7 +124,7 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
         With one line for each mistake.
     """
     document = documents.Document(data, values={(): documents.Mark("scenario")})
-    return _validate(document, folder or Path.cwd())
+    return _validate(presets.lay(document), folder or Path.cwd())
 
 
 def _validate(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim.checkpoint import Pause
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
+from sim.fields import RuleError
 from sim.job_spec import Work
 from sim.path_error import PathError
+from sim.perf.memory import checkpoint_size
 from sim.places import Reserve
 from sim.prepare_cost import upkeep_of
 from sim.prepare_failures import build_sources, prior
@@ -23,7 +26,7 @@ from sim.prepare_network import (
     pool_paces,
     relative_capacity,
 )
-from sim.prepare_step import check_memory, step_of, step_warnings
+from sim.prepare_step import check_memory, shape_of, step_of, step_warnings
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.topology import FABRIC_PARTS
@@ -31,11 +34,12 @@ from sim.topology import FABRIC_PARTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.checkpoint import Ladder, Periodic
     from sim.failures import Source
     from sim.job_spec import JobSpec
     from sim.scenario import Scenario
 
-__all__ = ["PathError", "examine", "prepare"]
+__all__ = ["PathError", "checkpoint_of", "examine", "prepare"]
 
 
 def examine(scenario: Scenario) -> Prepared:
@@ -156,14 +160,21 @@ def _reserves(scenario: Scenario) -> dict[str, Reserve]:
 
 def _check_pools(scenario: Scenario) -> None:
     """Refuse a recovery whose replacements come from nowhere."""
-    pools = getattr(scenario.recovery, "pools", ("idle",))
+    recovery: Any = scenario.recovery
     spares = scenario.spares
     size = {"spare": spares.hot, "warm": spares.warm, "cold": spares.cold, "idle": 1}
-    if not any(size[name] for name in pools):
-        if pools == ("spare",):
-            raise PathError(("recovery", "pools"), "replacements may come from the spares only, and spares.hot is 0")
-        rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
-        raise PathError(("recovery", "pools"), rule)
+    given: list[tuple[tuple[str | int, ...], Any]] = [(("recovery", "pools"), getattr(recovery, "pools", ("idle",)))]
+    given += [
+        (("recovery", "rungs", index, "pools"), rung.pools)
+        for index, rung in enumerate(getattr(recovery, "rungs", ()))
+        if rung.keeps != "nothing" and rung.patience is None
+    ]
+    for path, pools in given:
+        if not any(size[name] for name in pools):
+            if pools == ("spare",):
+                raise PathError(path, "replacements may come from the spares only, and spares.hot is 0")
+            rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
+            raise PathError(path, rule)
 
 
 def _check_pick(scenario: Scenario) -> None:
@@ -203,18 +214,15 @@ def _build_job(
     step = step_of(scenario, index)
     repair: Any = scenario.repair
     mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, repair.success)
-    checkpoint: Any = scenario.checkpoint
-    try:
-        closed = checkpoint.build(mtti, step.time)
-    except ValueError as error:
-        raise PathError(("checkpoint", "tiers", 0, "interval"), str(error)) from None
     replicas, order = seats(scenario, index, gpus_per_node)
+    closed = checkpoint_of(scenario, index, mtti, step.time, nodes, replicas)
     return PreparedJob(
         name=spec.name,
         gpus=spec.gpus,
         nodes=nodes,
         replicas=replicas,
         seats=order,
+        nodes_per_domain=_nodes_per_domain(spec, gpus_per_node),
         step_time=step.time,
         keeps_batch=spec.batch is not None and spec.batch.on_loss == "keep",
         target=_target(spec, step.time),
@@ -231,6 +239,43 @@ def _build_job(
         planned_bandwidth=planned_bandwidth(scenario.cluster, nodes),
         pool_paces=pool_paces(scenario, spec, step.plan),
     )
+
+
+def checkpoint_of(
+    scenario: Scenario, index: int, mtti: float, step_time: float, nodes: int, replicas: int
+) -> Periodic | Ladder:
+    """Return the closed form of the checkpoints of a job with a mean time to interrupt and a time of a step [s].
+
+    Raises
+    ------
+    PathError
+        If a store or the periodic work of the job does not fit.
+    """
+    checkpoint: Any = scenario.checkpoint
+    spec = scenario.jobs[index]
+    size = checkpoint_size(shape_of(scenario, index)) if spec.model is not None else None
+    pauses = _pauses(spec, index, step_time)
+    try:
+        found: Periodic | Ladder = checkpoint.build(
+            mtti, step_time, nodes=nodes, replicas=replicas, size=size, periodic=pauses
+        )
+    except RuleError as error:
+        raise PathError(("checkpoint", *error.at), error.rule) from None
+    return found
+
+
+def _pauses(spec: JobSpec, index: int, step_time: float) -> tuple[Pause, ...]:
+    """Return the periodic work of a job."""
+    for number, work in enumerate(spec.periodic):
+        if work.steps and step_time <= 0:
+            rule = f"'{work.every}' needs the time of a step: give the job step_time or mfu"
+            raise PathError(("jobs", index, "periodic", number, "every"), rule)
+    return tuple(Pause(work.steps * step_time or work.seconds, work.steps, work.time) for work in spec.periodic)
+
+
+def _nodes_per_domain(spec: JobSpec, gpus_per_node: int) -> int:
+    """Return the nodes of a tensor group, at least one."""
+    return max(spec.parallelism.tensor // gpus_per_node, 1) if spec.parallelism is not None else 1
 
 
 def _nearest(gpus: int, gpus_per_node: int) -> str:

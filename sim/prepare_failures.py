@@ -11,6 +11,7 @@ from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.fields import RuleError
+from sim.noticing import Noticing
 from sim.path_error import PathError
 from sim.topology import FABRIC_PARTS
 
@@ -55,14 +56,27 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         if scenario.initial == "stationary":
             _check_stationary(source, index, repair)
     sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
-    return [
+    found = [
         replace(
             source,
             repair=source.repair or repair.single_time,
-            detection=source.detection or detection.law_of(source.effect.kind),
+            noticing=_noticing(source, detection),
         )
         for source in sources
-    ], merged
+    ]
+    for source, index in zip(found, origins, strict=True):
+        if source.noticing is None and source.effect.kind == "spike":
+            rule = f"'{source.name}': nobody notices a loss spike here; give it a detection time"
+            raise PathError(("failures", index, "detection"), rule)
+    return found, merged
+
+
+def _noticing(source: Source, detection: Any) -> Noticing | None:
+    """Return who notices the faults of a source: its own law, or the scenario's detection."""
+    if source.detection is not None:
+        return Noticing.by(source.detection)
+    found: Noticing | None = detection.noticing(source.fault, source.effect.kind)
+    return found
 
 
 def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
@@ -205,6 +219,13 @@ def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
         if shared and of_part:
             rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
             raise PathError((*path, "relapse"), rule)
+    recovery: Any = scenario.recovery
+    if by_tiers and source.part in recovery.keeps_parts:
+        rule = (
+            f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.part}; give the source a "
+            f"repair time"
+        )
+        raise PathError((*path, "repair"), rule)
     names = [tier.name for tier in getattr(repair, "tiers", ())]
     if source.tier and source.tier not in names:
         rule = catalog.unknown("tier", source.tier, names) if names else "needs repair with tiers"
@@ -261,7 +282,7 @@ def prior(sources: list[Source], share: float, horizon: float, success: float) -
     total = 0.0
     detection = 0.0
     for source in sources:
-        if source.detection is None:
+        if source.noticing is None:
             continue
         rate = source.rate / source.units if source.part == "job" else source.rate * share
         if source.blast is not None:
@@ -274,7 +295,7 @@ def prior(sources: list[Source], share: float, horizon: float, success: float) -
         if source.tempo is not None:
             rate *= source.tempo.mean(horizon)
         total += rate
-        detection += rate * (source.detection.mean_value if source.effect.stops else 0.0)
+        detection += rate * (source.noticing.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
 
 

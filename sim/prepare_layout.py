@@ -60,23 +60,30 @@ class Placement(NamedTuple):
 def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tuple[int, ...]]:
     """Return how many sets of replicas can leave alone, and the position of each host in the order of ranks.
 
-    Positions are empty where they follow the ranks. Replicas that share a host leave together.
+    Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which nobody
+    asks for its replicas has one.
 
     Raises
     ------
     PathError
-        If the job has no layout.
+        If the job has no layout, or not the one that the recovery is for.
     """
     recovery: Any = scenario.recovery
+    checkpoint: Any = scenario.checkpoint
     spec = scenario.jobs[index]
-    if not recovery.elastic:
+    if not (recovery.elastic or recovery.keeps_parts or checkpoint.by_replica):
         return 1, ()
     if spec.parallelism is None:
-        rule = f"recovery '{recovery.use}' works by replica: give the job parallelism with its data width"
-        raise PathError(("jobs", index), rule)
+        store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
+        raise PathError(("jobs", index), f"{store} works by replica: give the job parallelism with its data width")
+    if recovery.reroutes and spec.lacks:
+        raise PathError(("recovery", "reroute"), f"needs the model of steps, and job '{spec.name}' lacks {spec.lacks}")
     layout = Layout(spec.parallelism, gpus_per_node)
     groups = layout.failure_groups
-    if recovery.min_replicas > groups:
+    if recovery.keeps_parts and recovery.tensor != spec.parallelism.tensor:
+        rule = f"is {recovery.tensor}, but job '{spec.name}' has a tensor width of {spec.parallelism.tensor}"
+        raise PathError(("recovery", "tensor"), rule)
+    if recovery.elastic and recovery.min_replicas > groups:
         has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
         if groups == spec.parallelism.data:
             has = f"{groups} replicas"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.checkpoint import Periodic
+    from sim.checkpoint import Ladder, Periodic
     from sim.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
     from sim.cost_spec import CostSpec
     from sim.failures import Source
@@ -60,6 +60,8 @@ class PreparedJob:
         Tokens of a step, 0 if unknown.
     seats
         Position of each host, in the order of ranks; empty where they follow the ranks.
+    nodes_per_domain
+        Nodes of a tensor group, at least one.
     communication
         Share of a healthy step that waits for communication between nodes [-], where the scenario states it.
     plan
@@ -81,12 +83,13 @@ class PreparedJob:
     target: float
     arrival: float
     deadline: float | None
-    checkpoint: Periodic
+    checkpoint: Periodic | Ladder
     mtti: float
     detection_mean: float
     mfu: float | None
     tokens: int
     seats: tuple[int, ...] = ()
+    nodes_per_domain: int = 1
     communication: float | None = None
     plan: StepPlan | None = None
     is_measured: bool = False

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sim.timeline import Timeline
+
 __all__ = ["JobResult", "Outage", "Ratio", "Result"]
 
 _SCHEDULING = [Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]
@@ -57,6 +59,12 @@ class JobResult:
         Failures that hit the job, and those that took it out of RUNNING, by index of the cause.
     merged
         Interruptions that fell into an open incident.
+    steps
+        Optimizer steps that survived [-]; 0 without a step time.
+    restores
+        How often it came back from each store.
+    accepted
+        Faults of which wrong work has stayed, because no copy from before them was left.
     """
 
     name: str
@@ -74,6 +82,9 @@ class JobResult:
     interruptions: Mapping[int, int]
     disruptions: Mapping[int, int]
     merged: int
+    steps: float = 0.0
+    restores: Mapping[str, int] = field(default_factory=dict)
+    accepted: int = 0
 
     @property
     def buckets(self) -> NDArray[np.float64]:
@@ -123,6 +134,8 @@ class Result:
         For how long how many nodes were down [s].
     outages
         When each node was down, if that was asked for.
+    timeline
+        In which phase each group was when, if that was asked for.
     """
 
     replication: int
@@ -141,3 +154,4 @@ class Result:
     repairs: Mapping[int, int] = field(default_factory=dict)
     down_times: Mapping[int, float] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
+    timeline: Timeline | None = None

@@ -22,7 +22,12 @@ def trace(prepared: Prepared, replication: int) -> FailureTrace:
 
 
 def run(
-    prepared: Prepared, replication: int, failures: FailureTrace | None = None, *, keeps_log: bool = False
+    prepared: Prepared,
+    replication: int,
+    failures: FailureTrace | None = None,
+    *,
+    keeps_log: bool = False,
+    keeps_timeline: bool = False,
 ) -> Result:
     """Simulate one replication.
 
@@ -36,6 +41,8 @@ def run(
         A trace to use instead of the one that belongs to the replication.
     keeps_log
         Whether the result says when each node was down.
+    keeps_timeline
+        Whether it says in which phase each group was when.
     """
     failures = trace(prepared, replication) if failures is None else failures
-    return simulate(prepared, replication, failures, keeps_log=keeps_log)
+    return simulate(prepared, replication, failures, keeps_log=keeps_log, keeps_timeline=keeps_timeline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
@@ -12,7 +13,7 @@ from sim.checkpoint import CHECKPOINTS
 from sim.detection import DETECTIONS
 from sim.failures import SOURCES
 from sim.failures.bundle import Bundle
-from sim.recovery import RECOVERIES
+from sim.presets import strategies
 from sim.repair import REPAIRS
 from sim.scenario import Scenario
 from sim.scheduler import SCHEDULERS
@@ -35,7 +36,7 @@ DEFAULTS = {
 
 def _one_of(kinds: Mapping[str, type[BaseModel]]) -> Any:
     """Return the type of a field that takes one of several strategies."""
-    models = tuple(kinds.values())
+    models = tuple(dict.fromkeys(kinds.values()))
     if len(models) == 1:
         return models[0]
     return Annotated[Union[models], Field(discriminator="use")]  # noqa: UP007
@@ -52,7 +53,7 @@ def registries() -> dict[str, dict[str, type[BaseModel]]]:
         "failures": {**_plain(SOURCES), **bundles},
         "checkpoint": _plain(CHECKPOINTS),
         "detection": _plain(DETECTIONS),
-        "recovery": _plain(RECOVERIES),
+        "recovery": strategies(),
         "repair": _plain(REPAIRS),
         "scheduler": _plain(SCHEDULERS),
     }
@@ -93,6 +94,7 @@ def schema() -> dict[str, Any]:
             for kind in kinds.values():
                 part = content["$defs"][kind.__name__]
                 part["required"] = ["use", *(key for key in part.get("required", []) if key != "use")]
+    _add_presets(content)
     file_name = {"type": "string"}
     properties["extends"] = {
         "description": "Files that this one builds on.",
@@ -101,5 +103,29 @@ def schema() -> dict[str, Any]:
     cluster = properties["cluster"]
     extended = {"type": "object", "required": ["extends"]}
     properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
-    content["anyOf"] = [{"required": ["extends"]}, {"required": content.pop("required")}]
+    required = content.pop("required")
+    watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
+    content["anyOf"] = [
+        {"required": ["extends"]},
+        {"required": required},
+        {
+            "required": [key for key in required if key != "detection"],
+            "properties": {"recovery": {"properties": {"use": {"enum": watched}}}},
+        },
+    ]
     return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
+
+
+def _add_presets(content: dict[str, Any]) -> None:
+    """Part the names of presets from those of their strategies: a preset need not be told anything else."""
+    choices = content["properties"]["recovery"]
+    for kind in dict.fromkeys(registries()["recovery"].values()):
+        part = content["$defs"][kind.__name__]
+        names = part["properties"]["use"].pop("enum", None)
+        if names is not None:
+            own = part["properties"]["use"]["const"] = part["properties"]["use"]["default"]
+            preset = copy.deepcopy(part)
+            preset["properties"]["use"] = {"enum": [other for other in names if other != own], "type": "string"}
+            preset["required"] = ["use"]
+            content["$defs"][f"Preset_{kind.__name__}"] = preset
+            choices["oneOf"].append({"$ref": f"#/$defs/Preset_{kind.__name__}"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,25 +16,27 @@ import pytest
 
 import sim
 from sim import rng
-from sim.contracts import NO_FAILURE, Bucket, CheckpointState, JobView, NodeView, Pace, QueuedJob, Stall
+from sim.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
 from sim.engine import Simulation
 from sim.failures import FailureTrace
-from sim.places import POOLS, Place, Reserve
+from sim.places import POOLS, Place
 from sim.repair import REPAIRS
+from tests.checkpoint_checks import check_checkpoint, step_by_step
 from tests.intervals import Z
+from tests.recovery_checks import check_plans, check_recovery
 from tests.source_checks import check_source
 from tests.topology_checks import check_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from sim.checkpoint import Periodic
     from sim.contracts import Course, LemonPolicy, Memory, SchedulerStrategy
 
 __all__ = [
     "Z",
     "check_checkpoint",
     "check_lemons",
+    "check_plans",
     "check_recovery",
     "check_repair",
     "check_scheduler",
@@ -119,157 +121,6 @@ def losses(case: sim.Prepared, result: sim.Result, job: int = 0) -> dict[tuple[s
     }
 
 
-# -------------------------------------------------------------------------------------------- checkpoints
-
-
-@dataclass
-class _Stepper:
-    """Progress one save at a time, with nothing clever: the rival of the closed form."""
-
-    periodic: Periodic
-    pace: Pace
-    committed: float = 0.0
-    at_risk: float = 0.0
-    position: float = 0.0
-    draining: float = 0.0
-    drain_left: float = 0.0
-    stepped: float = 0.0
-
-    def advance(self, span: float) -> None:
-        """Live through `span` seconds."""
-        interval = max(self.periodic.interval, self.periodic.drain)
-        if self.pace.step > 0:
-            interval = math.ceil(interval / self.pace.step - 1e-9) * self.pace.step
-        cycle = interval + self.periodic.stall
-        left = span
-        while left > 0:
-            stepping = self.position < interval
-            part = min(left, (interval if stepping else cycle) - self.position)
-            if self.draining:
-                part = min(part, self.drain_left)
-            self.position += part
-            left -= part
-            if stepping:
-                self.at_risk += part * self.pace.rate
-                self.stepped += part
-            if self.draining:
-                self.drain_left -= part
-                if self.drain_left <= 1e-12 * cycle:
-                    self._commit()
-            # Rounding must not leave a sliver of a phase.
-            if abs(self.position - interval) <= 1e-12 * cycle:
-                self.position = interval
-            if self.position >= cycle * (1 - 1e-12):
-                self.position = 0.0
-                self.draining, self.drain_left = self.at_risk, self.periodic.drain
-                if self.periodic.drain == 0:
-                    self._commit()
-
-    def _commit(self) -> None:
-        self.committed += self.draining
-        self.at_risk -= self.draining
-        self.draining = self.drain_left = 0.0
-
-
-def step_by_step(periodic: Periodic, pace: Pace, spans: Iterable[float]) -> tuple[float, float, float]:
-    """Return committed work, work at risk and time spent stepping [s] after `spans`, one save at a time."""
-    stepper = _Stepper(periodic, pace)
-    for span in spans:
-        stepper.advance(span)
-    return stepper.committed, stepper.at_risk, stepper.stepped
-
-
-def check_checkpoint(periodic: Periodic, step: float = 0.0, seed: int = 1) -> None:
-    """Assert that a closed form of progress is one: conserved, monotone, additive, equal to single saves."""
-    generator = np.random.default_rng(seed)
-    cycle = periodic.stepping(Pace(1.0, step)) + periodic.stall
-    for rate in (1.0, 0.5):
-        pace = Pace(rate, step)
-        for _ in range(40):
-            spans = generator.exponential(generator.choice([0.05, 0.5, 3.0]) * cycle, size=6)
-            _check_spans(periodic, pace, spans.tolist())
-            _check_time_to(periodic, pace, spans.tolist())
-    _check_roll_back(periodic, Pace(1.0, step), generator)
-    _check_change_of_pace(periodic, step, generator)
-
-
-def _check_spans(periodic: Periodic, pace: Pace, spans: list[float]) -> None:
-    """Additive over splits, conserved and monotone; equal to stepping through the same spans."""
-    state = CheckpointState()
-    stepped = 0.0
-    for span in spans:
-        after, part = periodic.advance(state, pace, span)
-        scale = max(sum(spans), 1.0)
-        assert -1e-9 * scale <= part <= span + 1e-9 * scale
-        assert after.committed >= state.committed
-        assert after.committed + after.at_risk >= state.committed + state.at_risk - 1e-9 * scale
-        assert 0 <= after.draining <= after.at_risk + 1e-9 * scale
-        state, stepped = after, stepped + part
-        assert state.committed + state.at_risk == pytest.approx(stepped * pace.rate, rel=1e-9)
-    # With the rate of a healthy job, every second is committed, at risk, or was a stall.
-    elapsed = sum(spans)
-    once, stepped_once = periodic.advance(CheckpointState(), pace, elapsed)
-    tolerance = 1e-9 * max(elapsed, 1.0)
-    assert (once.committed + once.at_risk) / pace.rate + (elapsed - stepped_once) == pytest.approx(elapsed, rel=1e-9)
-    assert tuple(once) == pytest.approx(tuple(state), abs=tolerance)
-    assert stepped_once == pytest.approx(stepped, abs=tolerance)
-    plain = step_by_step(periodic, pace, spans)
-    assert (once.committed, once.at_risk, stepped_once) == pytest.approx(plain, abs=tolerance)
-
-
-def _check_time_to(periodic: Periodic, pace: Pace, spans: list[float]) -> None:
-    """The announced time does the work, and no shorter time does."""
-    state, _ = periodic.advance(CheckpointState(), pace, spans[0])
-    for work in (spans[1], spans[1] + spans[2]):
-        needed = periodic.time_to(state, pace, work)
-        after, stepped = periodic.advance(state, pace, needed)
-        assert stepped * pace.rate == pytest.approx(work, rel=1e-9)
-        assert after.committed + after.at_risk == pytest.approx(state.committed + state.at_risk + work, rel=1e-9)
-        sooner = needed - 1e-3 * work / pace.rate
-        if sooner > 0:
-            assert periodic.advance(state, pace, sooner)[1] * pace.rate < work
-    assert periodic.time_to(CheckpointState(), pace, 0.0) == 0.0
-
-
-def _check_roll_back(periodic: Periodic, pace: Pace, generator: np.random.Generator) -> None:
-    """``stored`` keeps what is durable and nothing else; ``peer`` loses less than a step; drains are void."""
-    interval = periodic.stepping(pace)
-    for span in generator.uniform(0, 4 * (interval + periodic.stall), size=60):
-        state, _ = periodic.advance(CheckpointState(), pace, float(span))
-        assert periodic.roll_back(state, "stored", pace) == CheckpointState(committed=state.committed)
-        assert periodic.restore_time(state, "stored") == (periodic.restore if state.committed else 0.0)
-        peer = periodic.roll_back(state, "peer", pace)
-        assert peer.committed == state.committed
-        assert peer.draining == 0.0
-        lost = state.at_risk - peer.at_risk
-        assert 0 <= lost <= max(pace.step, 0.0)
-        if pace.step > 0:
-            whole = (peer.committed + peer.at_risk) / pace.step
-            assert whole == pytest.approx(round(whole), abs=1e-6), "what is left is whole steps"
-        else:
-            assert lost == 0.0
-        assert periodic.restore_time(state, "peer") == 0.0
-        # A save that was under way is gone: nothing becomes durable before the next save is complete.
-        later, _ = periodic.advance(peer, pace, 0.999 * max(interval - peer.position, 0.0))
-        assert later.committed == peer.committed
-
-
-def _check_change_of_pace(periodic: Periodic, step: float, generator: np.random.Generator) -> None:
-    """A slower or faster pace in the middle keeps every second in its place."""
-    for _ in range(40):
-        state = CheckpointState()
-        work = 0.0
-        for span in generator.exponential(periodic.interval, size=8):
-            slow = float(generator.choice([0.25, 0.5, 0.75, 1.0]))
-            pace = Pace(slow, step / slow)
-            after, stepped = periodic.advance(state, pace, float(span))
-            assert -1e-9 * span <= stepped <= span * (1 + 1e-9), "no more stepping than there was time"
-            assert after.committed >= state.committed
-            work += stepped * slow
-            state = after
-            assert state.committed + state.at_risk == pytest.approx(work, rel=1e-9, abs=1e-9)
-
-
 # ------------------------------------------------------------------------------------- recovery, scheduler
 
 
@@ -325,57 +176,6 @@ class _Watched(Simulation):
             found = {places[node] for node in unit} - {Place.REPAIR}
             assert len(found - {Place.MATE}) <= 1 or found == {Place.JOB, Place.STRANDED}, f"unit {unit}: {found}"
         assert places.count(Place.MATE) == cluster.mates.count
-
-
-def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes: Any) -> None:
-    """Assert what every recovery strategy owes, on small clusters that fail often.
-
-    It never takes a node that is down; each node is in one place after every event; the ledger closes (the engine
-    raises if not); a job does no more work than without failures; without failures it does exactly that.
-    """
-    failures = [
-        {
-            "use": "component",
-            "name": "node",
-            "part": "node",
-            "rate": "1 per node-h",
-        },
-        {"use": "component", "name": "rack", "part": "rack", "rate": "4 per rack-d", "repair": "50 s"},
-        {"use": "job", "name": "software", "rate": "1 per job-h"},
-    ]
-    common: dict[str, Any] = {
-        "cluster": {"nodes": 12, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
-        "horizon": "5000 s",
-        "jobs": [{"name": "job", "gpus": 8, "step_time": "3 s", "parallelism": {"data": 4, "tensor": 2}}],
-        "failures": failures,
-        "detection": {"time": {"law": "exponential", "mean": "5 s"}},
-        "repair": {"time": {"law": "exponential", "mean": "300 s"}},
-        "spares": {"hot": 2},
-        "recovery": parameters,
-    }
-    case = prepared(**(common | changes))
-    hits = 0
-    for spares, replication in itertools.product((0, 2), range(replications)):
-        one = replace(case, reserves={"spare": Reserve(spares)})
-        quiet = _Watched(one, replication, trace(())).run()
-        noisy = _Watched(one, replication, sim.trace(one, replication)).run()
-        assert seconds(quiet).keys() <= {"productive", "checkpoint_stall", "queued"} | _buckets_of_start(case)
-        for with_failures, without in zip(noisy.jobs, quiet.jobs, strict=True):
-            assert with_failures.work <= without.work * (1 + 1e-9)
-            assert with_failures.buckets[Bucket.PRODUCTIVE] == pytest.approx(with_failures.work * with_failures.gpus)
-            hits += sum(with_failures.interruptions.values())
-            assert sum(with_failures.interruptions.values()) == (
-                sum(with_failures.disruptions.values()) + with_failures.merged
-            )
-        assert noisy.cluster.sum() == pytest.approx(noisy.owned, rel=1e-9)
-        assert (noisy.cluster >= -1e-6).all()
-    assert hits > 20 * replications / 12, "too quiet to show anything"
-
-
-def _buckets_of_start(case: sim.Prepared) -> set[str]:
-    """Return the buckets that a start of a job fills."""
-    view = JobView("job", 0.0, 8, 0, 4, 4, live=False, attempt=0, mark=lambda purpose: 0.5)
-    return {step.bucket.name.lower() for step in case.recovery.start(view) if isinstance(step, Stall)}
 
 
 def check_scheduler(scheduler: SchedulerStrategy, *, work_conserving: bool, seed: int = 1) -> None:

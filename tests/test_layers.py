@@ -27,7 +27,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.law_piecewise",),
     ("sim.law_mixture",),
     ("sim.laws",),
-    ("sim.accelerator_spec", "sim.cost_spec", "sim.model_spec"),
+    ("sim.noticing",),
+    ("sim.accelerator_spec", "sim.cost_spec", "sim.model_spec", "sim.periodic_spec"),
     ("sim.job_spec",),
     ("sim.scenario", "sim.catalog"),
     ("sim.contracts",),
@@ -42,6 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.cluster",
         "sim.job",
         "sim.ledger",
+        "sim.timeline",
         "sim.result",
         "sim.prepared",
     ),
@@ -53,6 +55,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.load_cluster",
         "sim.complaints",
         "sim.kinds",
+        "sim.presets",
         "sim.path_error",
         "sim.prepare_failures",
         "sim.prepare_network",
@@ -78,7 +81,15 @@ FREE_LAYERS = (RANKS["sim.job"], RANKS["sim"])
 # Beyond the ranks: reading documents is a leaf of its own, and analysis sees what any user of the library sees.
 ONLY_FROM = {"sim.documents": {"sim.units", "sim.strict_yaml"}}
 ONLY_TO = {
-    "sim.documents": {"sim", "sim.load", "sim.load_cluster", "sim.complaints", "sim.catalog", "sim.inventory"},
+    "sim.documents": {
+        "sim",
+        "sim.load",
+        "sim.load_cluster",
+        "sim.complaints",
+        "sim.catalog",
+        "sim.inventory",
+        "sim.presets",
+    },
     "sim.strict_yaml": {"sim.documents", "sim.topology"},
 }
 OPEN_TO_ANALYSIS = {"sim.theory", "sim.perf", "sim.units", "sim.catalog"}

@@ -1,4 +1,4 @@
-"""Data with a source for each number: accelerators, models, failure bundles."""
+"""Data with a source for each number: accelerators, models, failure bundles, recovery presets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim.perf.shape import Experts, LatentAttention, ModelShape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["accelerators", "bundle", "bundles", "causes", "models", "unknown"]
+__all__ = ["accelerators", "bundle", "bundles", "causes", "models", "recoveries", "recovery", "unknown"]
 
 _Entry = TypeVar("_Entry")
 _HERE = Path(__file__).parent
@@ -51,6 +51,24 @@ def causes(name: str) -> list[str]:
     """Return the causes of a failure bundle."""
     content = bundle(name)
     return [entry["name"] for entry in (*content.get("causes", ()), *content.get("sources", ()))]
+
+
+@functools.cache
+def recoveries() -> tuple[str, ...]:
+    """Return the names of the recovery presets."""
+    return tuple(sorted(path.stem for path in (_HERE / "recovery").glob("*.yaml")))
+
+
+@functools.cache
+def recovery(name: str) -> dict[str, Any]:
+    """Return a recovery preset.
+
+    Its ``recovery``, ``detection`` and ``checkpoint`` are written as in a scenario; ``title``, ``source`` and ``notes``
+    say where the numbers are from. A note begins with what it rests on: P for a text that was read, code or
+    documentation; S for one that others quote; D for what follows from such figures; A for an assumption.
+    """
+    content: dict[str, Any] = load(_HERE / "recovery" / f"{name}.yaml").data
+    return content
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:

@@ -1,9 +1,11 @@
-"""Detection kinds: from a failure to the moment when the job knows."""
+"""Detection kinds: from a fault to the moment when somebody notices it."""
 
 from __future__ import annotations
 
 from sim.detection.latency import Latency
+from sim.detection.observers import Observers
 
-__all__ = ["DETECTIONS", "Latency"]
+__all__ = ["DETECTIONS", "Latency", "Observers"]
 
-DETECTIONS = {"latency": Latency}
+DETECTIONS = {"latency": Latency, "observers": Observers}
+"""One latency for each kind of fault, or observers that each cover some classes of them."""

@@ -1,4 +1,4 @@
-"""One latency for each kind of fault, unless its source states another."""
+"""The simplest detection: one latency for each kind of fault."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.fields import Strategy
+from sim.detection.base import Detection
 from sim.laws import Law
+from sim.noticing import Noticing
 
 if TYPE_CHECKING:
     from sim.laws import LawModel
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Latency"]
 
 
-class Latency(Strategy):
+class Latency(Detection):
     """The job knows of a failure after a time drawn from one law; until then its GPUs wait.
 
     Slow, degraded and wrongly computing nodes go on until they are noticed, which without a law they never are.
@@ -29,12 +30,12 @@ class Latency(Strategy):
     )
     degrade: Law | None = Field(None, description="The same for a node that lost bandwidth.")
     corrupt: Law | None = Field(None, description="The same for a node that computes wrongly.")
+    spike: Law | None = Field(None, description="The same for a loss that has left its course.")
 
-    def law_of(self, kind: str) -> LawModel | None:
-        """Return the law for a kind of fault; ``None`` if nobody ever notices."""
-        if kind == "crash":
-            return self.time
-        if kind == "hang":
-            return self.hang or self.time
-        law: LawModel | None = getattr(self, kind)
-        return law
+    def unscaled(self, fault: str, kind: str) -> Noticing | None:
+        """Return who notices, by the kind of the fault's effect."""
+        del fault
+        law: LawModel | None = self.time if kind == "crash" else getattr(self, kind)
+        if kind == "hang" and law is None:
+            law = self.time
+        return Noticing.by(law) if law is not None else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from sim.checkpoint import Periodic
+from sim.checkpoint.series import whole
 from sim.engine.kernel import Order
 from sim.job import Taint
 from sim.laws import draw
@@ -31,7 +33,7 @@ class Condition:
         self.nodes = nodes
         self.speed = effect.speed
         self.bandwidth = effect.bandwidth_left
-        self.corrupts = effect.kind == "corrupt"
+        self.corrupts = effect.kind in ("corrupt", "spike")
         self.is_open = True
         self.is_counted = False
         """Whether it has been counted as noticed, or as gone."""
@@ -52,7 +54,6 @@ class Conditions:
     def begin(self, failure: Failure, nodes: Sequence[int]) -> None:
         """Let nodes have a fault that does not stop them."""
         now = self.kernel.now
-        effect = failure.info.source.effect
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         condition = Condition(failure, up)
         self.unnoticed += 1
@@ -63,9 +64,43 @@ class Conditions:
             self.simulation.paces.respeed(job, now)
             if job.main.running:
                 self.taint(job)
+        self._expect(condition, now)
+
+    def derail(self, job: Job, failure: Failure) -> None:
+        """Let the loss of a job leave its course; if it does not step now, nothing has happened."""
+        now = self.kernel.now
+        main = job.main
+        if not main.is_running(now):
+            self.simulation.faults.counts.harmless += 1
+            return
+        self.simulation.groups.settle(main, now)
+        condition = Condition(failure, ())
+        self.unnoticed += 1
+        sound = job.checkpoint.sound(job.state)
+        wanted = job.work - failure.info.source.effect.undone
+        if wanted < sound:
+            sound = self._save_before(job, sound, wanted)
+        job.taints.append(Taint(max(sound, 0.0), condition))
+        self._expect(condition, now)
+
+    @staticmethod
+    def _save_before(job: Job, newest: float, work: float) -> float:
+        """Return the most work in a save of some work or less [s], of saves a period apart with the `newest` known.
+
+        A ladder of stores finds its copies itself.
+        """
+        if not isinstance(job.checkpoint, Periodic):
+            return work
+        spacing = job.checkpoint.stepping(job.pace) * job.pace.rate
+        return newest - whole((newest - work) / spacing) * spacing
+
+    def _expect(self, condition: Condition, now: float) -> None:
+        """Arrange what comes first: the fault goes away by itself, or somebody notices."""
+        failure = condition.failure
+        effect = failure.info.source.effect
         heals = now + draw(effect.heal, failure.mark, "heals") if effect.heal is not None else math.inf
-        law = failure.info.source.detection
-        noticed = now + draw(law, failure.mark, "detection") if law is not None else math.inf
+        noticing = failure.info.source.noticing
+        noticed = now + noticing.draw(failure.mark) if noticing is not None else math.inf
         if heals < min(noticed, self.simulation.end):
             self.kernel.at(heals, Order.RETURN, self._on_healed, condition)
         elif noticed < self.simulation.end:
@@ -127,7 +162,7 @@ class Conditions:
         if was_open:
             self._close(condition)
         wronged = self._wronged(condition)
-        if not was_open and not wronged:
+        if not wronged and not (was_open and nodes):
             self._count(condition)
             return
         for job in wronged:
@@ -136,7 +171,7 @@ class Conditions:
                 taint.is_known |= taint.condition is condition
             if not job.holding:
                 # Its nodes are gone, but it will not start from a checkpoint that is wrong.
-                self.simulation.groups.roll_back(job, "stored")
+                self.simulation.groups.roll_back(job, "stores", reads=False)
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         inside, outside = self.simulation.faults.find(up)
         groups = [job.main for job in wronged if job.holding]
@@ -164,8 +199,7 @@ class Conditions:
         for node, conditions in self.of_node.items():
             for condition in conditions:
                 if condition.corrupts and self._serves(node, job):
-                    state = job.state
-                    sound = job.work if state.stall_left > 0 else state.committed + state.draining
+                    sound = job.checkpoint.sound(job.state)
                     if all(taint.condition is not condition for taint in job.taints):
                         job.taints.append(Taint(sound, condition))
 

@@ -25,6 +25,7 @@ class Counts:
     __slots__ = (
         "candidates",
         "degraded",
+        "evicted",
         "failures",
         "false_repairs",
         "faults",
@@ -56,6 +57,7 @@ class Counts:
         self.repairs = 0
         self.false_repairs = 0
         self.unblamed = 0
+        self.evicted = 0
         self.wrong_blames = 0
         self.retired = 0
 
@@ -111,10 +113,12 @@ class SourceInfo:
         "divisor",
         "in_service",
         "index",
+        "keeps",
         "numbers",
         "of_fabric",
         "of_job",
         "prefix",
+        "reboots",
         "repair",
         "returns",
         "saves",
@@ -132,8 +136,10 @@ class SourceInfo:
         self.cause = index + 1
         self.prefix = (prepared.seed, simulation.replication)
         self.numbers: dict[str, Numbers] = {}
-        self.detection = _sampler(source.detection) if source.detection is not None else 0.0
-        """Time from a failure to its detection [s], or a function of a mark."""
+        noticing = source.noticing
+        fixed = noticing.fixed if noticing is not None else 0.0
+        self.detection = noticing.draw if noticing is not None and fixed is None else fixed or 0.0
+        """Time from a failure to its detection [s], or a function of the failure's marks."""
         self.repair = _sampler(source.repair) if source.repair is not None else 0.0
         self.returns = source.renews == "at_return" and source.clock == "wall"
         self.in_service = source.clock == "in_service"
@@ -156,6 +162,10 @@ class SourceInfo:
             source.repair is None and source.recorded is None and source.rollout is None and not self.of_job
         )
         """Whether the tiers of repair decide what becomes of a node."""
+        self.keeps = source.fault in prepared.recovery.keeps_parts and not self.by_course
+        """Whether a node that it strikes may stay in its job with fewer GPUs; by the class of the fault, because the
+        lives of the GPUs of a node may have been put together to one."""
+        self.reboots = source.damage == "reboot"
         drawn = blast is not None and blast.size is not None and not scattered
         self.victims = Victims(blast, source.name, *self.prefix) if drawn and blast is not None else None
         # A life that renews at failure is in the trace, at its own time.

@@ -118,7 +118,7 @@ class Faults:
         inside: Inside = []
         outside: list[int] = []
         for node in nodes:
-            if cluster.outages[node]:
+            if cluster.outages[node] and node not in cluster.narrow:
                 continue
             group = cluster.group[node]
             if group is not None and group.job.holding:
@@ -147,6 +147,9 @@ class Faults:
         """Let a failure of a job as a whole happen."""
         counts = self.counts
         counts.faults += 1
+        if not failure.info.stops:
+            self.simulation.conditions.derail(self.simulation.jobs[failure.slot], failure)
+            return
         counts.failures += 1
         counts.hits += 1
         group = self.simulation.jobs[failure.slot].main
@@ -155,7 +158,7 @@ class Faults:
     def detect(self, failure: Failure) -> float:
         """Return how long it takes until a job knows of a failure [s]."""
         detection = failure.info.detection
-        return detection if isinstance(detection, float) else detection(failure.mark("detection"))
+        return detection if isinstance(detection, float) else detection(failure.mark)
 
     def count(self, *, hits: bool, outside: bool, masked: bool, degraded: bool = False) -> None:
         """Count a failure by the first that it strikes: jobs, other nodes, nodes that are down, or only bandwidth."""

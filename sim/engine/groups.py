@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim.contracts import Acquire, Background, Bucket, CheckpointState, Plan, Requeue, Restore, Run, Save, Stall
+from sim.checkpoint import Ladder
+from sim.contracts import Acquire, Background, Bucket, Damage, Evict, Plan, Requeue, Restore, Run, Save, Stall
 from sim.engine.kernel import Order
+from sim.engine.steps import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.contracts import Keeps
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
     from sim.job import Group, Job
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Groups"]
 
 _TIMED = (Stall, Restore, Save)
+_TIE = 1e-9
+"""Relative difference below which two amounts of work are the same [-]."""
 
 
 class Groups:
@@ -30,11 +35,16 @@ class Groups:
         self.gpus_per_node = simulation.cluster.gpus_per_node
         self.lives = simulation.lives
         self.paces = simulation.paces
+        self.recorder = simulation.recorder
+        self.steps = Steps()
+        self.reaching_back = {job.index for job in simulation.jobs if self._reaches_back(job)}
+        """Jobs that may go back beyond their newest copy outside the nodes."""
         self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,
             Save: self._stall,
             Acquire: simulation.supply.acquire,
+            Evict: simulation.lifecycle.evict,
             Requeue: self._requeue,
             Run: self._run,
             Background: simulation.replicas.send_away,
@@ -58,16 +68,35 @@ class Groups:
         seconds = now - group.since
         share = group.gpus
         pace = job.pace
-        job.state, stepped = job.checkpoint.advance(job.state, pace, seconds)
+        job.state, stepped, paused = job.checkpoint.advance(job.state, pace, seconds)
         pace_of_nodes = job.fraction * job.speed * job.evenness
         degraded = stepped * (1.0 - pace_of_nodes) * share if pace_of_nodes != 1.0 else 0.0
         cause = job.slow_cause if job.speed < 1.0 else group.cause
-        at_risk = job.at_risk if job.taints else job.state.at_risk
-        job.account.step(stepped * pace.rate, degraded, (seconds - stepped) * share, cause, at_risk)
+        at_risk = job.work if job.index in self.reaching_back else job.at_risk if job.taints else job.state.at_risk
+        job.account.step(stepped * pace.rate, degraded, (seconds - stepped - paused) * share, cause, at_risk)
+        if paused:
+            job.account.table[Bucket.AUXILIARY][0] += paused * share
         job.running_seconds += seconds
+        if job.step_time:
+            self.steps.advance(job, pace, stepped)
+        if self.recorder is not None:
+            self.recorder.stepping(group, group.since, now)
+            self.recorder.progress(now, job)
         if group.missing:
             job.account.absent[Bucket.DEGRADED] += seconds * len(group.missing) * self.gpus_per_node
         group.since = now
+
+    def _reaches_back(self, job: Job) -> bool:
+        """Return whether a job may have to go back beyond its newest copy outside the nodes.
+
+        It cannot be read, or is wrong where older ones are not, or the work before a loss spike is given up too.
+        """
+        wrong = [
+            source.effect for source in self.simulation.prepared.sources if source.effect.kind in ("corrupt", "spike")
+        ]
+        if isinstance(job.checkpoint, Ladder):
+            return bool(wrong) or any(rung.corrupt for rung in job.checkpoint.rungs)
+        return any(effect.undone for effect in wrong)
 
     def _wait_out(self, group: Group, now: float) -> None:
         """Charge a waiting group up to `now`, phase by phase."""
@@ -86,6 +115,8 @@ class Groups:
             table[bucket][cause] += (stop - time) * share
             if absent:
                 account.absent[bucket] += (stop - time) * absent
+            if self.recorder is not None:
+                self.recorder.span(group, bucket, time, stop, cause)
             time = stop
             if end <= now:
                 index += 1
@@ -131,6 +162,8 @@ class Groups:
         if group.waiting is not None:
             group.waiting = None
             self.simulation.supply.forget(group)
+        if self.simulation.stores.readings:
+            self.simulation.stores.forget(group, now)
 
     # ---------------------------------------------------------------------------------------------- plans
 
@@ -148,9 +181,11 @@ class Groups:
                 if type(step) is Save:
                     job.unsaved = job.state
                     job.saved_at = now + job.checkpoint.save_time()
-                    job.state = CheckpointState(committed=job.work)
+                    job.state = job.checkpoint.saved(job.state)
+                elif type(step) is Evict:
+                    job.lost.update(self.simulation.lifecycle.evicted(group, step))
                 elif type(step) is Restore:
-                    self.roll_back(job, step.tier)
+                    self.roll_back(job, step.keeps)
                     break
         self.proceed(group, now)
 
@@ -172,28 +207,63 @@ class Groups:
             self.settle(group, now)
             self.proceed(group, now)
 
-    def roll_back(self, job: Job, tier: str) -> None:
-        """Go back to what a tier holds and charge the loss to the incident's first failure."""
+    def roll_back(self, job: Job, keeps: Keeps, *, reads: bool = True) -> None:
+        """Go back to what survives, given what a plan `keeps`, and charge the loss to the incident's first failure.
+
+        Whether a copy is good is found out when it is read.
+        """
         before = job.work
-        job.state = job.checkpoint.roll_back(job.state, tier, job.pace)
+        sound = min((taint.sound for taint in job.taints if taint.is_known), default=math.inf)
+        failure = job.main.failure
+        mark = failure.mark if reads and failure is not None else None
+        damage = self._damage(job, keeps)
+        job.restoration = job.checkpoint.restore(job.state, job.pace, damage, sound, mark)
+        job.state = job.restoration.state
+        if damage.store_out and job.restoration.store == "remote":
+            # How long a store that is out has to be waited for is known when the reading begins.
+            seconds = max(job.restoration.seconds - damage.store_out, 0.0)
+            job.restoration = job.restoration._replace(seconds=seconds)
         if job.taints:
-            sound = min((taint.sound for taint in job.taints if taint.is_known), default=math.inf)
-            if job.work > sound:
-                # The newest checkpoint from before the fault.
-                job.state = CheckpointState(committed=min(job.state.committed, sound))
+            # A sound save that was on its way is void; where no copy from before the fault is left, the job lives on
+            # with what it has.
+            newest = job.checkpoint.sound(job.state)
             for taint in job.taints:
-                # A sound save that was on its way is void.
-                taint.sound = min(taint.sound, job.state.committed)
-            job.taints = [taint for taint in job.taints if taint.sound < job.work]
+                taint.sound = min(taint.sound, newest)
+            wrong = [taint for taint in job.taints if taint.sound < job.work * (1 - _TIE)]
+            job.accepted += sum(taint.is_known for taint in wrong)
+            job.taints = [taint for taint in wrong if not taint.is_known]
         lost = before - job.work
         if lost > 0:
             job.account.lose(lost, job.main.incident or job.main.cause)
-        if tier != "peer":
+            if job.step_time:
+                self.steps.roll_back(job)
+        if self.recorder is not None:
+            self.recorder.progress(self.kernel.now, job)
+        if job.restoration.store != "peer":
             job.live = False
+
+    def _damage(self, job: Job, keeps: Keeps) -> Damage:
+        """Return what has happened to the nodes of a job since it last stepped."""
+        lost = job.lost
+        if job.away:
+            width = job.nodes_per_replica
+            lost = lost.union(*(range(group.first, group.first + width) for group in job.away))
+        # A node that has started anew holds no state of training either.
+        stateless = {position // job.nodes_per_replica for position in (*lost, *job.rebooted)}
+        live = job.live and len(stateless) < job.replicas
+        store_out = max(job.store_back - self.kernel.now, 0.0)
+        return Damage(keeps, frozenset(lost), frozenset(job.rebooted), live, store_out)
+
+    def wait_for_store(self, job: Job, now: float) -> float:
+        """Return how long a restore that would begin `now` [s] waits for the store that it reads [s]."""
+        return max(job.store_back - now, 0.0) if job.restoration.store == "remote" and job.work > 0 else 0.0
 
     def _stall(self, group: Group, step: Stall | Restore | Save, now: float) -> bool:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
         job = group.job
+        stores = self.simulation.stores
+        if stores.is_shared and stores.shares(job, step):
+            return stores.restore(group, step, now)  # type: ignore[arg-type]
         exposed = step.exposed
         segments: list[tuple[int, float]] = []
         end = now
@@ -205,12 +275,14 @@ class Groups:
             elif kind is Save:
                 bucket, seconds = Bucket.CHECKPOINT_STALL, job.checkpoint.save_time()
             else:
-                bucket, seconds = Bucket.RESTORE, job.checkpoint.restore_time(job.state, step.tier)  # type: ignore[union-attr]
+                bucket, seconds = Bucket.RESTORE, job.restoration.seconds + self.wait_for_store(job, end)
             if seconds > 0:
                 end += seconds
                 segments.append((bucket, end))
             following = plan[group.step] if group.step < len(plan) else None
             if type(following) not in _TIMED or following.exposed != exposed:  # type: ignore[union-attr]
+                break
+            if stores.is_shared and stores.shares(job, following):
                 break
             step = following  # type: ignore[assignment]
             group.step += 1
@@ -234,7 +306,9 @@ class Groups:
         main = job.main
         self.stop(main, now)
         self.simulation.replicas.absorb(job, now)
-        self.roll_back(job, "stored")
+        self.roll_back(job, "stores", reads=False)
+        if job.narrow:
+            self.simulation.incidents.let_go(job, now)
         self.cluster.release(job, now)
         self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed=False)
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
@@ -269,6 +343,12 @@ class Groups:
         if self.simulation.conditions.of_node:
             self.simulation.conditions.taint(job)
         job.live = True
+        if job.lost or job.rebooted:
+            job.lost.clear()
+            job.rebooted.clear()
+        if job.restoration.seconds > 0 and any(type(each) is Restore for each in group.plan):
+            store = job.restoration.store
+            job.restores[store] = job.restores.get(store, 0) + 1
         group.incident = 0
         group.attempt = 0
         group.run_at = math.inf

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from sim import rng
-from sim.contracts import Background, Bucket, ClusterView, FailureView, JobView, Save
+from sim.contracts import OF_ONE_RANK, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Save
 from sim.engine.kernel import Order
+from sim.laws import draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.contracts import Plan
     from sim.engine.failure import Failure
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
@@ -32,18 +35,27 @@ class Incidents:
     def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
         cause = failure.info.cause
-        for job in {group.job for group in groups} if len(groups) > 1 else (groups[0].job,):
+        for job in dict.fromkeys(group.job for group in groups):
             job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
+            if self.simulation.recorder is not None:
+                self.simulation.recorder.mark(now, "failure", job.main, failure)
             if job.main in groups and job.main.is_running(now):
                 job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
             else:
                 job.merged += 1
+        store_out = failure.info.source.store_out
+        if store_out is not None:
+            back = now + draw(store_out, failure.mark, "store_out")
+            for group in groups:
+                group.job.store_back = max(group.job.store_back, back)
         for group in groups:
             self._hit_group(group, failure, now, latency)
 
     def _hit_group(self, group: Group, failure: Failure, now: float, latency: float) -> None:
         known = now + latency
-        if group.detecting:
+        takes_nodes = failure.info.source.away is not None
+        if group.detecting and not takes_nodes:
+            self._reboot(group, failure)
             # The incident is already open: whatever is found first stops the wait.
             if known < group.detect_at:
                 group.detect_at = known
@@ -52,13 +64,18 @@ class Incidents:
             return
         groups = self.simulation.groups
         # A save that is cut off by somebody who waits for one begins again.
-        group.saves = failure.info.saves and (group.is_running(now) or self._is_saving(group, now))
+        can_save = failure.info.saves and (group.is_running(now) or self._is_saving(group, now))
+        group.saves = can_save and group.job.checkpoint.save_time() <= failure.info.source.notice
+        is_leaving = self._is_saving(group, now) and group.failure.info.source.away is not None
         groups.stop(group, now)
+        self._reboot(group, failure)
         cause = failure.info.cause
         if not group.incident:
             group.incident = cause
         group.cause = cause
-        group.failure = failure
+        if takes_nodes or not is_leaving:
+            # Who was saving before giving its nodes back gives them back all the same.
+            group.failure = failure
         if latency > 0:
             group.detecting = True
             group.detect_at = known
@@ -67,6 +84,11 @@ class Incidents:
         else:
             group.running = False
             self._answer(group, now)
+
+    def _reboot(self, group: Group, failure: Failure) -> None:
+        """Let all nodes of a job start anew after a failure of the job as a whole that does so."""
+        if failure.info.of_job and failure.info.reboots:
+            group.job.rebooted.update(range(len(group.job.nodes)))
 
     def _is_saving(self, group: Group, now: float) -> bool:
         """Return whether the group is making its progress durable before it stops."""
@@ -92,16 +114,28 @@ class Incidents:
         failure: Failure = group.failure
         source = failure.info.source
         width = job.nodes_per_replica
+        strikes_rank = failure.info.of_job and source.fix is None and job.main.replicas > 0
+        if strikes_rank and (self.recovery.elastic or failure.info.reboots):
+            rank = self._rank(job, failure)
+            if rank >= 0:
+                self._outlive(group, rank, failure)
         positions = (*group.missing, *group.replaced) if group.replaced else group.missing
+        if positions:
+            job.lost.update(positions)
         replicas_lost = len({position // width for position in positions}) if job.replicas > 1 else int(bool(positions))
-        view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark)
+        view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark, source.fault)
         cluster = self.cluster
-        plan, job.memory = self.recovery.plan(
-            view,
-            self.job_view(job, now, failure.mark),
-            ClusterView(cluster.spare.count, cluster.idle.count),
-            job.memory,
-        )
+        plan: Plan
+        if source.away is not None:
+            # Nothing has failed that the strategy would have to know of.
+            plan = (Requeue(draw(source.away, failure.mark, "away")),)
+        else:
+            plan, job.memory = self.recovery.plan(
+                view,
+                self.job_view(job, now, failure.mark),
+                ClusterView(cluster.spare.count, cluster.idle.count),
+                job.memory,
+            )
         if group.replaced and not any(type(step) is Background for step in plan):
             # All replicas restore together: who lost its state gets it back like the others.
             group.replaced = []
@@ -113,6 +147,16 @@ class Incidents:
             plan = (Save(), *plan)
         self.simulation.groups.follow(group, plan, now)
 
+    def _rank(self, job: Job, failure: Failure) -> int:
+        """Return the position of the rank that a failure of a job strikes: any that steps, or -1 if none does."""
+        width = job.nodes_per_replica
+        away = {group.first // width for group in job.away}
+        left = [replica for replica in range(job.replicas) if replica not in away]
+        if not left:
+            return -1
+        place = int(failure.mark("rank") * len(left) * width)
+        return left[place // width] * width + place % width
+
     def remove_victims(self, group: Group, now: float) -> int:
         """Send the suspects that are still down to repair; return how many they are."""
         lost = 0
@@ -120,17 +164,64 @@ class Incidents:
         if group.suspects:
             lives = self.simulation.lives
             for node, failure in group.suspects:
+                holds = cluster.group[node] is group
+                if holds and failure.info.keeps and self._narrow(group, node, failure):
+                    continue
                 if failure.info.by_course:
                     lost += self.simulation.lifecycle.diagnose(node, failure, group, now)
-                elif cluster.outages[node] and cluster.group[node] is group:
+                elif cluster.outages[node] and holds:
                     if lives.nodes:
                         lives.leave(node, group, now)
                     cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
                     lost += 1
+                if cluster.group[node] is group:
+                    self._outlive(group, cluster.position[node], failure)
             group.suspects.clear()
         if cluster.units is not None and cluster.units.torn:
             cluster.units.let_go(group, now)
         return lost
+
+    def _outlive(self, group: Group, position: int, failure: Failure) -> None:
+        """Note what a failure has taken of a node that stays in its job."""
+        job = group.job
+        if failure.info.reboots:
+            job.rebooted.add(position)
+        if self.recovery.elastic and job.replicas > 1 and failure.info.source.fault in OF_ONE_RANK:
+            # Its replica has lost the state of training; the others have not.
+            group.replaced.append(position)
+
+    def _narrow(self, group: Group, node: int, failure: Failure) -> bool:
+        """Keep a node that has lost a GPU, if the job can do with what is left of its tensor group; return whether."""
+        job = group.job
+        if not self.cluster.outages[node]:
+            return False
+        position = self.cluster.position[node]
+        domain = position // job.nodes_per_domain
+        gone = sum(lost for place, lost in self._lost_parts(job) if place // job.nodes_per_domain == domain)
+        if not self.recovery.keeps(gone + 1, self.cluster.gpus_per_node * job.nodes_per_domain):
+            return False
+        job.narrow.setdefault(position, []).append(failure)
+        self.cluster.narrow.add(node)
+        return True
+
+    def _lost_parts(self, job: Job) -> list[tuple[int, int]]:
+        """Return the positions of a job whose node lacks GPUs that have not been repaired, and how many."""
+        nodes, outages, narrow = job.nodes, self.cluster.outages, self.cluster.narrow
+        return [
+            (place, min(len(failures), outages[nodes[place]]))
+            for place, failures in job.narrow.items()
+            if nodes[place] in narrow and outages[nodes[place]]
+        ]
+
+    def let_go(self, job: Job, now: float) -> None:
+        """Send the nodes that a job kept although they had lost a GPU to repair: nobody else will have them."""
+        for place, _ in self._lost_parts(job):
+            node = job.nodes[place]
+            failure = job.narrow[place][-1]
+            self.simulation.lives.leave(node, job.main, now)
+            self.cluster.narrow.discard(node)
+            self.cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+        job.narrow = {}
 
     def start_view(self, job: Job, now: float) -> JobView:
         """Return what a strategy may know of a job that starts."""
@@ -147,6 +238,15 @@ class Incidents:
     def job_view(self, job: Job, now: float, mark: Callable[[str], float]) -> JobView:
         """Return what a strategy may know of a job; `mark` gives the numbers of its start."""
         main = job.main
+        narrowed: tuple[tuple[int, int], ...] = ()
+        if job.narrow:
+            # What has been repaired meanwhile is whole from this restart on.
+            parts = self._lost_parts(job)
+            job.narrow = {place: job.narrow[place] for place, _ in parts}
+            lost: Counter[int] = Counter()
+            for place, gone in parts:
+                lost[place // job.nodes_per_domain] += gone
+            narrowed = tuple(sorted(lost.items()))
         return JobView(
             job.name,
             now,
@@ -157,4 +257,8 @@ class Incidents:
             job.live,
             main.attempt,
             mark,
+            job.gpus,
+            job.work,
+            job.first in job.lost,
+            narrowed,
         )

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from sim.contracts import Bucket, Course, NodeView
+from sim.contracts import Bucket, Course, Evict, NodeView
 from sim.engine.kernel import Order
 from sim.laws import draw
 
@@ -105,6 +105,35 @@ class Lifecycle:
             if other >= 0 and other != node and self.cluster.group[other] is group and not self.cluster.outages[other]:
                 return other
         return -1
+
+    # ----------------------------------------------------------------------------------------------- eviction
+
+    def evicted(self, group: Group, step: Evict) -> range:
+        """Return the positions that go with those which failed."""
+        first = (min(group.missing) if group.missing else 0) // step.nodes * step.nodes
+        return range(first, min(first + step.nodes, len(group.job.nodes)))
+
+    def evict(self, group: Group, step: Evict, now: float) -> bool:
+        """Take healthy nodes out of a job and test them: nobody knows which of them failed, or whether one did."""
+        cluster = self.cluster
+        places = [group.job.nodes[position] for position in self.evicted(group, step)]
+        nodes = [node for node in places if node >= 0 and cluster.group[node] is group and not cluster.outages[node]]
+        for node in nodes:
+            self.simulation.outages.take_down(node, now, group.cause)
+            self.simulation.lives.leave(node, group, now)
+            cluster.send_to_repair(node, group.cause, now, Bucket.QUALIFICATION)
+        if cluster.units is not None and cluster.units.torn:
+            cluster.units.let_go(group, now)
+        self.simulation.faults.counts.evicted += len(nodes)
+        self.kernel.at(now + step.seconds, Order.RETURN, self._on_tested, nodes)
+        return False
+
+    def _on_tested(self, call: Call) -> None:
+        """Let nodes that have passed their test wait for work again."""
+        now = self.kernel.now
+        returned = [self.simulation.outages.close(node, now) for node in call.argument]
+        if any(returned):
+            self.simulation.serve(now)
 
     # ------------------------------------------------------------------------------------------------- course
 

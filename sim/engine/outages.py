@@ -92,6 +92,7 @@ class Outages:
         """Let a node that nothing is open against work again."""
         cluster = self.cluster
         cluster.count_down(-1, now)
+        cluster.narrow.discard(node)
         if self.log is not None:
             start, cause = self.since.pop(node)
             self.log.append((node, start, now, cause))

@@ -84,6 +84,8 @@ class Queue:
         job.finished = finished
         if not finished:
             return
+        if job.narrow:
+            self.simulation.incidents.let_go(job, now)
         self.cluster.release(job, now)
         self.simulation.rollouts.change_free()
         self.open -= 1

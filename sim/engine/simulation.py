@@ -23,9 +23,11 @@ from sim.engine.lives import Lives
 from sim.engine.outages import Outages
 from sim.engine.paces import Paces
 from sim.engine.queue import Queue
+from sim.engine.recorder import Recorder
 from sim.engine.replicas import Replicas
 from sim.engine.rollouts import Rollouts
 from sim.engine.sources import Sources
+from sim.engine.stores import Stores
 from sim.engine.supply import Supply
 from sim.job import Job
 from sim.ledger import Account
@@ -44,12 +46,22 @@ __all__ = ["Simulation", "simulate"]
 class Simulation:
     """State and handlers of one replication; time zero is the start of the warm-up."""
 
-    def __init__(self, prepared: Prepared, replication: int, trace: FailureTrace, *, keeps_log: bool = False) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        replication: int,
+        trace: FailureTrace,
+        *,
+        keeps_log: bool = False,
+        keeps_timeline: bool = False,
+    ) -> None:
         self.prepared = prepared
         self.replication = replication
         self.keeps_log = keeps_log
         """Whether to write down when each node was down."""
         self.end = prepared.warmup + prepared.horizon
+        self.recorder = Recorder(prepared.warmup) if keeps_timeline else None
+        """What is asked to write down who did what when; ``None`` for nobody."""
         self.kernel = Kernel()
         causes = len(prepared.sources) + 1
         self.jobs = [
@@ -59,6 +71,8 @@ class Simulation:
                 gpus=job.gpus,
                 nodes=job.nodes,
                 replicas=job.replicas,
+                nodes_per_domain=job.nodes_per_domain,
+                reroutes=prepared.recovery.reroutes,
                 step_time=job.step_time,
                 keeps_batch=job.keeps_batch,
                 target=job.target,
@@ -90,11 +104,12 @@ class Simulation:
         self.replicas = Replicas(self)
         self.supply = Supply(self)
         self.paces = Paces(self)
+        self.lifecycle = Lifecycle(self)
+        self.stores = Stores(self)
         self.groups = Groups(self)
         self.queue = Queue(self)
         self.outages = Outages(self)
         self.faults = Faults(self)
-        self.lifecycle = Lifecycle(self)
         self.defects = Defects(self)
         self.conditions = Conditions(self)
         self.fabric = Fabric(self)
@@ -253,6 +268,9 @@ class Simulation:
                     interruptions=dict(job.interruptions),
                     disruptions=dict(job.disruptions),
                     merged=job.merged,
+                    steps=job.steps,
+                    restores=dict(job.restores),
+                    accepted=job.accepted,
                 )
             )
         outside = self.outside.totals()
@@ -274,10 +292,16 @@ class Simulation:
             repairs={cause: number for cause, number in enumerate(self.faults.repairs) if number},
             down_times=dict(self.cluster.down_times),
             outages=self._outages(end),
+            timeline=self.recorder.timeline() if self.recorder is not None else None,
             events=self.events,
         )
 
 
-def simulate(prepared: Prepared, replication: int, trace: FailureTrace, *, keeps_log: bool = False) -> Result:
-    """Run one replication on a trace; with `keeps_log`, the result says when each node was down."""
-    return Simulation(prepared, replication, trace, keeps_log=keeps_log).run()
+def simulate(
+    prepared: Prepared, replication: int, trace: FailureTrace, *, keeps_log: bool = False, keeps_timeline: bool = False
+) -> Result:
+    """Run one replication on a trace.
+
+    With `keeps_log` the result says when each node was down, with `keeps_timeline` in which phase each group was when.
+    """
+    return Simulation(prepared, replication, trace, keeps_log=keeps_log, keeps_timeline=keeps_timeline).run()

@@ -7,7 +7,9 @@ from sim.failures.component import Component
 from sim.failures.defect import Defect
 from sim.failures.incident import Incident
 from sim.failures.job_level import JobLevel
+from sim.failures.loss_spike import LossSpike
 from sim.failures.maintenance import Maintenance
+from sim.failures.preemption import Preemption
 from sim.failures.replay import Replay, TraceError, read_log
 from sim.failures.rollout import Rollout
 from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source
@@ -24,7 +26,9 @@ __all__ = [
     "Hidden",
     "Incident",
     "JobLevel",
+    "LossSpike",
     "Maintenance",
+    "Preemption",
     "Renews",
     "Replay",
     "Residue",
@@ -40,6 +44,8 @@ SOURCES = {
     "incident": Incident,
     "defect": Defect,
     "job": JobLevel,
+    "loss-spike": LossSpike,
+    "preemption": Preemption,
     "bug": Bug,
     "maintenance": Maintenance,
     "rollout": Rollout,

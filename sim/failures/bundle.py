@@ -91,4 +91,6 @@ def _counted(cause: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, 
         "events": cause["count"],
         "source": content["source"],
     }
+    if "fault" in cause:
+        entry["fault"] = cause["fault"]
     return entry if per == "job" else {**entry, "part": per}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
+from sim.failures.fault import Aftermath, Fault, fault_of
 from sim.fields import Rate, RuleError, Strategy
 from sim.laws import Exponential, Law, LawModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.failures.effects import EffectModel
     from sim.failures.source import Source
 
 __all__ = ["Cause"]
@@ -29,6 +31,17 @@ class Cause(Strategy, ABC):
     scale: float = Field(1.0, gt=0, description="Multiplies the rate.")
     detection: Law | None = Field(None, description="Detection time of this cause, in place of the scenario's.")
     planned: bool = Field(False, description="Whether its interruptions count as planned.")
+    fault: Fault | None = Field(
+        None,
+        description="Class of its faults: what those who watch see of them, and strategies of recovery answer to. "
+        "Without it: planned for what is planned; hang, slow (degrade too), corrupt or spike by the effect; else by "
+        "the part: process for a job, gpu, nic, switch for switches and the cables between them, host for all others.",
+    )
+    damage: Aftermath = Field(
+        "process",
+        description="What happens to the hosts that stay in the job: process ends their processes, and what is in "
+        "their memory outlives that; reboot starts them anew, and their memory is lost.",
+    )
     events: int | None = Field(
         None, ge=0, description="Number of observed events behind the rate, for its uncertainty."
     )
@@ -42,6 +55,25 @@ class Cause(Strategy, ABC):
         if self.law is not None and self.law.mean_value == 0:
             raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
         return self
+
+    def watched(self, part: str, effect: EffectModel) -> dict[str, Any]:
+        """Return what the runtime source takes over for those who watch a part, and for those who come after them.
+
+        Raises
+        ------
+        RuleError
+            If a fault of the class stated does not stop a job, and the effect does.
+        """
+        if effect.stops and self.fault in ("slow", "corrupt", "spike"):
+            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.kind} does"
+            raise RuleError(("fault",), rule)
+        return {
+            "fault": self.fault or fault_of(part, effect, planned=self.planned),
+            "damage": self.damage,
+            "detection": self.detection,
+            "planned": self.planned,
+            "events": self.events,
+        }
 
     @abstractmethod
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:

@@ -65,8 +65,8 @@ class Struck(Cause):
             raise RuleError(("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date")
         return self
 
-    def common(self) -> dict[str, Any]:
-        """Return what the runtime source takes over as it is."""
+    def common(self, part: str) -> dict[str, Any]:
+        """Return what the runtime source of a part takes over as it is."""
         return {
             "name": self.name,
             "clock": self.clock,
@@ -78,9 +78,7 @@ class Struck(Cause):
             "residue": self.relapse.build() if self.relapse is not None else None,
             "tier": self.tier,
             "tempo": self.tempo,
-            "detection": self.detection,
-            "planned": self.planned,
-            "events": self.events,
+            **self.watched(part, self.effect),
         }
 
     def life(self, part: str, counts: Mapping[str, int]) -> LawModel | None:
@@ -151,5 +149,5 @@ class Component(Struck):
             renews=self.renews,
             variety=variety,
             slots_per_node=slots_per_node(part, counts),
-            **self.common(),
+            **self.common(self.part),
         )

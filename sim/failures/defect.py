@@ -56,6 +56,6 @@ class Defect(Struck):
         if self.onset is not None and self.onset.per_second > 0:
             onset = Exponential.from_seconds(mean=1 / self.onset.per_second)
         source = Source(
-            part="node", units=counts["node"], law=self.life("node", counts), slots_per_node=1, **self.common()
+            part="node", units=counts["node"], law=self.life("node", counts), slots_per_node=1, **self.common("node")
         )
         return replace(source, hidden=Hidden(self.share, self.exact, onset))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator, Field
 from pydantic_core import core_schema
 
-from sim.fields import Fraction, Model
+from sim.fields import Duration, Fraction, Model
 from sim.laws import Law
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-__all__ = ["CRASH", "Corrupt", "Crash", "Degrade", "Effect", "EffectModel", "Hang", "Slow"]
+__all__ = ["CRASH", "Corrupt", "Crash", "Degrade", "Effect", "EffectModel", "Hang", "Slow", "Spike"]
 
 
 class EffectModel(Model):
@@ -46,6 +46,11 @@ class EffectModel(Model):
     def heal(self) -> Any:
         """Law of the time after which the fault goes away by itself, if it does."""
         return None
+
+    @property
+    def undone(self) -> float:
+        """Work before the fault that is given up too [s]."""
+        return 0.0
 
 
 class Crash(EffectModel):
@@ -120,6 +125,21 @@ class Corrupt(EffectModel):
     """The nodes compute wrongly and say nothing: every step since then is worthless once it is found."""
 
     kind: Literal["corrupt"] = "corrupt"
+
+
+class Spike(EffectModel):
+    """The loss of a job leaves its course: what it does from then on is worthless once somebody notices.
+
+    Only the source ``loss-spike`` has it: no node is at fault.
+    """
+
+    kind: Literal["spike"] = "spike"
+    rewind: Duration = Field("0 s", description="Work before it that is given up too.")  # type: ignore[assignment]
+
+    @property
+    def undone(self) -> float:
+        """Work before the spike that is given up too."""
+        return self.rewind
 
 
 class _TextIsKind:

@@ -56,5 +56,5 @@ class Incident(Struck):
         del jobs
         counts = {**counts, "cluster": 1}
         law = self.life(self.part, counts)
-        source = Source(part=self.part, units=counts[self.part], law=law, **self.common())
+        source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
         return replace(source, blast=Blast(counts["node"], self.size, self.spread, self.repaired))

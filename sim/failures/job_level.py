@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from sim.failures.cause import Cause
-from sim.failures.effects import Crash, Hang
+from sim.failures.effects import CRASH, Hang
 from sim.failures.source import Source
 from sim.fields import RuleError
+from sim.laws import Law
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sim.failures.effects import EffectModel
 
 __all__ = ["JobLevel", "OfJob"]
 
@@ -31,15 +34,19 @@ class OfJob(Cause):
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:
         """Return the runtime source for `jobs` jobs."""
         del counts
+        effect = self._effect()
         return Source(
             name=self.name,
             part="job",
             units=jobs,
             law=self.lives(),
-            detection=self.detection,
-            planned=self.planned,
-            events=self.events,
+            effect=effect,
+            **self.watched("job", effect),
         )
+
+    def _effect(self) -> EffectModel:
+        """Return what it does to the job."""
+        return CRASH
 
 
 class JobLevel(OfJob):
@@ -48,7 +55,14 @@ class JobLevel(OfJob):
     use: Literal["job"] = "job"
     effect: Literal["crash", "hang"] = Field("crash", description="Whether it reports an error or stops silently.")
 
+    store_out: Law | None = Field(
+        None, description="How long the stores outside the nodes cannot be read afterwards; for faults of storage."
+    )
+
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:
         """Return the runtime source for `jobs` jobs."""
-        effect = Hang() if self.effect == "hang" else Crash()
-        return replace(super().build(counts, jobs), clock="busy", effect=effect)
+        return replace(super().build(counts, jobs), clock="busy", store_out=self.store_out)
+
+    def _effect(self) -> EffectModel:
+        """Return what it does to the job."""
+        return Hang() if self.effect == "hang" else CRASH

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
@@ -38,6 +39,11 @@ class Maintenance(Strategy):
     part: str = Field("node", description="Class of part that the windows count: node, rack, pdu, leaf, ...")
     windows: tuple[Window, ...] = Field(min_length=1, description="The windows.")
     saves: bool = Field(True, description="Whether jobs save before they stop.")
+    notice: Duration | None = Field(
+        None,
+        description="Time between being told and being stopped: a job saves only if a save takes no longer. Without "
+        "it, there is time enough.",
+    )
 
     @model_validator(mode="after")
     def _windows_are_apart(self) -> Self:
@@ -90,7 +96,9 @@ class Maintenance(Strategy):
             recorded=recorded,
             detection=KNOWN,
             planned=True,
+            fault="planned",
             defer=True,
             saves=self.saves,
+            notice=math.inf if self.notice is None else self.notice,
             slots_per_node=slots_per_node(self.part, counts),
         )

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from sim import units
+from sim.failures.fault import Fault
 from sim.failures.source import Recorded, Source
 from sim.fields import Model, Strategy
 from sim.laws import Law
@@ -51,6 +52,7 @@ class Replay(Strategy):
     time_unit: Literal["s", "min", "h", "d"] = Field("s", description="Unit of the start and end columns.")
     columns: Columns = Field(default_factory=Columns, description="Names of the columns.")
     detection: Law | None = Field(None, description="Detection time, in place of the scenario's.")
+    fault: Fault = Field("host", description="Class of its faults: what those who watch see of them.")
 
     def read(self) -> Log:
         """Read the log.
@@ -72,7 +74,15 @@ class Replay(Strategy):
             )
             raise TraceError(message)
         sources = [
-            Source(name=cause, part="node", units=len(log.units), law=None, recorded=rows, detection=self.detection)
+            Source(
+                name=cause,
+                part="node",
+                units=len(log.units),
+                law=None,
+                recorded=rows,
+                detection=self.detection,
+                fault=self.fault,
+            )
             for cause, rows in log.by_cause.items()
         ]
         return sources, log.merged

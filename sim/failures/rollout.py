@@ -72,6 +72,7 @@ class Rollout(Strategy):
             law=None,
             detection=KNOWN,
             planned=True,
+            fault="planned",
             saves=True,
             rollout=self,
             slots_per_node=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.failures.effects import EffectModel
+    from sim.failures.fault import Aftermath, Fault
     from sim.failures.rollout import Rollout
     from sim.failures.size import Size
     from sim.failures.tempo import Tempo
     from sim.laws import LawModel
+    from sim.noticing import Noticing
 
 __all__ = [
     "KNOWN",
@@ -156,6 +159,12 @@ class Source:
         Probability that a fault becomes a failure [-].
     repair, detection
         Laws that replace the scenario's for this source.
+    noticing
+        Who notices a fault, and when; ``None`` for nobody. Worked out from the scenario's detection, or `detection`.
+    fault
+        Class of its faults, one of :data:`sim.contracts.FAULTS`.
+    damage
+        What a failure does to the nodes that it does not take out of their job.
     planned
         Whether its interruptions count as planned.
     variety, tempo
@@ -176,6 +185,12 @@ class Source:
         Whether a failure that falls into a phase which failures cannot hit waits for its end, or never happens.
     saves
         Whether a job that it hits knows beforehand and saves its state.
+    notice
+        Time between being told and being stopped [s]: a job saves only if a save takes no longer.
+    away
+        Law of the time for which a job is not eligible for nodes again; ``None`` where it is at once.
+    store_out
+        Law of the time for which the stores outside the nodes cannot be read; ``None`` where they always can.
     fix
         Law of the time to mend a bug of a job's software that strikes again at the same step; ``None`` for no bug.
     rollout
@@ -204,6 +219,9 @@ class Source:
     interrupts: float = 1.0
     repair: LawModel | None = None
     detection: LawModel | None = None
+    noticing: Noticing | None = None
+    fault: Fault = "process"
+    damage: Aftermath = "process"
     planned: bool = False
     variety: Variety = field(default_factory=Variety)
     tempo: Tempo | None = None
@@ -215,6 +233,9 @@ class Source:
     hidden: Hidden | None = None
     defer: bool = False
     saves: bool = False
+    notice: float = math.inf
+    away: LawModel | None = None
+    store_out: LawModel | None = None
     fix: LawModel | None = None
     rollout: Rollout | None = None
     of_fabric: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim.perf.constants import Constants, Efficiencies
 from sim.perf.flop import flop_per_token, step_time_from_mfu
 from sim.perf.hardware import PRECISIONS, Accelerator, NodePower
-from sim.perf.impaired import Impairment, impaired, stated_pace
+from sim.perf.impaired import Impairment, impaired, rerouted_pace, stated_pace
 from sim.perf.links import Link, Links, ideal_links
 from sim.perf.memory import MemoryUse, checkpoint_size, memory_use, remedies
 from sim.perf.plan import StepPlan
@@ -41,6 +41,7 @@ __all__ = [
     "memory_use",
     "problems",
     "remedies",
+    "rerouted_pace",
     "start_time",
     "stated_pace",
     "step_time_from_mfu",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sim.perf.step import Machine
     from sim.perf.workload import Workload
 
-__all__ = ["Impairment", "impaired", "stated_pace"]
+__all__ = ["Impairment", "impaired", "rerouted_pace", "stated_pace"]
 
 
 _EXCHANGES = ("tensor", "context", "expert", "pipeline", "data")
@@ -104,3 +104,35 @@ def stated_pace(share: float, bandwidth: float, speed: float = 1.0) -> float:
     With a share b of its bandwidth left; or that of its slowest node, if that is less.
     """
     return min(speed, 1 / (1 - share + share / bandwidth))
+
+
+def rerouted_pace(microbatches: int, stages: int, replicas: int, missing: int) -> float:
+    r"""Return the pace of a job whose other replicas do the work of lost stages too, relative to the whole job [-].
+
+    .. math:: \frac{m + p - 1}{\max(m\, d / (d - k),\ m + p - 1)}
+
+    With k of d peers of a stage lost, the other d - k do its m microbatches of each replica; what fits into the bubbles
+    of a pipeline of p stages costs nothing. All losses are taken to be in one stage, which is the slowest case.
+
+    Parameters
+    ----------
+    microbatches, stages
+        Of one replica [-].
+    replicas, missing
+        Pipelines of the whole job, and those that have lost a stage [-].
+
+    Raises
+    ------
+    ValueError
+        If no peer is left.
+
+    References
+    ----------
+    "ReCycle: resilient training of large DNNs using pipeline adaptation", arXiv 2405.14009: work goes to peers of the
+    same stage, in bubbles where the backward pass is split. The formula is ours, an approximation.
+    """
+    if not 0 <= missing < replicas:
+        msg = f"{missing} of {replicas} replicas cannot be missing"
+        raise ValueError(msg)
+    whole = microbatches + stages - 1
+    return float(whole / max(microbatches * replicas / (replicas - missing), whole))

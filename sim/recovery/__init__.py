@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from sim.recovery.full_restart import FullRestart
 from sim.recovery.hot_spare import HotSpare
+from sim.recovery.ladder import Ladder
+from sim.recovery.narrow import Narrow
+from sim.recovery.restart_smaller import RestartSmaller
 from sim.recovery.shrink_rejoin import ShrinkRejoin
 from sim.recovery.standby import Standby
 
-__all__ = ["RECOVERIES", "FullRestart", "HotSpare", "ShrinkRejoin", "Standby"]
+__all__ = ["RECOVERIES", "FullRestart", "HotSpare", "Ladder", "Narrow", "RestartSmaller", "ShrinkRejoin", "Standby"]
 
 RECOVERIES = {
     "full-restart": FullRestart,
     "hot-spare": HotSpare,
+    "ladder": Ladder,
+    "narrow": Narrow,
+    "restart-smaller": RestartSmaller,
     "shrink-rejoin": ShrinkRejoin,
     "standby": Standby,
 }

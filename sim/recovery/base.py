@@ -1,34 +1,90 @@
-"""What the strategies of this folder have in common: how a job starts from its store."""
+"""What the strategies of this folder have in common: one factor for all their times, and how a job starts."""
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from sim.contracts import Bucket, Restore, Run, Stall
+from pydantic import Field
+
+from sim.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall
 from sim.fields import Strategy
 from sim.laws import Fixed, LawModel, draw
 
 if TYPE_CHECKING:
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
-    from sim.laws import Law
+    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
 
-__all__ = ["FromStore", "InPlace"]
+__all__ = ["Absence", "FromStore", "InPlace", "initialized", "scaled"]
 
 
-class FromStore(Strategy):
-    """A rigid job that initializes, restores and runs, always exposed to failures; a strategy overrides what differs.
+def scaled(plan: Plan, factor: float) -> Plan:
+    """Return a plan with all its times multiplied by a factor [-], those of its ways out included."""
+    return plan if factor == 1.0 else tuple(_scaled_step(step, factor) for step in plan)
 
-    Each strategy declares its own field ``initialize``, at its place among the others.
+
+def _scaled_step(step: Step, factor: float) -> Step:
+    """Return one step with its times multiplied by a factor [-]."""
+    if isinstance(step, Stall | Evict):
+        return step._replace(seconds=step.seconds * factor)
+    if isinstance(step, Requeue):
+        return Requeue(step.delay * factor)
+    if isinstance(step, Acquire):
+        return step._replace(timeout=step.timeout * factor, otherwise=scaled(step.otherwise, factor))
+    if isinstance(step, Background):
+        return Background(scaled(step.steps, factor), scaled(step.then, factor))
+    return step
+
+
+class Absence(NamedTuple):
+    """What a closed form has to know of replicas that leave and come back.
+
+    Parameters
+    ----------
+    stall, rejoin
+        Mean stalls of the others when replicas leave, and when they are back [s].
+    away, restart
+        Mean time away once the nodes are there, and mean time of a restart of all, its restore left out [s].
+    fewest
+        Fewest replicas that may step on [-].
+    is_fixed
+        Whether none of these times is random.
     """
 
-    if TYPE_CHECKING:
-        initialize: Law
+    stall: float
+    rejoin: float
+    away: float
+    restart: float
+    fewest: int
+    is_fixed: bool
+
+
+class FromStore(Strategy, ABC):
+    """A job that starts from the newest checkpoint, in times that `scale` multiplies.
+
+    A strategy overrides what differs from a rigid job that is always exposed to failures.
+    """
+
+    scale: float = Field(1.0, gt=0, description="Factor of all times of the recovery [-].")
 
     @property
     def elastic(self) -> bool:
         """Whether replicas may go on without one another."""
+        return False
+
+    @property
+    def reroutes(self) -> bool:
+        """Whether the others do the work of lost stages, so that the batch stays as it is."""
+        return False
+
+    @property
+    def keeps_parts(self) -> frozenset[str]:
+        """Classes of part whose failure narrows a node instead of taking it out of the job."""
+        return frozenset()
+
+    def keeps(self, lost: int, gpus: int) -> bool:
+        """Return whether a tensor group of `gpus` GPUs that has lost some of them may step on, of `keeps_parts`."""
+        del lost, gpus
         return False
 
     @property
@@ -37,17 +93,58 @@ class FromStore(Strategy):
         return False
 
     @property
-    def absence(self) -> object | None:
-        """What the closed form of replicas that leave alone has to know; ``None`` where they do not."""
-        return None
+    def no_formula(self) -> str:
+        """Why no closed form describes the strategy; nothing where one does."""
+        return ""
+
+    def expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
+        """Return the mean times [s] in which failures cannot and can hit a job of some size before it restores."""
+        times = self._expected_times(gpus, nodes)
+        return None if times is None else (times[0] * self.scale, times[1] * self.scale)
+
+    def absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
+        """Return what the closed form of replicas that leave alone has to know; ``None`` where they do not."""
+        found = self._absence_for(gpus, nodes, replicas)
+        if found is None:
+            return None
+        stall, rejoin, away, restart = (time * self.scale for time in found[:4])
+        return Absence(stall, rejoin, away, restart, found.fewest, found.is_fixed)
 
     def start(self, job: JobView) -> Plan:
-        """Initialize and restore, all replicas together."""
-        return (Stall(Bucket.INITIALIZE, draw(self.initialize, job.mark, "initialize")), Restore("stored"), Run())
+        """Return what happens between the allocation of nodes and the first step."""
+        return scaled(self._start(job), self.scale)
+
+    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Return what to do now that the failure is known, and what to remember."""
+        plan, memory = self._plan(failure, job, cluster, memory)
+        return (plan if self.scale == 1.0 else scaled(plan, self.scale)), memory
+
+    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
+        """Return `expected_times` at a scale of one."""
+        del gpus, nodes
+        return None
+
+    def _absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
+        """Return `absence_for` at a scale of one."""
+        del gpus, nodes, replicas
+        return None
+
+    @abstractmethod
+    def _start(self, job: JobView) -> Plan:
+        """Return `start` at a scale of one."""
+
+    @abstractmethod
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Return `plan` at a scale of one."""
+
+
+def initialized(initialize: LawModel, job: JobView) -> Plan:
+    """Return the start of a job that initializes and restores, all replicas together."""
+    return (Stall(Bucket.INITIALIZE, draw(initialize, job.mark, "initialize")), Restore("stores"), Run())
 
 
 class InPlace(FromStore, ABC):
-    """A job that keeps its nodes and swaps what is missing; two times of each failure make its plan."""
+    """A rigid job that keeps its nodes and swaps what is missing; two times of each failure make its plan."""
 
     _times: ClassVar[tuple[str, str]]
     """Names of the two laws, in the order in which `_steps` takes their times."""
@@ -60,7 +157,7 @@ class InPlace(FromStore, ABC):
         """Whether failures are kept out of some phase."""
         return not self.exposed
 
-    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Restart in place, with a swap if nodes are missing."""
         del cluster
         if self._fixed is not None:

@@ -9,10 +9,10 @@ from pydantic import Field
 from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run, Stall
 from sim.fields import Duration
 from sim.laws import Law
-from sim.recovery.base import InPlace
+from sim.recovery.base import InPlace, initialized
 
 if TYPE_CHECKING:
-    from sim.contracts import Plan, Step
+    from sim.contracts import JobView, Plan, Step
 
 __all__ = ["HotSpare"]
 
@@ -36,10 +36,15 @@ class HotSpare(InPlace):
 
     _times = ("reschedule", "initialize")
 
-    def expected_times(self) -> tuple[float, float] | None:
-        """Return the mean times in which failures cannot and can hit the job before it restores [s]."""
+    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
+        """Return the two times, the first on the side of what failures cannot hit unless it is exposed."""
+        del gpus, nodes
         pause, restart = self.reschedule.mean_value, self.initialize.mean_value
         return (0.0, pause + restart) if self.exposed else (pause, restart)
+
+    def _start(self, job: JobView) -> Plan:
+        """Initialize and restore."""
+        return initialized(self.initialize, job)
 
     def _steps(self, pause: float, initialize: float, /, *, swap: bool) -> Plan:
         steps: list[Step] = []
@@ -47,7 +52,7 @@ class HotSpare(InPlace):
             steps.append(self._acquire())
         if pause:
             steps.append(Stall(Bucket.RESCHEDULE, pause, self.exposed))
-        steps += [Stall(Bucket.INITIALIZE, initialize), Restore("stored"), Run()]
+        steps += [Stall(Bucket.INITIALIZE, initialize), Restore(), Run()]
         return tuple(steps)
 
     def _acquire(self) -> Acquire:

@@ -33,14 +33,16 @@ class Standby(InPlace):
 
     _times = ("recovery", "selection")
 
-    def expected_times(self) -> tuple[float, float] | None:
-        """Return the mean times in which failures cannot and can hit the job before it restores [s]."""
+    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
+        """Return the recovery time, on the side of what failures can hit if it is exposed."""
+        del gpus, nodes
         mean = self.recovery.mean_value
         return (0.0, mean) if self.exposed else (mean, 0.0)
 
-    def start(self, job: JobView) -> Plan:
+    def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""
-        return (*self._stall(Bucket.RESCHEDULE, draw(self.selection, job.mark, "selection")), *self._end())
+        select = self._stall(Bucket.RESCHEDULE, draw(self.selection, job.mark, "selection"))
+        return (*select, Restore("stores", self.exposed), Run())
 
     def _steps(self, recovery: float, selection: float, /, *, swap: bool) -> Plan:
         recover = self._stall(Bucket.INITIALIZE, recovery)
@@ -57,4 +59,4 @@ class Standby(InPlace):
         return (Stall(bucket, seconds, self.exposed),) if seconds > 0 else ()
 
     def _end(self) -> tuple[Step, ...]:
-        return Restore("stored", self.exposed), Run()
+        return Restore("hosts", self.exposed), Run()

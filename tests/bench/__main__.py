@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 DAYS = 90
+_PRESETS = "recovery presets (recovery.use)"
 
 
 class Row(NamedTuple):
@@ -177,6 +178,28 @@ def fabric_rows() -> list[str]:
     return [*rows, f"per event of the fabric in the engine [us]: {each}; weighted by units {mean:.1f} (target <= 20)"]
 
 
+def preset_rows() -> list[str]:
+    """Return what a failure costs with every recovery preset, beside that of a plain restart.
+
+    Presets bring observers and further stores along, which are part of their price.
+    """
+    jobs = [{"name": "train", "gpus": 98_000, "step_time": "6 s", "parallelism": {"tensor": 8, "data": 12_250}}]
+    plain = {"use": "full-restart", "initialize": "200 s"}
+    variants: dict[str, dict[str, Any]] = {"full restart": {"recovery": plain}}
+    variants |= {name: {"recovery": {"use": name}, "detection": {}} for name in sim.inventory()[_PRESETS]}
+    cost = {}
+    for name, changes in variants.items():
+        # Most of what the job does not need is idle, or a job that goes back to the queue would stay there.
+        case = at_llama_rates(12_500, name=name, jobs=jobs, spares={"hot": 16}, **changes)
+        row = measure(case, repeats=5)
+        cost[name] = row.seconds / row.failures
+    lines = [f"{name:28} {1e6 * each:9.1f} {each / cost['full restart']:8.2f}" for name, each in cost.items()]
+    dearest = max(cost, key=cost.__getitem__)
+    ratio = cost[dearest] / cost["full restart"]
+    header = f"{'12,500 nodes, 90 days':28} {'us/failure':>9} {'relative':>8}"
+    return [header, *lines, f"dearest of a failure: {dearest}, {ratio:.2f} times the plain restart (target <= 3)", ""]
+
+
 def step_rows() -> list[str]:
     """Return what the model of steps costs: one estimate, and a search through the layouts of 1,024 GPUs."""
     content: dict[str, Any] = {
@@ -267,7 +290,7 @@ def main() -> None:
         + ", ".join(f"{row.nodes:,} nodes {1e6 * each:.1f}" for row, each in zip(flat, cost, strict=True))
     )
     out(f"; largest / smallest {max(cost) / min(cost):.2f} (target <= 2)\n")
-    out("\n" + "\n".join((*fabric_rows(), *step_rows())) + "\n")
+    out("\n" + "\n".join((*preset_rows(), *fabric_rows(), *step_rows())) + "\n")
     start, check = command_seconds("--help"), command_seconds("check", "quickstart")
     out(f"ettrick --help {start:.2f} s, ettrick check {check:.2f} s (target <= 0.7 s)\n")
 

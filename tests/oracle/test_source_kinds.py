@@ -126,6 +126,15 @@ CASES: dict[str, dict[str, Any]] = {
     "busy defect": {**SICK, "clock": "busy"},
     "job": {"use": "job", "name": "software", "rate": "2 per job-d"},
     "ageing job": {"use": "job", "name": "software", "law": {"law": "lognormal", "mean": "3 d", "sigma": 1}},
+    "preemption": {"use": "preemption", "name": "others", "rate": "1 per job-d", "away": "4 h"},
+    "ageing preemption": {
+        "use": "preemption",
+        "name": "others",
+        "law": {"law": "lognormal", "mean": "3 d", "sigma": 1},
+        "away": "4 h",
+    },
+    "loss spike": {"use": "loss-spike", "name": "spike", "rate": "1 per job-d"},
+    "ageing loss spike": {"use": "loss-spike", "name": "spike", "law": {"law": "gamma", "shape": 0.6, "mean": "4 d"}},
     "bug": {"use": "bug", "name": "bug", "rate": "1 per job-d", "fix": "1 d"},
     "ageing bug": {"use": "bug", "name": "bug", "law": WEIBULL, "fix": "1 d"},
     "maintenance": {
@@ -171,6 +180,7 @@ def test_a_log_is_played_as_it_is(tmp_path: Path) -> None:
 
 WHAT_HAPPENS_LATER = {
     *("use", "name", "source", "events", "planned", "detection"),
+    *("fault", "damage", "notice", "away", "store_out", "rewind"),
     *("idle_hazard", "interrupts", "defer", "effect", "repair", "tier", "relapse", "saves", "fix"),
 }
 """Fields that shape no draw: the engine's tests deal with them."""

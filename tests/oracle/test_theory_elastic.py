@@ -83,7 +83,8 @@ def case(**changes: Any) -> sim.Prepared:
     ]
     if given["bugs"] < math.inf:
         law = {"law": "exponential", "mean": exact(given["bugs"])}
-        failures.append({"use": "job", "name": "bug", "law": law})
+        # Of a hang nobody knows where it is: all replicas start again.
+        failures.append({"use": "job", "name": "bug", "law": law, "fault": "hang"})
     recovery = {"stall": "reconfigure", "away": "initialize", "catch_up": "catch_up", "rejoin": "rejoin"}
     saves = {"interval": "interval", "write": "stall", "drain": "write", "restore": "restore"}
     spares = given.get("spares")

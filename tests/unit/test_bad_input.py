@@ -20,11 +20,13 @@ from tests.unit.bad_input import (
     bad,
     cluster,
     costs,
+    detection,
     failures,
     files,
     jobs,
     logs,
     options,
+    presets,
     repairs,
     steps,
     strategies,
@@ -32,7 +34,22 @@ from tests.unit.bad_input import (
     words,
 )
 
-TABLES = (files, words, values, jobs, steps, strategies, failures, repairs, logs, options, cluster, costs)
+TABLES = (
+    files,
+    words,
+    values,
+    jobs,
+    steps,
+    strategies,
+    failures,
+    repairs,
+    logs,
+    options,
+    presets,
+    cluster,
+    costs,
+    detection,
+)
 BAD = [case for table in TABLES for case in table.CASES]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sim.checkpoint import Periodic, Tiers
-from sim.contracts import CheckpointState, Pace
+from sim.contracts import CheckpointState, Damage, Pace
 from sim.theory import daly_interval, optimal_interval, young_interval
 from tests.harness import check_checkpoint, step_by_step
 
@@ -27,13 +27,13 @@ def tier(**changes: Any) -> Tiers:
 @pytest.mark.parametrize(
     "periodic",
     [
-        Periodic(interval=100.0, stall=10.0, drain=0.0, restore=20.0),
-        Periodic(interval=100.0, stall=0.0, drain=0.0, restore=0.0),
-        Periodic(interval=100.0, stall=2.0, drain=60.0, restore=20.0),
-        Periodic(interval=100.0, stall=0.0, drain=99.0, restore=20.0),
-        Periodic(interval=100.0, stall=3.0, drain=100.0, restore=20.0),
-        Periodic(interval=100.0, stall=5.0, drain=250.0, restore=20.0),
-        Periodic(interval=100.0, stall=150.0, drain=40.0, restore=20.0),
+        Periodic(interval=100.0, stall=10.0, drain=0.0, load=20.0),
+        Periodic(interval=100.0, stall=0.0, drain=0.0, load=0.0),
+        Periodic(interval=100.0, stall=2.0, drain=60.0, load=20.0),
+        Periodic(interval=100.0, stall=0.0, drain=99.0, load=20.0),
+        Periodic(interval=100.0, stall=3.0, drain=100.0, load=20.0),
+        Periodic(interval=100.0, stall=5.0, drain=250.0, load=20.0),
+        Periodic(interval=100.0, stall=150.0, drain=40.0, load=20.0),
     ],
     ids=["blocking", "free", "drain 60", "drain 99", "drain = interval", "drain 250", "long stall"],
 )
@@ -57,7 +57,7 @@ BLOCKING = [
 @pytest.mark.parametrize(("time", "committed", "at_risk", "stepped"), BLOCKING)
 def test_blocking_by_hand(time: float, committed: float, at_risk: float, stepped: float) -> None:
     """A blocking save is durable when its stall ends, not when it begins."""
-    state, spent = Periodic(100.0, 10.0, 0.0, 20.0).advance(CheckpointState(), FREE, time)
+    state, spent, _ = Periodic(100.0, 10.0, 0.0, 20.0).advance(CheckpointState(), FREE, time)
     assert (state.committed, state.at_risk, spent) == (committed, at_risk, stepped)
 
 
@@ -76,7 +76,7 @@ ASYNC = [
 @pytest.mark.parametrize(("time", "committed", "at_risk", "draining", "left"), ASYNC)
 def test_async_by_hand(time: float, committed: float, at_risk: float, draining: float, left: float) -> None:
     """An asynchronous save holds what there was at its stall, and is durable a drain after it."""
-    state, _ = Periodic(100.0, 2.0, 60.0, 20.0).advance(CheckpointState(), FREE, time)
+    state, _, _ = Periodic(100.0, 2.0, 60.0, 20.0).advance(CheckpointState(), FREE, time)
     assert (state.committed, state.at_risk, state.draining, state.drain_left) == (committed, at_risk, draining, left)
 
 
@@ -101,12 +101,12 @@ def test_a_rollback_to_peers_loses_the_step_in_flight() -> None:
     """At 65 s with steps of 30 s, two steps survive with the peers, and none in the store."""
     periodic = Periodic(100.0, 10.0, 0.0, 20.0)
     pace = Pace(1.0, 30.0)
-    state, _ = periodic.advance(CheckpointState(), pace, 65.0)
-    assert periodic.roll_back(state, "peer", pace) == CheckpointState(at_risk=60.0, position=60.0)
-    assert periodic.roll_back(state, "stored", pace) == CheckpointState()
+    state, _, _ = periodic.advance(CheckpointState(), pace, 65.0)
+    assert periodic.restore(state, pace, Damage("live")).state == CheckpointState(at_risk=60.0, position=60.0)
+    assert periodic.restore(state, pace, Damage("hosts")).state == CheckpointState()
     # In the stall nothing is in flight; the cycle begins anew, because the save was not finished.
-    state, _ = periodic.advance(CheckpointState(), pace, 125.0)
-    assert periodic.roll_back(state, "peer", pace) == CheckpointState(at_risk=120.0, position=120.0)
+    state, _, _ = periodic.advance(CheckpointState(), pace, 125.0)
+    assert periodic.restore(state, pace, Damage("live")).state == CheckpointState(at_risk=120.0, position=120.0)
 
 
 @pytest.mark.parametrize("interval", [60.0, 100.0, 130.0])
@@ -116,9 +116,9 @@ def test_a_shorter_interval_in_the_middle_of_a_longer_one(interval: float) -> No
     Steps of 60 s round 100 s up to 120 s; after 115 s of those, steps of 10 s make the interval 100 s.
     """
     periodic = Periodic(100.0, 2.0, 0.0, 20.0)
-    state, _ = periodic.advance(CheckpointState(), Pace(1.0, 60.0), 115.0)
+    state, _, _ = periodic.advance(CheckpointState(), Pace(1.0, 60.0), 115.0)
     for span in (0.5, 1.0, interval):
-        after, stepped = periodic.advance(state, Pace(1.0, 10.0), span)
+        after, stepped, _ = periodic.advance(state, Pace(1.0, 10.0), span)
         assert 0 <= stepped <= span
         assert after.committed + after.at_risk == pytest.approx(115.0 + stepped, rel=1e-12)
 

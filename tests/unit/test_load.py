@@ -89,7 +89,7 @@ def test_own_mistakes_below_a_new_strategy_are_told() -> None:
     """What the file itself writes below its ``use`` is not dropped, nor is a name that no strategy knows."""
     own = "extends: base.yaml\nrecovery: {use: full-restart, patience: 1 h}\n"
     assert refused(own) == (
-        "s.yaml:2:31: recovery.patience: unknown key 'patience' (choose from use, delay, initialize)",
+        "s.yaml:2:31: recovery.patience: unknown key 'patience' (choose from use, scale, delay, initialize)",
     )
     Path("typo.yaml").write_text("extends: base.yaml\nrecovery: {patiense: 1 h}\n", encoding="utf-8")
     (line,) = refused("extends: typo.yaml\nrecovery: {use: full-restart}\n")

@@ -46,11 +46,17 @@ class Scripted:
     begin: Plan = (Run(),)
     elastic: bool = False
     use: str = "scripted"
+    keeps_parts: frozenset[str] = frozenset()
+    reroutes: bool = False
     seen: list[tuple[FailureView, JobView, ClusterView, Memory]] = field(default_factory=list)
 
-    def expected_times(self) -> tuple[float, float] | None:
+    def expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
         """Return nothing: no formula."""
         return None
+
+    def keeps(self, lost: int, gpus: int) -> bool:
+        """Return that no tensor group may step on with fewer GPUs."""
+        return False
 
     def start(self, job: JobView) -> Plan:
         """Return the start that was written down."""
@@ -62,7 +68,7 @@ class Scripted:
         return self.first if failure.cause == "first" else self.second or self.first, (memory or 0) + 1
 
 
-RESTART: Plan = (Stall(Bucket.INITIALIZE, 30.0), Restore("stored"), Run())
+RESTART: Plan = (Stall(Bucket.INITIALIZE, 30.0), Restore(), Run())
 
 
 def cluster(nodes: int, **more: Any) -> dict[str, Any]:
@@ -87,7 +93,7 @@ def elastic(replicas: int, width: int, nodes: int, **changes: Any) -> sim.Prepar
 
 def test_exposed_stall() -> None:
     """A second failure in an exposed stall starts the plan again; the first one keeps the lost work."""
-    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0), Acquire(), Restore("stored"), Run()))
+    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0), Acquire(), Restore(), Run()))
     case = prepared()
     one = play(case, [(250.0, FIRST, 0)], recovery)
     # Two saves, 30 s at risk; 50 + 20 s of recovery; 680 s hold six saves and 20 s.
@@ -116,7 +122,7 @@ def test_exposed_stall() -> None:
 
 def test_unexposed_stall() -> None:
     """A failure cannot hit a job in an unexposed stall: it does not happen, and is counted as suppressed."""
-    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0, exposed=False), Acquire(), Restore("stored"), Run()))
+    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0, exposed=False), Acquire(), Restore(), Run()))
     case = prepared()
     quiet = play(case, [(250.0, FIRST, 0)], recovery)
     two = play(case, [(250.0, FIRST, 0), (280.0, SECOND, 1)], recovery)
@@ -131,7 +137,7 @@ def test_unexposed_stall() -> None:
 
 def test_a_failure_at_the_very_end_of_a_phase_comes_after_it() -> None:
     """Ties: the phase ends before the failure hits, so the job was running for no time and is disrupted."""
-    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0), Acquire(), Restore("stored"), Run()))
+    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0), Acquire(), Restore(), Run()))
     result = play(prepared(), [(250.0, FIRST, 0), (320.0, SECOND, 1)], recovery)
     assert result.jobs[0].disruptions == {1: 1, 2: 1}
     assert result.jobs[0].merged == 0
@@ -139,7 +145,7 @@ def test_a_failure_at_the_very_end_of_a_phase_comes_after_it() -> None:
 
 def test_lost_work_belongs_to_the_first_failure_of_the_incident() -> None:
     """A first plan that gives nothing up, cut short by a second that does: the loss is the first failure's."""
-    recovery = Scripted((Stall(Bucket.RESCHEDULE, 50.0), Run()), (Restore("stored"), Run()))
+    recovery = Scripted((Stall(Bucket.RESCHEDULE, 50.0), Run()), (Restore(), Run()))
     case = prepared(repair={"time": "0 s"})
     loss = losses(case, play(case, [(250.0, FIRST, 0), (280.0, SECOND, 1)], recovery))
     assert loss["lost_work", "first"] == pytest.approx(30, abs=EXACT)
@@ -155,7 +161,7 @@ def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: f
     """Of two failures 30 s or 5 s apart that nobody knows of, whichever is found first starts the recovery."""
     cause = {"use": "component", "part": "node", "rate": "1 per 1000 node-d"}
     failures = [{**cause, "name": "first", "detection": slow}, {**cause, "name": "second", "detection": quick}]
-    recovery = Scripted((Acquire(), Restore("stored"), Run()))
+    recovery = Scripted((Acquire(), Restore(), Run()))
     second = 280.0 if detected == 40.0 else 255.0
     case = prepared(failures=failures)
     result = play(case, [(250.0, FIRST, 0), (second, SECOND, 1)], recovery)
@@ -170,7 +176,7 @@ def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: f
 @pytest.mark.parametrize("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed=False)])
 def test_acquire_waits_for_a_repair(pause: Stall) -> None:
     """Without a spare the job is starved until its node is back, and goes on with its plan."""
-    recovery = Scripted((Acquire(), pause, Restore("stored"), Run()), begin=RESTART)
+    recovery = Scripted((Acquire(), pause, Restore(), Run()), begin=RESTART)
     result = play(prepared(cluster=cluster(2)), [(280.0, FIRST, 0)], recovery)
     # Starts at 30 s; fails at 280 s with 30 s at risk; starved for 200 s; runs from 530 s.
     assert seconds(result) == pytest.approx(
@@ -230,7 +236,7 @@ def test_a_node_in_time_voids_the_time_out() -> None:
 
 def test_acquire_some_of_what_is_missing() -> None:
     """With one node wanted of two missing, the plan goes on with one, and a later step takes the other."""
-    plan = (Acquire(wanted=1), Stall(Bucket.INITIALIZE, 30.0), Acquire(), Restore("stored"), Run())
+    plan = (Acquire(wanted=1), Stall(Bucket.INITIALIZE, 30.0), Acquire(), Restore(), Run())
     case = prepared(cluster=cluster(3), detection={"time": "10 s"})
     result = play(case, [(250.0, FIRST, 0), (255.0, FIRST, 1)], Scripted(plan))
     # Both known at 260; one idle node taken; initialized to 290; node 0 is back at 460; restored to 480.
@@ -263,9 +269,9 @@ def test_acquire_replicas() -> None:
     Both nodes fail at 250 s and are known at 260 s; they are back at 400 and 450 s and need 20 s each.
     """
     away = Background(
-        (Acquire(), Stall(Bucket.INITIALIZE, 20.0)), (Stall(Bucket.INITIALIZE, 5.0), Restore("peer"), Run())
+        (Acquire(), Stall(Bucket.INITIALIZE, 20.0)), (Stall(Bucket.INITIALIZE, 5.0), Restore("live"), Run())
     )
-    recovery = Scripted((away, Acquire(1, "replica"), Restore("stored"), Run()), elastic=True)
+    recovery = Scripted((away, Acquire(1, "replica"), Restore(), Run()), elastic=True)
     case = elastic(2, 1, 2, detection={"time": "10 s"})
     result = play(case, [(250.0, FIRST, 0, 400.0), (250.0, FIRST, 1, 450.0)], recovery)
     # 420 to 440 restore (half the gang), to 470 stepping at half, 5 s for the second to join, 525 s together.
@@ -289,7 +295,7 @@ def test_acquire_replicas() -> None:
 def test_restore_from_peers() -> None:
     """Peers lose the step in flight and no time: with steps of 7 s, 6 of the 20 s since the save."""
     case = prepared(jobs=[{"name": "job", "gpus": 2, "step_time": "7 s"}], repair={"time": "0 s"})
-    result = play(case, [(250.0, FIRST, 0)], Scripted((Stall(Bucket.RESCHEDULE, 15.0), Restore("peer"), Run())))
+    result = play(case, [(250.0, FIRST, 0)], Scripted((Stall(Bucket.RESCHEDULE, 15.0), Restore("live"), Run())))
     # Intervals are 105 s. 250 = two cycles and 20 s; from 265 s on, 91 s to the next save, five cycles, 59 s.
     assert seconds(result) == pytest.approx(
         {"productive": 899, "checkpoint_stall": 80, "lost_work": 6, "reschedule": 15}, abs=EXACT
@@ -298,7 +304,7 @@ def test_restore_from_peers() -> None:
 
 def test_restore_before_the_first_save_takes_no_time() -> None:
     """A job that failed before its first save begins anew, and has nothing to load."""
-    result = play(prepared(repair={"time": "0 s"}), [(90.0, FIRST, 0)], Scripted((Restore("stored"), Run())))
+    result = play(prepared(repair={"time": "0 s"}), [(90.0, FIRST, 0)], Scripted((Restore(), Run())))
     # 910 s hold eight saves and 30 s.
     assert seconds(result) == pytest.approx({"productive": 830, "checkpoint_stall": 80, "lost_work": 90}, abs=EXACT)
 
@@ -338,7 +344,7 @@ def test_requeue_lets_another_job_have_the_nodes() -> None:
 def test_run_at_a_fraction() -> None:
     """At half the pace half of the time is degraded; what a rollback takes of it moves to lost work."""
     case = prepared(repair={"time": "0 s"})
-    recovery = Scripted((Stall(Bucket.RESCHEDULE, 10.0), Run(0.5)), (Restore("stored"), Run()))
+    recovery = Scripted((Stall(Bucket.RESCHEDULE, 10.0), Run(0.5)), (Restore(), Run()))
     kept = play(case, [(250.0, FIRST, 0), (400.0, SECOND, 0)], recovery)
     # 260 to 330 at half: 35 + 35; saved to 340 with 265 s of work; 340 to 400 at half is lost: 30 + 30.
     assert seconds(kept) == pytest.approx(
@@ -372,8 +378,8 @@ def test_a_fraction_delays_the_end() -> None:
 
 # ---------------------------------------------------------------------------------------------------- background
 
-REJOIN = (Stall(Bucket.INITIALIZE, 5.0), Restore("peer"), Run())
-SURVIVE = (Stall(Bucket.RESCHEDULE, 10.0), Restore("peer"), Run())
+REJOIN = (Stall(Bucket.INITIALIZE, 5.0), Restore("live"), Run())
+SURVIVE = (Stall(Bucket.RESCHEDULE, 10.0), Restore("live"), Run())
 ALONE = (Stall(Bucket.INITIALIZE, 60.0), Acquire(), Stall(Bucket.RESTORE, 15.0))
 
 
@@ -426,7 +432,7 @@ def test_a_replica_that_is_away_fails_again() -> None:
 def test_everything_fails() -> None:
     """One failure takes all nodes: every replica recovers by itself, and all restart from the store."""
     away = Background((Acquire(), Stall(Bucket.INITIALIZE, 20.0)))
-    recovery = Scripted((away, Acquire(2, "replica"), Restore("stored"), Run()), elastic=True)
+    recovery = Scripted((away, Acquire(2, "replica"), Restore(), Run()), elastic=True)
     rack = {"use": "component", "name": "first", "part": "rack", "rate": "1 per 1000 rack-d"}
     case = prepared(
         cluster=cluster(4, rack={"nodes": 4}),
@@ -454,7 +460,7 @@ def test_a_missing_replica_with_the_batch_kept() -> None:
     """With the batch kept, a step takes twice as long on half of the replicas, and saves wait for whole steps."""
     batch = {"tokens": 1024, "sequence": 128, "on_loss": "keep"}
     base = {"name": "job", "gpus": 2, "step_time": "10 s", "parallelism": {"data": 2}, "batch": batch}
-    recovery = Scripted((Background((Acquire(),)), Restore("peer"), Run()), elastic=True)
+    recovery = Scripted((Background((Acquire(),)), Restore("live"), Run()), elastic=True)
     for on_loss, half_saves in (("keep", 7), ("shrink", 8)):
         job = base | {"batch": batch | {"on_loss": on_loss}}
         case = prepared(
@@ -545,13 +551,13 @@ def test_warm_up() -> None:
 def test_windows() -> None:
     """Lost work leaves the windows in which it was earned: 80 s of [200, 300) and 5 s of [300, 400)."""
     case = prepared(windows="100 s", repair={"time": "0 s"})
-    result = play(case, [(305.0, FIRST, 0)], Scripted((Restore("stored"), Run())))
+    result = play(case, [(305.0, FIRST, 0)], Scripted((Restore(), Run())))
     assert result.edges.tolist() == [100.0 * edge for edge in range(11)]
     table = result.jobs[0].totals.sum(axis=2) / 2
     assert table.sum(axis=1) == pytest.approx(np.full(10, 100.0), abs=EXACT)
     assert table[:, Bucket.LOST_WORK] == pytest.approx([0, 0, 80, 5, 0, 0, 0, 0, 0, 0], abs=EXACT)
     assert table[:4, Bucket.PRODUCTIVE] == pytest.approx([100, 90, 10, 75], abs=EXACT)
-    plain = play(prepared(repair={"time": "0 s"}), [(305.0, FIRST, 0)], Scripted((Restore("stored"), Run())))
+    plain = play(prepared(repair={"time": "0 s"}), [(305.0, FIRST, 0)], Scripted((Restore(), Run())))
     assert seconds(result) == pytest.approx(seconds(plain), abs=EXACT)
 
 

@@ -15,6 +15,15 @@ EXACT = 1e-9
 SHIPPED: dict[str, dict[str, Any]] = {
     "full-restart": {"use": "full-restart", "delay": "40 s", "initialize": "30 s"},
     "hot-spare": {"use": "hot-spare", "reschedule": "15 s", "initialize": "30 s"},
+    "ladder": {
+        "use": "ladder",
+        "rungs": [
+            {"name": "in-job", "keeps": "hosts", "stop": "10 s", "launch": "20 s", "budget": 2, "patience": "60 s"},
+            {"name": "requeue", "keeps": "nothing", "stop": "5 s", "delay": "40 s", "launch": "30 s"},
+        ],
+    },
+    "narrow": {"use": "narrow", "tensor": 2, "stop": "5 s", "launch": "25 s"},
+    "restart-smaller": {"use": "restart-smaller", "stop": "5 s", "launch": "25 s", "min_replicas": 2},
     "shrink-rejoin": {
         "use": "shrink-rejoin",
         "reconfigure": "10 s",
@@ -63,12 +72,12 @@ def test_full_restart_gives_its_nodes_back() -> None:
     assert plan == (Requeue(40.0),)
     assert memory is None
     start = strategy("full-restart").start(views()[1])
-    assert start == (Stall(Bucket.INITIALIZE, 30.0), Restore("stored"), Run())
+    assert start == (Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run())
 
 
 def test_hot_spare_swaps_only_what_is_missing() -> None:
     """A node is taken when one is missing; a failure that took none restarts in place."""
-    restart = (Stall(Bucket.RESCHEDULE, 15.0), Stall(Bucket.INITIALIZE, 30.0), Restore("stored"), Run())
+    restart = (Stall(Bucket.RESCHEDULE, 15.0), Stall(Bucket.INITIALIZE, 30.0), Restore(), Run())
     assert strategy("hot-spare").plan(*views(), None)[0] == (Acquire(), *restart)
     assert strategy("hot-spare").plan(*views(nodes_missing=0, nodes_lost=0), None)[0] == restart
 
@@ -96,11 +105,10 @@ def test_times_are_drawn_from_the_marks_of_the_failure() -> None:
 def test_shrink_rejoin_leaves_the_victims_behind() -> None:
     """With live survivors the victims recover alone, and the others lose the reconfiguration and a step."""
     plan, _ = strategy("shrink-rejoin").plan(*views(), None)
-    assert kinds(plan) == ["Background", "Stall", "Restore", "Run"]
-    assert plan[1:] == (Stall(Bucket.RESCHEDULE, 10.0), Restore("peer"), Run())
+    assert plan[1:] == (Stall(Bucket.RESCHEDULE, 10.0), Restore("live"), Run())
     assert plan[0] == Background(
         steps=(Acquire(), Stall(Bucket.INITIALIZE, 60.0), Stall(Bucket.RESTORE, 15.0)),
-        then=(Stall(Bucket.INITIALIZE, 5.0), Restore("peer"), Run()),
+        then=(Stall(Bucket.INITIALIZE, 5.0), Restore("live"), Run()),
     )
 
 
@@ -119,20 +127,21 @@ def test_shrink_rejoin_restarts_when_it_must(changes: dict[str, Any], expected: 
     """Without live state or enough replicas the job restores from the store; it waits for the replicas it needs."""
     plan, _ = strategy("shrink-rejoin", min_replicas=2).plan(*views(**changes), None)
     assert kinds(plan) == expected
-    assert Restore("stored") in plan
+    assert Restore() in plan
     if "Acquire" in expected:
         assert Acquire(2, "replica") in plan
 
 
 def test_standby_asks_the_spares_first() -> None:
     """One try at the hot spares, and if they do not suffice a selection that fills them up; then the checkpoint."""
-    end = (Restore("stored"), Run())
+    end = (Restore(), Run())
     anew = (Acquire(pools=("idle", "warm", "cold", "spare"), fill=True), Stall(Bucket.RESCHEDULE, 50.0), *end)
     swap = Acquire(pools=("spare",), timeout=0.0, otherwise=anew)
     recover = Stall(Bucket.INITIALIZE, 20.0)
     assert strategy("standby").plan(*views(), None)[0] == (recover, swap, *end)
     assert strategy("standby").plan(*views(nodes_missing=0, nodes_lost=0), None)[0] == (recover, *end)
-    assert strategy("standby").start(views()[1]) == (Stall(Bucket.RESCHEDULE, 50.0), *end)
+    start = strategy("standby").start(views()[1])
+    assert start == (Stall(Bucket.RESCHEDULE, 50.0), Restore("stores"), Run()), "from the queue nothing else is left"
 
 
 def test_standby_options() -> None:
@@ -157,15 +166,20 @@ def test_standby_options() -> None:
 
 def test_expected_times_describe_the_plan() -> None:
     """What the closed form is told equals the plan: first the time that failures cannot hit, then the rest."""
-    assert strategy("full-restart").expected_times() == (40.0, 30.0)
-    assert strategy("hot-spare").expected_times() == (0.0, 45.0)
-    assert strategy("hot-spare", exposed=False).expected_times() == (15.0, 30.0)
-    assert strategy("shrink-rejoin").expected_times() is None
-    assert strategy("standby").expected_times() == (0.0, 20.0)
-    assert strategy("standby", exposed=False).expected_times() == (20.0, 0.0)
+    size = (64, 8)
+    assert strategy("full-restart").expected_times(*size) == (40.0, 30.0)
+    assert strategy("hot-spare").expected_times(*size) == (0.0, 45.0)
+    assert strategy("hot-spare", exposed=False).expected_times(*size) == (15.0, 30.0)
+    assert strategy("shrink-rejoin").expected_times(*size) is None
+    assert strategy("standby").expected_times(*size) == (0.0, 20.0)
+    assert strategy("standby", exposed=False).expected_times(*size) == (20.0, 0.0)
+    assert strategy("standby", exposed=False, scale=3.0).expected_times(*size) == (60.0, 0.0)
     assert {name: strategy(name).elastic for name in SHIPPED} == {
         "full-restart": False,
         "hot-spare": False,
+        "ladder": False,
+        "narrow": False,
+        "restart-smaller": True,
         "shrink-rejoin": True,
         "standby": False,
     }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.unit.bad_input import ASYNC, COMPONENT, ELASTIC, TIER, bad
 
+LADDER = "recovery: {use: ladder, rungs: "
+NARROW = "recovery: {use: narrow, tensor: 8, launch: 1 min, "
+
 CASES = [
     bad("no tier", {10: "  tiers: §[]"}, "checkpoint.tiers: must have at least 1 item, and has 0"),
     bad(
@@ -197,6 +200,89 @@ CASES = [
         "too many survivors wanted",
         {5: "  - {name: train, gpus: 64, parallelism: {tensor: 8, data: 8}}", 11: ELASTIC + ", min_replicas: §9}"},
         "recovery.min_replicas: is 9, but job 'train' has 8 replicas",
+    ),
+    bad("no rungs", {11: LADDER + "§[]}"}, "recovery.rungs: must have at least 1 item, and has 0"),
+    bad(
+        "what a rung keeps",
+        {11: LADDER + "[{name: a, keeps: §host}]}"},
+        "recovery.rungs.0.keeps: 'host' is not a choice; did you mean 'hosts'?",
+        "processes, hosts, nothing",
+    ),
+    bad(
+        "key of a rung",
+        {11: LADDER + "[{name: a, keeps: hosts, §lanch: 1 min}]}"},
+        "recovery.rungs.0.lanch: unknown key 'lanch'; did you mean 'launch'?",
+    ),
+    bad(
+        "time of a rung without a unit",
+        {11: LADDER + "[{name: a, keeps: hosts, launch: §30}]}"},
+        "recovery.rungs.0.launch: '30' needs a unit",
+    ),
+    bad(
+        "law of a rung",
+        {11: LADDER + "[{name: a, keeps: hosts, launch: {law: §weibul, mean: 1 s}}]}"},
+        "recovery.rungs.0.launch.law: 'weibul' is not a choice; did you mean 'weibull'?",
+    ),
+    bad(
+        "phase without a time",
+        {11: LADDER + "[{name: a, keeps: hosts, launch: [§{name: b}]}]}"},
+        "recovery.rungs.0.launch.0.time: is missing",
+    ),
+    bad(
+        "phase of a class that is none",
+        {11: LADDER + "[{name: a, keeps: hosts, launch: [{name: b, time: 1 s, faults: [§gpus]}]}]}"},
+        "recovery.rungs.0.launch.0.faults.0: 'gpus' is not a choice; did you mean 'gpu'?",
+    ),
+    bad(
+        "growth from nowhere",
+        {11: LADDER + "[{name: a, keeps: hosts, launch: [{name: b, time: 1 s, exponent: §1.36}]}]}"},
+        "recovery.rungs.0.launch.0.exponent: needs 'at', the number of GPUs",
+    ),
+    bad(
+        "two phases of one name",
+        {11: LADDER + "[{name: a, keeps: hosts, stop: [{name: b, time: 1 s}, {name: §b, time: 1 s}]}]}"},
+        "recovery.rungs.0.stop.1.name: 'b' is also the name of an earlier phase",
+    ),
+    bad(
+        "two rungs of one name",
+        {11: LADDER + "[{name: a, keeps: hosts}, {name: §a, keeps: hosts}]}"},
+        "recovery.rungs.1.name: 'a' is also the name of an earlier rung",
+    ),
+    bad(
+        "rung below the queue",
+        {11: LADDER + "[{name: a, keeps: §nothing}, {name: b, keeps: hosts}]}"},
+        "recovery.rungs.0.keeps: can be nothing in the last rung only",
+    ),
+    bad(
+        "patience in the queue",
+        {11: LADDER + "[{name: a, keeps: nothing, patience: §1 min}]}"},
+        "recovery.rungs.0.patience: is for a rung that keeps nodes",
+    ),
+    bad(
+        "delay without the queue",
+        {11: LADDER + "[{name: a, keeps: hosts, delay: §1 min}]}"},
+        "recovery.rungs.0.delay: is for a rung that goes back to the queue (keeps: nothing), not 'hosts'",
+    ),
+    bad(
+        "scale of the recovery of zero",
+        {11: "recovery: {use: hot-spare, initialize: 4 min, scale: §0}"},
+        "recovery.scale: must be above 0, not 0",
+    ),
+    bad(
+        "starting smaller without layout",
+        {11: "recovery: {use: restart-smaller, launch: 1 min}"},
+        "jobs.0: recovery 'restart-smaller' works by replica: give the job parallelism",
+        place="s.yaml:5:5",
+    ),
+    bad(
+        "narrow domain as wide as a whole one",
+        {11: NARROW + "allowed: [4, §8]}"},
+        "recovery.allowed.1: must be from 1 to 7: narrower than tensor is",
+    ),
+    bad(
+        "domain that is given up too late",
+        {11: NARROW + "allowed: [4], give_up_below: §3}"},
+        "recovery.give_up_below: must be from 4, the least width, to 8, which replaces every domain",
     ),
     bad(
         "small radix",

@@ -60,7 +60,7 @@ CASES = [
         "strategy is missing",
         {11: ""},
         "recovery: is missing (How a job comes back; choose 'use' from",
-        "full-restart, hot-spare, shrink-rejoin, standby)",
+        "full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
         place="s.yaml:1:1",
     ),
     bad(

@@ -45,7 +45,7 @@ CASES = [
     bad(
         "of another strategy",
         {11: "recovery: {use: full-restart, initialize: 4 min, §patience: 1 h}"},
-        "recovery.patience: unknown key 'patience' (choose from use, delay, initialize)",
+        "recovery.patience: unknown key 'patience' (choose from use, scale, delay, initialize)",
     ),
     bad(
         "merge key",
@@ -86,7 +86,7 @@ CASES = [
         "use of the recovery",
         {11: "recovery: {use: §hot_spares, initialize: 4 min}"},
         "recovery.use: 'hot_spares' is not a choice; did you mean 'hot-spare'?",
-        "full-restart, hot-spare, shrink-rejoin, standby",
+        "full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
     ),
     bad(
         "use of the repair",
@@ -102,7 +102,7 @@ CASES = [
         "a list for use",
         {11: "recovery: {use: §[hot-spare], initialize: 4 min}"},
         "recovery.use: ",
-        "(choose from full-restart, hot-spare, shrink-rejoin, standby)",
+        "(choose from full-restart, hot-spare, ladder, narrow, restart-smaller, shrink-rejoin, standby, ",
     ),
     bad(
         "law",

@@ -1,0 +1,225 @@
+"""Variants of a question on the same failures: what each comes to, and by how much it differs from the first."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from analysis.ensemble import BATCH, FEWEST, MOST, Ensemble, Precision, RequestError
+from analysis.metrics import SHARES, means, ratios
+from analysis.paired import Difference, difference
+from analysis.processes import in_order
+from sim import Prepared, Ratio, Result, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sim import Scenario
+
+__all__ = ["LOWER_IS_BETTER", "Comparison", "Variant", "compare", "headline", "what_differs"]
+
+LOWER_IS_BETTER = frozenset({"cost_per_token"})
+"""Metrics of which the lowest is the best, among those that variants are ranked by."""
+
+
+class Variant(NamedTuple):
+    """One of several things to compare, by name."""
+
+    name: str
+    prepared: Prepared
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Variants with the same replications.
+
+    Parameters
+    ----------
+    names, ensembles
+        The variants and their replications, in the order given; the first is what the others are compared with.
+    differences
+        For each variant, how far each metric that both have is from the first's; ``None`` where the data do not tell.
+        Empty for the first.
+    headline
+        Metric that they are compared by.
+    differs
+        What makes shares of the peak no measure of which variant is better: model, precision, layout or accelerator.
+    precise
+        Whether a precision that was asked for was reached; ``None`` if none was.
+    """
+
+    names: tuple[str, ...]
+    ensembles: tuple[Ensemble, ...]
+    differences: tuple[dict[str, Difference | None], ...]
+    headline: str
+    differs: tuple[str, ...]
+    precise: bool | None = None
+
+    @property
+    def replications(self) -> int:
+        """How many replications each variant has."""
+        return len(self.ensembles[0].rows)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The variants, best first by the mean of the headline; empty where none is known that may rank them."""
+        if self.differs and self.headline in SHARES:
+            return ()
+        sign = 1 if self.headline in LOWER_IS_BETTER else -1
+        found = {
+            name: means(ensemble.rows)[self.headline] for name, ensemble in zip(self.names, self.ensembles, strict=True)
+        }
+        known = {name: mean for name, mean in found.items() if mean is not None}
+        return tuple(sorted(known, key=lambda name: sign * known[name]))
+
+
+def compare(
+    variants: Sequence[Variant],
+    replications: int,
+    *,
+    precision: Precision | None = None,
+    processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Comparison:
+    """Simulate the same replications of all variants.
+
+    The failures of a replication are the same for every variant, because what is drawn does not depend on policies:
+    what is common to all of them cancels in a difference.
+
+    Parameters
+    ----------
+    variants
+        At least one; all with the same seed.
+    replications
+        How many of each; with `precision`, ignored.
+    precision
+        Replicate until the interval of every variant's difference in the headline is as narrow as this; a part is one
+        of the first variant's mean.
+    processes
+        Worker processes at most; 0 for one per core. The numbers do not depend on it.
+    progress
+        Called with the number of replications done, over all variants, and the total (``None`` if unknown).
+
+    Raises
+    ------
+    RequestError
+        If seeds or currencies differ, or `precision` is in points and the headline is not a share.
+    """
+    _check_common(variants)
+    results: list[list[Result]] = [[] for _ in variants]
+    rows: list[list[dict[str, Ratio]]] = [[] for _ in variants]
+    differs = what_differs([variant.prepared.scenario for variant in variants])
+    metric = ""
+    goal = replications if precision is None else FEWEST
+    precise = None if precision is None else False
+    while len(rows[0]) < goal:
+        indices = range(len(variants) * len(rows[0]), len(variants) * goal)
+        # Replication by replication, so that all variants get equally far whatever happens.
+        work = in_order(_play, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
+        with contextlib.closing(work) as source:
+            for index, result in zip(indices, source, strict=True):
+                position = index % len(variants)
+                results[position].append(result)
+                rows[position].append(ratios(variants[position].prepared, result))
+                if progress is not None:
+                    progress(index + 1, None if precision is not None else indices.stop)
+        metric = metric or headline([mine[0] for mine in rows], differs)
+        if precision is not None:
+            _check(precision, metric)
+            excess = _excess(rows, metric, precision)
+            precise = excess <= 1
+            if not precise:
+                goal = _next_goal(len(rows[0]), excess)
+    return Comparison(
+        tuple(variant.name for variant in variants),
+        tuple(
+            Ensemble(variant.prepared, tuple(mine), tuple(of))
+            for variant, mine, of in zip(variants, results, rows, strict=True)
+        ),
+        ({}, *(_differences(mine, rows[0]) for mine in rows[1:])),
+        metric,
+        differs,
+        precise,
+    )
+
+
+def headline(rows: Sequence[dict[str, Ratio]], differs: Sequence[str]) -> str:
+    """Return the metric that variants are compared by, given one replication of each.
+
+    Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
+    hardware. Then the cost of a token tells which is better, or how many a day makes; where neither is known, nothing
+    does, and `ettr` is shown without a rank.
+    """
+    known = set.intersection(*(set(row) for row in rows))
+    wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
+    return next((name for name in wanted if name in known), "ettr")
+
+
+def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
+    """Return which of model, precision, layout and accelerator are not the same in all scenarios."""
+    found: dict[str, list[Any]] = {"model": [], "precision": [], "layout": [], "accelerator": []}
+    for scenario in scenarios:
+        cluster: Any = scenario.cluster
+        found["model"].append([job.model for job in scenario.jobs])
+        found["precision"].append([job.precision for job in scenario.jobs])
+        found["layout"].append([job.parallelism for job in scenario.jobs])
+        found["accelerator"].append([pool.accelerator for pool in cluster.all_pools])
+    return tuple(name for name, values in found.items() if any(value != values[0] for value in values))
+
+
+def _play(variants: Any, index: int) -> Result:
+    """Simulate one replication of one variant."""
+    replication, position = divmod(index, len(variants))
+    return run(variants[position], replication)
+
+
+def _differences(mine: Sequence[dict[str, Ratio]], first: Sequence[dict[str, Ratio]]) -> dict[str, Difference | None]:
+    """Return how far each metric that both have is from the first variant's."""
+    common = [name for name in mine[0] if name in first[0]]
+    return {name: difference([row[name] for row in mine], [row[name] for row in first]) for name in common}
+
+
+def _check_common(variants: Sequence[Variant]) -> None:
+    """Refuse variants whose failures or prices are not comparable."""
+    seeds = sorted({variant.prepared.seed for variant in variants})
+    if len(seeds) > 1:
+        message = f"seed: is {' and '.join(map(str, seeds))}; variants meet the same failures only with the same seed"
+        raise RequestError(message)
+    costs = [variant.prepared.upkeep.cost for variant in variants]
+    currencies = sorted({cost.currency for cost in costs if cost is not None})
+    if len(currencies) > 1:
+        message = f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same"
+        raise RequestError(message)
+
+
+def _check(precision: Precision, metric: str) -> None:
+    """Refuse points of what is no share."""
+    if not precision.relative and metric not in SHARES:
+        message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
+        raise RequestError(message)
+
+
+def _excess(rows: Sequence[Sequence[dict[str, Ratio]]], metric: str, precision: Precision) -> float:
+    """Return the widest interval of a difference over what it should be [-]; infinite where there is none."""
+    mean = means(rows[0])[metric]
+    wanted = precision.width * (abs(mean or 0.0) if precision.relative else 1.0)
+    worst = 0.0
+    for mine in rows[1:]:
+        found = difference([row[metric] for row in mine], [row[metric] for row in rows[0]])
+        if found is None or not wanted:
+            return math.inf
+        worst = max(worst, (found.ci95[1] - found.ci95[0]) / 2 / wanted)
+    return worst
+
+
+def _next_goal(done: int, excess: float) -> int:
+    """Return how many replications to decide at next: as many as seem to be enough, but no more than four times these.
+
+    Where there is no interval, none will come: the search ends.
+    """
+    if math.isinf(excess):
+        return done
+    seems = BATCH * math.ceil(done * excess**2 / BATCH)
+    return min(max(seems, done + BATCH), 4 * done, MOST)

@@ -1,0 +1,97 @@
+"""The JSON document of a comparison: what each variant came to, and how far it is from the first."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.document import document, scenario_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analysis.compare import Comparison
+    from analysis.paired import Difference
+
+__all__ = ["compare_document"]
+
+_OF_A_RUN = (
+    "scenario",
+    "metrics",
+    "time_shares",
+    "cluster_shares",
+    "interruptions_by_cause",
+    "loss_gpu_s",
+    "energy",
+    "cost",
+    "per_job",
+    "assumptions",
+    "warnings",
+    "notes",
+)
+"""What a variant has in common with the document of a run."""
+
+
+def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, command: str) -> dict[str, Any]:
+    """Return the document of a comparison as plain data; see docs/reference/json.md.
+
+    Parameters
+    ----------
+    comparison
+        The variants that ran.
+    cannot_run
+        One line about each that cannot, by name.
+    command
+        The command, to be typed again.
+    """
+    first = comparison.ensembles[0].prepared
+    return {
+        "replications": comparison.replications,
+        "seed": first.seed,
+        "precise": comparison.precise,
+        "first": comparison.names[0],
+        "headline": comparison.headline,
+        "order": list(comparison.order),
+        "differs": list(comparison.differs),
+        "unranked_because": _why_unranked(comparison),
+        "variants": {
+            name: {
+                "scenario_sha256": scenario_digest(ensemble.prepared.scenario),
+                **{key: value for key, value in document(ensemble, command="").items() if key in _OF_A_RUN},
+                "difference": {metric: _plain(found) for metric, found in differences.items()},
+            }
+            for name, ensemble, differences in zip(
+                comparison.names, comparison.ensembles, comparison.differences, strict=True
+            )
+        },
+        "cannot_run": dict(cannot_run),
+        "provenance": {
+            "version": metadata.version("ettrick"),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "command": command,
+        },
+    }
+
+
+def _plain(found: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as plain data."""
+    return None if found is None else found._asdict()
+
+
+def _why_unranked(comparison: Comparison) -> str | None:
+    """Return why the variants are not ranked by goodput, if they are not."""
+    if not comparison.differs:
+        return None
+    names = comparison.differs
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    why = (
+        f"{listed} differ{'s' * (len(names) == 1)}, and a share of the peak does not tell which is better "
+        "(it would punish the faster hardware)"
+    )
+    if comparison.order:
+        return f"{why}; ranked by {comparison.headline.replace('_', ' ')}"
+    return f"{why}; without tokens per day of every variant there is no rank"

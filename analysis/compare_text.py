@@ -1,0 +1,193 @@
+"""A comparison as tables for the terminal."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.cells import amount_text, count_text, empty_table, number_of, percent_text, range_text, text_or_dash
+from analysis.console import console
+from analysis.metrics import SHARES
+from analysis.paired import MANY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["format_comparison"]
+
+_WIDTH = 200
+"""Columns where there is no terminal: a table that is cut helps nobody."""
+
+_LEAST_WIDTH = 120
+"""Columns that a table may take on any terminal, for the same reason."""
+
+_MOST_BUCKETS = 7
+_LEAST_SHARE = 5e-5
+"""A share that rounds to 0.01 %; what is less in all variants is not shown."""
+
+_LABELS = {
+    "ettr": "ETTR",
+    "goodput": "goodput",
+    "tokens_per_day": "tokens\nper day",
+    "cost_per_token": "cost of a\nmillion tokens",
+    "cost": "cost",
+    "interruptions": "inter-\nruptions",
+}
+_MEANINGS = {
+    "ettr": "ETTR (productive / requested)",
+    "goodput": "goodput (effective MFU)",
+    "tokens_per_day": "tokens per day",
+    "cost_per_token": "cost per token",
+}
+
+
+class _Forms(NamedTuple):
+    """How values of a metric and differences of it are told."""
+
+    value: Callable[[float], str]
+    change: Callable[[float], str]
+
+
+def format_comparison(content: dict[str, Any], *, width: int | None = None) -> str:
+    """Return the document of a comparison (as read back from JSON) as text, `width` columns wide (the terminal's)."""
+    out = console(sys.stdout, width=width if width is not None or sys.stdout.isatty() else _WIDTH)
+    out.width = max(out.width, _LEAST_WIDTH)
+    variants = content["variants"]
+    prefix = _common_path(list(variants))
+    with out.capture() as page:
+        metric = content["headline"]
+        out.print(f"{_MEANINGS[metric]} on the same failures", style="bold")
+        out.print(f"  {number_of(content['replications'], 'replication')}, seed {content['seed']}")
+        if content["unranked_because"] is not None:
+            out.print(f"  not ranked by goodput: {content['unranked_because']}", soft_wrap=True)
+        out.print()
+        _print_metrics(out, content, prefix)
+        _print_shares(out, content, prefix)
+        lines = [*_unresolved(content, prefix), *_notes(content)]
+        if lines:
+            out.print()
+        for line in lines:
+            out.print(f"  - {line}", soft_wrap=True)
+        for name, reason in content["cannot_run"].items():
+            out.print(f"\n{name.removeprefix(prefix)}: cannot run: {reason}", soft_wrap=True)
+    return "\n".join(line.rstrip() for line in page.get().splitlines())
+
+
+def _common_path(names: list[str]) -> str:
+    """Return ``path=`` if that is what the names of all variants begin with, and all that they have in common."""
+    path, equals, _ = names[0].partition("=")
+    start = path + equals
+    is_alone = equals and not any(re.search(r", [\w.]+=", name) for name in names)
+    return start if is_alone and all(name.startswith(start) for name in names) else ""
+
+
+def _forms(content: dict[str, Any], metric: str) -> _Forms:
+    """Return how a metric is told."""
+    if metric in SHARES:
+        return _Forms(percent_text, _points)
+    if metric == "interruptions":
+        return _Forms(count_text, lambda change: f"{change:+,.1f}")
+    if metric in ("cost", "cost_per_token"):
+        cost = next(iter(content["variants"].values()))["cost"]
+        scale = 1e6 if metric == "cost_per_token" else 1.0
+        return _Forms(
+            lambda amount: f"{_short(scale * amount)} {cost['currency']}",
+            lambda change: f"{_signed(scale * change)} {cost['currency']}",
+        )
+    return _Forms(amount_text, _signed)
+
+
+def _points(change: float) -> str:
+    """Return a difference of shares in points."""
+    return f"{100 * change:+.2f} pt"
+
+
+def _short(value: float) -> str:
+    """Return a positive number to three digits or more."""
+    return amount_text(value) if value >= 1000 else f"{value:.4g}"
+
+
+def _signed(value: float) -> str:
+    """Return a number with its sign."""
+    return f"{'-' if value < 0 else '+'}{_short(abs(value))}"
+
+
+def _print_metrics(out: Console, content: dict[str, Any], prefix: str) -> None:
+    """Print the headline of each variant, how far it is from the first's, and what else a decision needs."""
+    variants = content["variants"]
+    metric = content["headline"]
+    forms = _forms(content, metric)
+    # ETTR is the productive share of the table below.
+    others = [name for name in _LABELS if name not in (metric, "ettr")]
+    shown = [name for name in others if all(name in variant["metrics"] for variant in variants.values())]
+    ranks = {name: str(place) for place, name in enumerate(content["order"], start=1)}
+    table = empty_table(
+        prefix.rstrip("=") or "variant", *(["rank"] if ranks else []), _LABELS[metric], "difference\nto the first",
+        "95 %\ninterval", *(_LABELS[name] for name in shown),
+    )  # fmt: skip
+    _let_labels_fold(table)
+    for name, variant in variants.items():
+        change = variant["difference"].get(metric)
+        found = variant["metrics"]
+        table.add_row(
+            name.removeprefix(prefix),
+            *([ranks.get(name, "-")] if ranks else []),
+            text_or_dash(found[metric]["mean"], forms.value),
+            "" if name == content["first"] else text_or_dash(change and change["mean"], forms.change),
+            "" if name == content["first"] else range_text(change and change["ci95"], forms.change),
+            *(text_or_dash(found[other]["mean"], _forms(content, other).value) for other in shown),
+        )
+    out.print(table)
+
+
+def _let_labels_fold(table: Table) -> None:
+    """Where a terminal is narrow, let the names of variants take several lines, and keep numbers whole."""
+    for column in table.columns:
+        column.no_wrap = True
+    table.columns[0].no_wrap = False
+    table.columns[0].overflow = "fold"
+
+
+def _print_shares(out: Console, content: dict[str, Any], prefix: str) -> None:
+    """Print the largest shares of the requested GPU-time, productive first."""
+    shares = {name: variant["time_shares"] for name, variant in content["variants"].items()}
+    largest = {bucket: max(mine[bucket] or 0.0 for mine in shares.values()) for bucket in next(iter(shares.values()))}
+    lost = sorted((name for name in largest if name != "productive"), key=lambda name: -largest[name])
+    buckets = ["productive", *(name for name in lost if largest[name] >= _LEAST_SHARE)][: _MOST_BUCKETS + 1]
+    out.print("\nWhere the GPU-time went", style="bold")
+    table = empty_table(prefix.rstrip("=") or "variant", *(bucket.replace("_", "\n") for bucket in buckets))
+    _let_labels_fold(table)
+    for name, mine in shares.items():
+        table.add_row(name.removeprefix(prefix), *(text_or_dash(mine[bucket], percent_text) for bucket in buckets))
+    out.print(table)
+
+
+def _unresolved(content: dict[str, Any], prefix: str) -> Iterator[str]:
+    """Yield a line for each variant whose difference to the first may be chance."""
+    metric = content["headline"]
+    first = content["first"].removeprefix(prefix)
+    for name, variant in content["variants"].items():
+        change = variant["difference"].get(metric)
+        if change is None or change["resolved"]:
+            continue
+        label = name.removeprefix(prefix)
+        if change["ci95"][0] == change["ci95"][1]:
+            yield f"{label}: the same as {first} in every replication"
+            continue
+        needed = change["replications_to_resolve"]
+        number = f"more than {MANY:,}" if needed is None else f"about {needed:,}"
+        yield (
+            f"{label}: the difference to {first} is not resolved with "
+            f"{number_of(content['replications'], 'replication')}; one of this size would take {number}"
+        )
+
+
+def _notes(content: dict[str, Any]) -> Iterator[str]:
+    """Yield what a reader must know before using the numbers of a variant."""
+    for name, variant in content["variants"].items():
+        for note in variant["notes"]:
+            yield f"{name}: {note}"

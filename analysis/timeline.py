@@ -1,0 +1,171 @@
+"""One replication as a timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from analysis.timeline_tracks import Tracks
+from sim import JOB_BUCKETS, NO_FAILURE, Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sim import Prepared, Result, Timeline
+
+__all__ = ["STEPPING", "chrome_trace", "encoded"]
+
+STEPPING = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
+"""Buckets that a span has while its group steps; what saves, periodic work and rollbacks take of it is in it."""
+
+
+def chrome_trace(prepared: Prepared, result: Result) -> dict[str, Any]:
+    """Return a replication as a document of the Trace Event Format (JSON object format).
+
+    A job is a process, with a thread for the replicas that step together and one for each replica that was ever away;
+    phases are complete events. Each domain with a node that was ever down is a process, each such node a thread in it.
+    Failures are instant events; nodes down, GPUs that step, replicas that step together and surviving tokens are
+    counters. Times are whole microseconds after the warm-up; what was before is cut off.
+
+    Parameters
+    ----------
+    prepared, result
+        A scenario, and a replication of it that was run with its timeline and its log of nodes.
+
+    References
+    ----------
+    "Trace Event Format", Google (2016).
+    """
+    assert result.timeline is not None, "a result with its timeline"
+    names = [NO_FAILURE, *(source.name for source in prepared.sources)]
+    tracks = Tracks(prepared, result)
+    found = [
+        *_phases(tracks, result.timeline, names),
+        *_outages(tracks, result, names),
+        *_marks(tracks, result.timeline, names),
+        *_nodes_down(tracks, result),
+        *_stepping(tracks, prepared, result.timeline),
+        *_tokens(tracks, prepared, result.timeline),
+    ]
+    found.sort(key=lambda event: event["ts"])
+    return {
+        "traceEvents": [*tracks.metadata(), *found],
+        "displayTimeUnit": "ms",
+        "otherData": {
+            "scenario": prepared.name,
+            "replication": result.replication,
+            "seed": prepared.seed,
+            "ettrick": metadata.version("ettrick"),
+        },
+    }
+
+
+def encoded(content: dict[str, Any], path: Path) -> bytes:
+    """Return a document as the bytes of a file: compressed if its name ends in .gz, the same for the same document."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+    return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
+
+
+# ------------------------------------------------------------------------------------------------- events
+
+
+def _microseconds(seconds: float) -> int:
+    """Return a time as whole microseconds, not before the end of the warm-up."""
+    return max(round(seconds * 1e6), 0)
+
+
+def _complete(name: str, category: str, start: float, end: float, track: dict[str, int], **told: Any) -> Iterator[Any]:
+    """Yield a stretch of time on a thread, unless it is shorter than what can be told."""
+    first, last = _microseconds(start), _microseconds(end)
+    if last > first:
+        yield {"name": name, "cat": category, "ph": "X", "ts": first, "dur": last - first, **track, "args": told}
+
+
+def _counter(name: str, time: float, pid: int, **values: float) -> dict[str, Any]:
+    """Return the values of a counter from a time on."""
+    return {"name": name, "ph": "C", "ts": _microseconds(time), "pid": pid, "args": values}
+
+
+def _phases(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[Any]:
+    for span in timeline.spans:
+        stepping = span.bucket in STEPPING
+        bucket = JOB_BUCKETS[span.bucket]
+        name = span.name or ({"productive": "step", "degraded": "step slowly"}[bucket] if stepping else bucket)
+        told = {"bucket": bucket, "cause": names[span.cause]}
+        track = tracks.of_group(span.job, span.group)
+        yield from _complete(name, "step" if stepping else "wait", span.start, span.end, track, **told)
+
+
+def _outages(tracks: Tracks, result: Result, names: list[str]) -> Iterator[Any]:
+    for outage in result.outages:
+        track = tracks.of_node(outage.node)
+        yield from _complete(names[outage.cause], "outage", outage.start, outage.end, track, node=outage.node)
+
+
+def _marks(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[Any]:
+    for mark in timeline.marks:
+        told: dict[str, Any] = {"cause": names[mark.cause]} if mark.cause else {}
+        if mark.node >= 0:
+            told["node"] = mark.node
+        if mark.text:
+            told["text"] = mark.text
+        track = tracks.of_group(mark.job, 0) if mark.job >= 0 else tracks.cluster
+        name = f"{mark.kind}: {names[mark.cause]}" if mark.cause else mark.kind
+        # Scope p draws the mark over all threads of the process.
+        yield {
+            "name": name,
+            "cat": "event",
+            "ph": "i",
+            "ts": _microseconds(mark.time),
+            "s": "p",
+            **track,
+            "args": told,
+        }
+
+
+def _nodes_down(tracks: Tracks, result: Result) -> Iterator[Any]:
+    """Yield how many nodes are down, whenever that changes."""
+    changes = [(outage.start, 1) for outage in result.outages] + [(outage.end, -1) for outage in result.outages]
+    yield _counter("nodes down", 0.0, tracks.cluster["pid"], nodes=sum(by for time, by in changes if time <= 0))
+    total = 0
+    for time, those in itertools.groupby(sorted(changes), key=lambda change: change[0]):
+        total += sum(by for _, by in those)
+        if 0 < time < result.edges[-1]:
+            yield _counter("nodes down", time, tracks.cluster["pid"], nodes=total)
+
+
+def _stepping(tracks: Tracks, prepared: Prepared, timeline: Timeline) -> Iterator[Any]:
+    """Yield how many GPUs of each job step, and how many of its replicas, whenever that changes."""
+    for index, plan in enumerate(prepared.jobs):
+        pid = tracks.of_group(index, 0)["pid"]
+        steps: list[tuple[float, int, int]] = []
+        for span in timeline.spans:
+            if span.job == index and span.end > span.start:
+                # Whether the main group steps, and how many replicas are away from it.
+                change = (int(span.bucket in STEPPING), 0) if span.group == 0 else (0, 1)
+                steps += [(span.start, *change), (span.end, -change[0], -change[1])]
+        is_on = away = 0
+        before = None
+        for time, those in itertools.groupby(sorted(steps), key=lambda step: step[0]):
+            for _, on, gone in those:
+                is_on += on
+                away += gone
+            replicas = plan.replicas - away if is_on else 0
+            if replicas != before:
+                before = replicas
+                yield _counter("GPUs stepping", time, pid, GPUs=plan.gpus * replicas / plan.replicas)
+                if plan.replicas > 1:
+                    yield _counter("replicas stepping", time, pid, replicas=replicas)
+
+
+def _tokens(tracks: Tracks, prepared: Prepared, timeline: Timeline) -> Iterator[Any]:
+    """Yield how many tokens survive, where it is known how many a step takes."""
+    for milestone in timeline.milestones:
+        rate = prepared.jobs[milestone.job].tokens_per_second
+        if rate:
+            pid = tracks.of_group(milestone.job, 0)["pid"]
+            yield _counter("tokens", milestone.time, pid, tokens=milestone.work * rate)

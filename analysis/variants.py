@@ -1,0 +1,212 @@
+"""Variants of scenarios: which ones a command asks for, what each is called, and reading them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import sim
+from analysis.compare import Variant
+from analysis.ensemble import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sim import Scenario
+
+__all__ = ["Loaded", "Recipe", "Variation", "load_variants", "prepared", "recipes", "split", "warnings"]
+
+_PAIRS = {"[": "]", "{": "}", "(": ")"}
+_MOST = 200
+"""Variants of one comparison; more are a slip of the pen."""
+
+
+class Variation(NamedTuple):
+    """A path of a scenario and the values that it takes, as text."""
+
+    path: str
+    values: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Variation:
+        """Read ``path=a,b,c``.
+
+        Raises
+        ------
+        RequestError
+            If it is not that, or a value is missing or there twice.
+        """
+        path, equals, rest = text.partition("=")
+        path = path.strip()
+        if not (equals and path):
+            message = f"--vary {text}: needs path=value,value, for example --vary recovery.use=full-restart,hot-spare"
+            raise RequestError(message)
+        try:
+            values = split(rest)
+        except ValueError as error:
+            message = f"--vary {text}: {error}"
+            raise RequestError(message) from None
+        for value in values:
+            if not value:
+                message = f"--vary {text}: a value is empty; write [] or '' for one that is meant to be"
+                raise RequestError(message)
+            if values.count(value) > 1:
+                message = f"--vary {text}: has {value} twice"
+                raise RequestError(message)
+        return cls(path, values)
+
+
+class Recipe(NamedTuple):
+    """A variant before it is read.
+
+    Parameters
+    ----------
+    name
+        What it is called in results.
+    scenario
+        Its file, or the name of one that comes with the program.
+    common, varied
+        Texts ``a.b=c`` that replace values: those of all variants, then those that make this one.
+    """
+
+    name: str
+    scenario: str
+    common: tuple[str, ...]
+    varied: tuple[str, ...]
+
+
+class Loaded(NamedTuple):
+    """The variants that can run, by name, and one line each about those that cannot."""
+
+    scenarios: dict[str, Scenario]
+    cannot_run: dict[str, str]
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the parts between commas that are in no bracket and in no quotes, without blanks around them.
+
+    Raises
+    ------
+    ValueError
+        If a bracket or a quotation has no end.
+    """
+    parts = [""]
+    ends: list[str] = []
+    quote = ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"" and parts[-1].rstrip()[-1:] in ("", *"[{(:,"):
+            quote = letter  # elsewhere it is an apostrophe
+        elif letter in _PAIRS:
+            ends.append(_PAIRS[letter])
+        elif ends and letter == ends[-1]:
+            ends.pop()
+        elif letter == "," and not ends:
+            parts.append("")
+            continue
+        parts[-1] += letter
+    if quote or ends:
+        message = f"has no closing {quote or ends[-1]}"
+        raise ValueError(message)
+    return tuple(part.strip() for part in parts)
+
+
+def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[str] = ()) -> tuple[Recipe, ...]:
+    """Return every scenario with every combination of what is varied, the last one varied fastest.
+
+    Parameters
+    ----------
+    scenarios
+        Files, or names of shipped ones.
+    varied
+        Texts ``path=a,b,c``.
+    common
+        Texts ``path=value``, for all variants.
+
+    Raises
+    ------
+    RequestError
+        If a text is wrong, or there are fewer than two variants, or far too many.
+    """
+    variations = [Variation.parse(text) for text in varied]
+    paths = [variation.path for variation in variations]
+    for path in paths:
+        if paths.count(path) > 1:
+            message = f"--vary {path}: is there twice; give all its values at once"
+            raise RequestError(message)
+    for scenario in scenarios:
+        if scenarios.count(scenario) > 1:
+            message = f"{scenario}: is there twice"
+            raise RequestError(message)
+    choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
+    found = []
+    for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
+        name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
+        found.append(Recipe(name, scenario, tuple(common), combination))
+    if len(found) < 2:
+        message = "nothing to compare with: add --vary PATH=A,B with two values or more, or another scenario"
+        raise RequestError(message)
+    if len(found) > _MOST:
+        message = f"--vary: makes more than {_MOST} variants; vary fewer values at once"
+        raise RequestError(message)
+    return tuple(found)
+
+
+def load_variants(wanted: Sequence[Recipe]) -> Loaded:
+    """Return the scenarios of variants.
+
+    Common values are set first, so that they reach those variants that know the key.
+
+    Raises
+    ------
+    ScenarioError
+        With one line for each mistake in any of them, with the name of the variant unless all have it.
+    """
+    scenarios: dict[str, Scenario] = {}
+    cannot_run: dict[str, str] = {}
+    mistakes: dict[str, list[str]] = {}
+    for recipe in wanted:
+        try:
+            scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), (*recipe.common, *recipe.varied))
+        except sim.ScenarioError as error:
+            lines = [_as_typed(line, recipe.varied) for line in error.lines]
+            if error.is_answer:
+                cannot_run[recipe.name] = "; ".join(lines)
+                continue
+            for line in lines:
+                mistakes.setdefault(line, []).append(recipe.name)
+    if mistakes:
+        raise sim.ScenarioError(_told(mistakes, len(wanted)))
+    return Loaded(scenarios, cannot_run)
+
+
+def prepared(loaded: Loaded) -> list[Variant]:
+    """Return the variants that can run, ready to run."""
+    return [Variant(name, sim.prepare(scenario)) for name, scenario in loaded.scenarios.items()]
+
+
+def warnings(variants: Sequence[Variant]) -> list[str]:
+    """Return what to warn of, with the name of the variant unless all have it."""
+    found: dict[str, list[str]] = {}
+    for variant in variants:
+        for line in variant.prepared.warnings:
+            found.setdefault(line, []).append(variant.name)
+    return _told(found, len(variants))
+
+
+def _told(lines: Mapping[str, list[str]], variants: int) -> list[str]:
+    """Return lines with the names of the variants that they are about, unless all are or the line shows it."""
+    told = []
+    for line, names in lines.items():
+        is_plain = len(names) == variants or line.startswith("--vary ")
+        told += [line] if is_plain else [f"variant {name}: {line}" for name in names]
+    return told
+
+
+def _as_typed(line: str, varied: Sequence[str]) -> str:
+    """Return a complaint about a value that was varied with the name of the option that varied it."""
+    for text in varied:
+        if line.startswith(f"--set {text}:"):
+            return f"--vary {line.removeprefix('--set ')}"
+    return line

@@ -1,0 +1,174 @@
+"""Recovery presets: what a name under ``recovery.use`` stands for, laid under what the scenario says itself.
+
+A preset is data of the catalog: a strategy of recovery with its numbers, and what usually goes with it, that is who
+detects faults and where copies of the state are kept. Whatever the scenario states wins, key by key.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, create_model
+
+from sim import catalog, documents
+from sim.detection import DETECTIONS
+from sim.kinds import value_at
+from sim.recovery import RECOVERIES
+
+if TYPE_CHECKING:
+    from sim.documents import Document, Keys, Mark
+
+__all__ = ["lay", "strategies"]
+
+_STORES: Keys = ("checkpoint", "tiers")
+
+
+@functools.cache
+def strategies() -> dict[str, type[BaseModel]]:
+    """Return the strategies of recovery by name; those that presets are made of go by the names of these too."""
+    plain: dict[str, Any] = dict(RECOVERIES)
+    presets = {name: catalog.recovery(name)["recovery"]["use"] for name in catalog.recoveries()}
+    wide: dict[str, type[BaseModel]] = {}
+    for own in set(presets.values()):
+        base = plain[own]
+        tag: Any = Literal[(own, *(name for name in presets if presets[name] == own))]
+        wide[own] = create_model(
+            base.__name__, __base__=base, __module__=__name__, __doc__=base.__doc__, use=(tag, own)
+        )
+    return {**plain, **wide, **{name: wide[own] for name, own in presets.items()}}
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class of a strategy by its name, which is how one that was pickled is found again."""
+    for kind in strategies().values():
+        if kind.__name__ == name:
+            return kind
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def lay(document: Document) -> Document:
+    """Return a document with the preset that it names laid under it, and without one that it no longer names.
+
+    ``recovery``
+        What the preset states of its strategy holds where the scenario says nothing. What was written for another
+        choice, which the name has replaced, counts only where the preset states nothing either.
+    ``detection``
+        So does what it states of who detects faults, unless the scenario says ``use`` or a key of another strategy.
+    ``checkpoint``
+        Its stores follow those of the scenario, but for the ones that the scenario describes itself, and unless it
+        says ``from_preset: false``.
+    """
+    name = _chosen(document)
+    if not name and not document.preset:
+        return document
+    result = document.copy()
+    if result.preset != name:
+        _strip(result, ())
+        result.preset = name
+    if name:
+        content = catalog.recovery(name)
+        mark = documents.nearest_mark(result, ("recovery", "use"))
+        _drop_replaced(result, content["recovery"])
+        _lay_mapping(result, ("recovery",), content["recovery"], mark)
+        _lay_detection(result, content.get("detection", {}), mark)
+        _lay_stores(result, content.get("checkpoint", {}).get("tiers", []), mark)
+    return result
+
+
+def _chosen(document: Document) -> str:
+    """Return the name of the preset that a document names, if any."""
+    name = value_at(document.data, ("recovery", "use"), "")
+    return name if isinstance(name, str) and name in catalog.recoveries() else ""
+
+
+# ------------------------------------------------------------------------------------------------- sections
+
+
+def _drop_replaced(document: Document, content: dict[str, Any]) -> None:
+    """Drop what was written for another choice of recovery and what the preset states too."""
+    for key in content:
+        if ("recovery", key) in document.stale:
+            _remove(document, ("recovery", key))
+
+
+def _lay_detection(document: Document, content: dict[str, Any], mark: Mark) -> None:
+    """Lay what a preset says of detection, or take it away again, as the scenario wants."""
+    place: Keys = ("detection",)
+    if not content:
+        return
+    if "detection" not in document.data:
+        _write(document, place, {}, mark)
+    own = document.data["detection"]
+    if not isinstance(own, dict):
+        return
+    kind: Any = DETECTIONS[content["use"]]
+    known = kind.model_fields.keys() - {"use"}
+    stated = [key for key in own if (*place, key) not in document.laid]
+    if known.issuperset(stated):
+        _lay_mapping(document, place, content, mark)
+    else:
+        _strip(document, place)
+
+
+def _lay_stores(document: Document, stores: list[dict[str, Any]], mark: Mark) -> None:
+    """Lay the stores of a preset behind those of the scenario, or take them away again, as the scenario wants."""
+    tiers = value_at(document.data, _STORES, None)
+    if value_at(document.data, ("checkpoint", "from_preset"), True) is False:
+        _strip(document, _STORES)
+    elif isinstance(tiers, list) and not any((*_STORES, index) in document.laid for index in range(len(tiers))):
+        named = {value_at(tier, ("store",), "remote") for tier in tiers}
+        for store in stores:
+            if store["store"] not in named:
+                tiers.append(None)
+                _write(document, (*_STORES, len(tiers) - 1), store, mark)
+
+
+# -------------------------------------------------------------------------------------------------- documents
+
+
+def _lay_mapping(document: Document, path: Keys, content: dict[str, Any], mark: Mark) -> None:
+    """Write into the mapping at `path` what it lacks of `content`; below another choice nothing is filled in."""
+    holder = value_at(document.data, path, None)
+    for key, value in content.items():
+        if key not in holder:
+            _write(document, (*path, key), value, mark)
+        elif isinstance(holder[key], dict) and isinstance(value, dict) and _same_choice(holder[key], value):
+            _lay_mapping(document, (*path, key), value, mark)
+
+
+def _same_choice(own: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Tell whether two mappings may be parameters of the same law or strategy."""
+    return all(key not in own or own[key] == other.get(key) for key in ("use", "law"))
+
+
+def _write(document: Document, path: Keys, value: Any, mark: Mark) -> None:
+    """Write a value of the preset at `path`, whose mapping or list is there."""
+    value_at(document.data, path[:-1], None)[path[-1]] = copy.deepcopy(value)
+    document.keys[path] = mark
+    _enter(document, path, value, mark)
+
+
+def _enter(document: Document, path: Keys, value: Any, mark: Mark) -> None:
+    """Enter that everything from `path` on is from the preset."""
+    document.values[path] = mark
+    document.laid.add(path)
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        _enter(document, (*path, key), part, mark)
+
+
+def _strip(document: Document, path: Keys) -> None:
+    """Remove what the preset wrote from `path` on, with everything that was changed in it since."""
+    laid = [place for place in document.laid if place[: len(path)] == path]
+    outermost = [place for place in laid if not any(place[:end] in document.laid for end in range(len(place)))]
+    for place in sorted(outermost, reverse=True):  # the last of a list first
+        _remove(document, place)
+
+
+def _remove(document: Document, path: Keys) -> None:
+    """Remove the value at `path`."""
+    del value_at(document.data, path[:-1], None)[path[-1]]
+    document.forget(path)

@@ -1,0 +1,164 @@
+"""Ladder: ways to come back from the quickest to the most thorough, each with its budget, then a human."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from sim.contracts import Evict, Requeue, Restore, Run
+from sim.fields import RuleError
+from sim.laws import Law, draw
+from sim.recovery.base import FromStore
+from sim.recovery.phases import Crew, some
+from sim.recovery.rung import Eviction, Rung
+
+if TYPE_CHECKING:
+    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+
+__all__ = ["Ladder", "LadderMemory"]
+
+_SAME_WORK = 1e-6
+"""Work that counts as none [s]: sums of the same steps differ by rounding."""
+
+
+class LadderMemory(NamedTuple):
+    """What a ladder remembers of a job.
+
+    Parameters
+    ----------
+    tries
+        How often each rung was tried since the last progress, or since a human started the job.
+    rung
+        The rung that the present incident is at.
+    in_vain
+        Failures in a row without any new work before them.
+    work
+        The furthest that the job has come [s].
+    """
+
+    tries: tuple[int, ...]
+    rung: int = 0
+    in_vain: int = 0
+    work: float = 0.0
+
+
+class Ladder(FromStore):
+    """The first rung that may be tried is; one that waits for nodes in vain hands over to the next.
+
+    A failure during the recovery is planned at the same rung again and counts as another try. A rung that is reached
+    because the one before waited in vain is not counted, for nobody tells the strategy. With no rung left, or with
+    too many restarts in a row that bring no new work, the job stands still until a human starts it again.
+    """
+
+    use: Literal["ladder"] = "ladder"
+    rungs: tuple[Rung, ...] = Field(min_length=1, description="Ways to come back, in the order in which to try them.")
+    resets_on_progress: bool = Field(True, description="Whether new work makes all budgets new.")
+    no_progress: int | None = Field(
+        None, ge=1, description="Restarts in a row without new work after which a human is called; without it, any."
+    )
+    exhausted: Law | None = Field(  # type: ignore[assignment]
+        {"law": "lognormal", "median": "15 min", "sigma": 1.6856},
+        description="Time until a human starts the job again, with all budgets new; null: it has failed for good. The "
+        "default is an assumption: median 15 min, 95 % within 4 h.",
+    )
+    evict: Eviction | None = Field(None, description="Whether healthy nodes leave with those that failed.")
+
+    @model_validator(mode="after")
+    def _leads_down(self) -> Self:
+        names = [rung.name for rung in self.rungs]
+        for index, rung in enumerate(self.rungs):
+            if rung.name in names[:index]:
+                raise RuleError(("rungs", index, "name"), f"'{rung.name}' is also the name of an earlier rung")
+            if rung.keeps == "nothing" and index < len(names) - 1:
+                raise RuleError(
+                    ("rungs", index, "keeps"), "can be nothing in the last rung only: nothing is left for more"
+                )
+        return self
+
+    @property
+    def has_unexposed_phases(self) -> bool:
+        """Whether failures are kept out of some phase."""
+        return any(
+            some(phases, lambda phase: not phase.exposed) for rung in self.rungs for phases in (rung.stop, rung.launch)
+        )
+
+    @property
+    def no_formula(self) -> str:
+        """Why no closed form describes the strategy; nothing where one does."""
+        first = self.rungs[0]
+        if any(some(phases, lambda phase: phase.faults is not None) for phases in first.timed):
+            return "some phases depend on the fault"
+        always = first.handles is None and not first.except_first
+        leads_on = first.budget is not None or (first.keeps != "nothing" and first.patience is not None)
+        return "" if always and not (leads_on and len(self.rungs) > 1) else "the rung depends on the failure"
+
+    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
+        """Return the mean times of the first rung, if all failures take it."""
+        return None if self.no_formula else self.rungs[0].mean_times(gpus, nodes)
+
+    def _start(self, job: JobView) -> Plan:
+        """Launch from nothing, which is how the last rung does it."""
+        launch = self.rungs[-1].launching(Crew(job.gpus, job.nodes, job.nodes), job.mark)
+        return (*launch, Restore("stores"), Run())
+
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Take the first rung that may be tried, from where the incident is."""
+        del cluster
+        now = self._look(job, memory)
+        index = self._next(now.rung if job.attempt > 1 else 0, failure, job, now.tries)
+        if index is None or (self.no_progress is not None and now.in_vain >= self.no_progress):
+            return self._call_a_human(failure), LadderMemory((0,) * len(self.rungs), work=now.work)
+        tries = (*now.tries[:index], now.tries[index] + 1, *now.tries[index + 1 :])
+        return self._climb(index, failure, job, tries, self._evicted(failure, job)), now._replace(
+            tries=tries, rung=index
+        )
+
+    def _look(self, job: JobView, memory: Memory) -> LadderMemory:
+        """Return the memory with what the job has done since."""
+        before: LadderMemory = memory or LadderMemory((0,) * len(self.rungs))
+        if job.work <= before.work + _SAME_WORK:
+            return before._replace(in_vain=before.in_vain + 1)
+        tries = (0,) * len(self.rungs) if self.resets_on_progress else before.tries
+        return before._replace(tries=tries, in_vain=0, work=job.work)
+
+    def _next(self, start: int, failure: FailureView, job: JobView, tries: tuple[int, ...]) -> int | None:
+        """Return the first rung from `start` on that may be tried, if there is one."""
+        for index in range(start, len(self.rungs)):
+            if self.rungs[index].may_try(failure, job, tries[index]):
+                return index
+        return None
+
+    def _evicted(self, failure: FailureView, job: JobView) -> tuple[Evict, ...]:
+        """Return the step that takes healthy nodes out too, if the fault asks for it."""
+        evict = self.evict
+        if evict is None or failure.fault not in evict.faults:
+            return ()
+        return (Evict(min(evict.nodes, job.nodes), evict.test),)
+
+    def _climb(
+        self, index: int, failure: FailureView, job: JobView, tries: tuple[int, ...], evict: tuple[Evict, ...]
+    ) -> Plan:
+        """Return the plan of a rung, and within it that of the next one for when no nodes come."""
+        rung = self.rungs[index]
+        joiners = max(job.nodes_missing, *(step.nodes for step in evict)) if evict else job.nodes_missing
+        crew = Crew(job.gpus, job.nodes, joiners)
+        stop = rung.stopping(crew, failure)
+        if rung.keeps == "nothing":
+            return (*stop, *evict, Requeue(rung.requeue_delay(crew, failure, max(tries[index], 1))))
+
+        def otherwise() -> Plan:
+            below = self._next(index + 1, failure, job, tries)
+            if below is None:
+                return self._call_a_human(failure)
+            # Who was evicted is missing by then.
+            return self._climb(below, failure, job._replace(nodes_missing=joiners), tries, ())
+
+        swap = (rung.swap(otherwise),) if joiners else ()
+        launch = rung.launching(crew, failure.mark, failure.fault)
+        return (*stop, *evict, *swap, *launch, Restore(rung.keeps), Run())
+
+    def _call_a_human(self, failure: FailureView) -> Plan:
+        """Give every node back until somebody starts the job again."""
+        return (Requeue(math.inf if self.exhausted is None else draw(self.exhausted, failure.mark, "human")),)

@@ -1,0 +1,189 @@
+"""Every recovery preset under hundreds of random failures: the books close, and each node is in one place.
+
+Failures come so often that many fall into the recovery from another one, with every class of fault, with few and many
+spares, short and long repairs, with and without periodic work, and with more stores than the preset has.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import sim
+from sim import catalog
+from sim.contracts import Bucket
+from sim.engine import Simulation
+from sim.places import Place
+from tests import harness
+from tests.property.common import MOST_EVENTS
+
+if TYPE_CHECKING:
+    from sim.engine.failure import Failure
+    from sim.failures import FailureTrace
+    from sim.job import Group
+
+PRESETS = list(catalog.recoveries())
+CASES, REPLICATIONS = 8, 25
+"""Scenarios of a preset, and random traces of each: 200 in all."""
+NODES, REPLICAS, WIDTH = 14, 3, 3
+
+FAILURES: list[dict[str, Any]] = [
+    {"use": "component", "name": "node", "part": "node", "rate": "0.6 per node-h"},
+    {"use": "component", "name": "gpu", "part": "gpu", "rate": "0.05 per gpu-h"},
+    {"use": "component", "name": "nic", "part": "nic", "rate": "0.02 per nic-h"},
+    {"use": "component", "name": "rack", "part": "rack", "rate": "0.1 per rack-h", "damage": "reboot"},
+    {"use": "component", "name": "switch", "part": "node", "fault": "switch", "rate": "0.04 per node-h"},
+    {
+        "use": "component",
+        "name": "slow",
+        "part": "node",
+        "effect": {"kind": "slow", "factor": 0.6},
+        "rate": "1 per node-d",
+    },
+    {"use": "component", "name": "wrong", "part": "gpu", "effect": "corrupt", "rate": "0.1 per gpu-d"},
+    {"use": "job", "name": "software", "rate": "2 per job-h"},
+    {"use": "job", "name": "hang", "effect": "hang", "rate": "0.5 per job-h"},
+    {"use": "job", "name": "storage", "fault": "storage", "store_out": "90 s", "rate": "0.3 per job-h"},
+    {"use": "loss-spike", "name": "spike", "rate": "0.1 per job-h", "rewind": "100 s"},
+    {"use": "preemption", "name": "preempted", "rate": "0.8 per job-h", "notice": "30 s", "away": "200 s"},
+]
+PERIODIC: list[dict[str, Any]] = [
+    {"name": "evaluation", "every": "40 steps", "time": "30 s"},
+    {"name": "loading of data", "every": "4 min", "time": "3 s"},
+]
+REMOTE: dict[str, Any] = {"interval": "5 min", "stall": "2 s", "write": "20 s", "restore": "15 s"}
+MORE_STORES: list[dict[str, Any]] = [
+    {**REMOTE, "retain": 2, "corrupt": "10 %"},
+    {"store": "disk", "interval": "100 s", "mode": "blocking", "write": "4 s", "restore": "8 s", "when_busy": "skip"},
+    {"store": "peer", "restore": "3 s"},
+]
+
+
+def _scenario(name: str, number: int) -> dict[str, Any]:
+    """Return one of the scenarios of a preset: every combination of three choices."""
+    few, short, plain = (bool(number & bit) for bit in (1, 2, 4))
+    layout = {"tensor": 8, "pipeline": WIDTH, "data": REPLICAS}
+    job = {"name": "job", "gpus": 8 * WIDTH * REPLICAS, "step_time": "3 s", "parallelism": layout}
+    data = harness.scenario(
+        seed=number,
+        cluster={"nodes": NODES, "gpus_per_node": 8, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
+        horizon="12000 s",
+        jobs=[job if plain else {**job, "periodic": PERIODIC}],
+        failures=[{**failure, "scale": 0.5 + 1.5 * (number % 3)} for failure in FAILURES],
+        checkpoint={"tiers": [REMOTE] if plain else MORE_STORES},
+        recovery={"use": name},
+        spares={"hot": 1 if few else 3},
+        repair={"time": {"law": "exponential", "mean": "3 min" if short else "20 min"}},
+    )
+    del data["detection"]
+    return data
+
+
+class _Looked(Simulation):
+    """A simulation that looks at nodes and jobs after every event, and notes what failures interrupt."""
+
+    def __init__(self, case: sim.Prepared, replication: int, failures: FailureTrace) -> None:
+        super().__init__(case, replication, failures, keeps_timeline=True)
+        self.interrupted: Counter[tuple[str, str]] = Counter()
+        self.hit = self.incidents.hit
+        self.incidents.hit = self._note  # type: ignore[method-assign]
+
+    def _note(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
+        for group in groups:
+            self.groups.settle(group, now)
+            who = "main" if group is group.job.main else "away"
+            self.interrupted[who, _phase(group, now)] += 1
+        self.hit(groups, failure, now, latency)
+
+    def run(self) -> sim.Result:
+        """Play like the simulation itself, with a look after every event."""
+        while self.is_open:
+            self.kernel.step()
+            self.events += 1
+            self._look()
+            assert self.events < MOST_EVENTS
+        return self._result()
+
+    def _look(self) -> None:
+        """Assert that no node is in two places, and that what is at risk is a part of the work."""
+        cluster, (job,) = self.cluster, self.jobs
+        places = [cluster.where(node) for node in range(cluster.nodes)]
+        held = [node for node in job.nodes if node >= 0]
+        assert len(held) == len(set(held)), "a node has two positions"
+        if job.holding:
+            assert set(held) == {node for node, place in enumerate(places) if place is Place.JOB}
+        missing = [position for group in (job.main, *job.away) for position in group.missing]
+        assert sorted(missing) == [position for position, node in enumerate(job.nodes) if node < 0]
+        assert job.main.replicas + sum(group.replicas for group in job.away) == job.replicas
+        for node, place in enumerate(places):
+            assert place in (Place.JOB, Place.REPAIR) or not cluster.outages[node], "a node is down and waits for work"
+            assert place is not Place.REPAIR or cluster.outages[node], "a node is up and in repair"
+        assert -1e-6 <= job.state.at_risk <= job.work + 1e-6
+        assert job.work >= -1e-6
+
+
+def _phase(group: Group, now: float) -> str:
+    """Return what a settled group does."""
+    if group.is_running(now):
+        return "stepping"
+    ahead = [bucket for bucket, end in group.segments if end > now]
+    return Bucket(ahead[0]).name.lower() if ahead else "between"
+
+
+def _passed(result: sim.Result) -> set[tuple[str, str]]:
+    """Return in which phases somebody was."""
+    assert result.timeline is not None
+    stepping = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
+    return {
+        ("away" if span.group else "main", "stepping" if span.bucket in stepping else Bucket(span.bucket).name.lower())
+        for span in result.timeline.spans
+    }
+
+
+NEVER_HIT = {("main", "queued")}
+"""Phases in which nothing can fail: the job has no nodes then."""
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_random_failures(name: str) -> None:
+    """200 traces: ledgers close, nodes are in one place, no work comes from nowhere, and every phase is interrupted.
+
+    A job does not do more work than one without failures that need not start up.
+    """
+    interrupted: Counter[tuple[str, str]] = Counter()
+    passed: set[tuple[str, str]] = set()
+    merged = 0
+    for number in range(CASES):
+        case = sim.prepare(sim.parse(_scenario(name, number)))
+        quiet = sim.run(case, 0, harness.trace([])).jobs[0]
+        most = quiet.work + quiet.buckets[Bucket.INITIALIZE] / quiet.gpus
+        for replication in range(REPLICATIONS):
+            simulation = _Looked(case, replication, sim.trace(case, replication))
+            result = simulation.run()
+            interrupted += simulation.interrupted
+            passed |= _passed(result)
+            (job,) = result.jobs
+            merged += job.merged
+            assert 0 <= job.work <= most * (1 + 1e-9)
+            assert job.buckets[Bucket.PRODUCTIVE] == pytest.approx(job.work * job.gpus, rel=1e-9, abs=1e-6)
+            assert (result.cluster >= -1e-6).all()
+            assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
+        again = _Looked(case, REPLICATIONS - 1, sim.trace(case, REPLICATIONS - 1)).run()
+        assert again.timeline == result.timeline
+        assert np.array_equal(again.jobs[0].totals, job.totals)
+    print(name, dict(interrupted))  # noqa: T201
+    assert merged > 100, "hardly any failure falls into the recovery from another one"
+    assert passed - interrupted.keys() <= NEVER_HIT
+
+
+def test_the_scenarios_are_all_combinations() -> None:
+    """Few and many spares, short and long repairs, plain jobs and others: each with each."""
+    seen = set()
+    for number in range(CASES):
+        data = _scenario(PRESETS[0], number)
+        seen.add((data["spares"]["hot"], data["repair"]["time"]["mean"], "periodic" in data["jobs"][0]))
+    assert seen == set(itertools.product((1, 3), ("3 min", "20 min"), (False, True)))

@@ -1,0 +1,194 @@
+"""Every way to come back, from every store, after everything that happens to jobs: what is true of all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sim
+from sim.contracts import Bucket
+from tests.engine_watch import Watch
+from tests.property.common import MOST_EVENTS, Scenario, examples
+from tests.strategies_laws import Draw, maybe, moments, seconds, times
+
+STORES = ("peer", "host", "peer-host", "disk")
+RECOVERIES = ("hot-spare", "full-restart", "shrink-rejoin", "restart-smaller", "ladder", "narrow", "standby")
+ELASTIC = ("shrink-rejoin", "restart-smaller")
+
+
+class _Finite(Watch):
+    """A simulation that is looked at after every event and has to end."""
+
+    def look(self) -> None:
+        """Assert it."""
+        super().look()
+        assert self.events < MOST_EVENTS
+
+
+@st.composite
+def _tiers(draw: Draw) -> list[dict[str, Any]]:
+    """Return ladders of stores of every kind."""
+    found = [{"store": "remote", **draw(_saving())}]
+    for store in STORES:
+        if maybe(draw, 2):
+            continue
+        tier: dict[str, Any] = {"store": store} | (draw(_saving()) if store != "peer" else {"restore": "3.5 s"})
+        if store not in ("peer", "peer-host") and draw(st.booleans()):
+            tier["every_replica"] = True
+        if store == "peer-host":
+            tier |= {"clique": draw(st.integers(2, 4)), "jump": draw(st.integers(1, 3))}
+        found.append(tier)
+    return found
+
+
+@st.composite
+def _saving(draw: Draw) -> dict[str, Any]:
+    """Return how a store is saved to."""
+    tier: dict[str, Any] = {"interval": draw(seconds(15, 900)), "restore": draw(moments(0.5, 60))}
+    tier |= {"mode": draw(st.sampled_from(("blocking", "async"))), "write": draw(moments(0.5, 60))}
+    if tier["mode"] == "async":
+        tier |= {"stall": draw(moments(0.5, 10)), "when_busy": draw(st.sampled_from(("wait", "skip")))}
+    if draw(st.booleans()):
+        tier["retain"] = draw(st.integers(1, 5))
+    if maybe(draw, 3):
+        tier["corrupt"] = draw(st.sampled_from(("1 %", "40 %", "90 %")))
+    return tier
+
+
+@st.composite
+def _recoveries(draw: Draw, kind: str) -> dict[str, Any]:
+    """Return a strategy with times that failures fall into."""
+    launch = draw(times(20, 200))
+    patience = {} if draw(st.booleans()) else {"patience": draw(moments(20, 400))}
+    scale = draw(st.sampled_from((1.0, 1.0, 0.3)))
+    if kind == "hot-spare":
+        return {"use": kind, "initialize": launch, "reschedule": draw(times(20, 60)), "scale": scale, **patience}
+    if kind == "full-restart":
+        return {"use": kind, "initialize": launch, "delay": draw(moments(1, 200)), "scale": scale}
+    if kind == "standby":
+        return {"use": kind, "recovery": launch, "selection": draw(times(20, 60))}
+    if kind == "narrow":
+        return {"use": kind, "tensor": 2, "launch": launch, "reshard": "1 %", **patience}
+    if kind == "shrink-rejoin":
+        more = {"majority": draw(st.booleans()), "quorum_timeout": draw(moments(1, 60))}
+        stalls = {name: draw(times(10, 30)) for name in ("reconfigure", "catch_up", "rejoin")}
+        return {"use": kind, "initialize": launch, "scale": scale, **stalls, **more}
+    if kind == "restart-smaller":
+        more = {"rejoin_keeps": draw(st.sampled_from(("hosts", "live"))), "except_first": draw(st.booleans())}
+        if draw(st.booleans()):
+            more["max_restarts"] = draw(st.integers(0, 3))
+        return {"use": kind, "launch": launch, "stop": draw(times(10, 30)), **patience, **more}
+    return draw(_ladders(launch, patience))
+
+
+@st.composite
+def _ladders(draw: Draw, launch: Any, patience: dict[str, Any]) -> dict[str, Any]:
+    """Return ladders of up to three rungs."""
+    budget = draw(st.sampled_from((1, 3, None)))
+    rungs: list[dict[str, Any]] = [
+        {"name": "in-process", "keeps": "processes", "launch": "5 s", "budget": budget, "handles": ["process", "gpu"]},
+        {"name": "in-job", "keeps": "hosts", "stop": "3 s", "launch": launch, "except_first": draw(st.booleans())}
+        | ({"budget": budget} if budget else {})
+        | patience,
+        {"name": "requeue", "keeps": "nothing", "stop": "4 s", "launch": launch, "delay": draw(moments(1, 100))},
+    ]
+    ladder: dict[str, Any] = {"use": "ladder", "rungs": rungs[draw(st.integers(0, 2)) :], "exhausted": "10 min"}
+    if draw(st.booleans()):
+        ladder["no_progress"] = draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        faults = draw(st.sampled_from((["host"], ["hang", "process"], ["gpu", "host"])))
+        ladder["evict"] = {"faults": faults, "nodes": draw(st.integers(1, 4)), "test": draw(moments(1, 300))}
+    return ladder
+
+
+def _sources(draw: Draw, horizon: float) -> list[dict[str, Any]]:
+    """Return everything that happens to jobs, often."""
+    often = {"law": "exponential", "mean": f"{horizon / 6!r} s"}
+    of_job = [
+        {"use": "preemption", "name": "preempted", "away": draw(times(60, 400)), "notice": draw(moments(1, 90))},
+        {"use": "loss-spike", "name": "spike", "rewind": draw(moments(1, 400)), "detection": draw(times(200, 900))},
+        {"use": "job", "name": "storage", "fault": "storage", "store_out": draw(times(60, 600))},
+        {"use": "job", "name": "hang", "effect": "hang", "damage": draw(st.sampled_from(("process", "reboot")))},
+    ]
+    a_node = {"use": "component", "part": "node", "rate": f"{3 * 86_400 / horizon!r} per node-day"}
+    a_gpu = {"use": "component", "name": "gpu", "part": "gpu", "rate": f"{3 * 86_400 / horizon!r} per gpu-day"}
+    of_nodes = [
+        {**a_node, "name": "crash"},
+        {**a_node, "name": "boot", "repair": "0 s", "damage": "reboot"},
+        {**a_node, "name": "wrong", "effect": "corrupt", "detection": draw(times(200, 900))},
+        {**a_node, "name": "slow", "effect": {"kind": "slow", "factor": 0.5}, "detection": draw(times(200, 900))},
+        {**a_gpu, "damage": draw(st.sampled_from(("process", "reboot")))},
+        {"use": "component", "name": "rack", "part": "rack", "rate": f"{86_400 / horizon!r} per rack-day"},
+    ]
+    start = 0.4 * horizon
+    window = {"start": f"{start!r} s", "duration": draw(seconds(30, 400)), "units": 1}
+    planned = [{"use": "maintenance", "name": "care", "windows": [window], "notice": draw(moments(1, 90))}]
+    everything = [{**source, "law": often} for source in of_job] + of_nodes + planned
+    return [source for source in everything if not maybe(draw, 3)]
+
+
+@st.composite
+def cases(draw: Draw) -> Scenario:
+    """Return small clusters in which it all comes together."""
+    horizon = draw(st.integers(3_000, 8_000)) + 0.125
+    kind = draw(st.sampled_from(RECOVERIES))
+    replicas = draw(st.integers(2, 4)) if kind in ELASTIC else draw(st.integers(1, 3))
+    stages = draw(st.integers(1, 2))
+    jobs = []
+    for number in range(draw(st.integers(1, 2))):
+        job: dict[str, Any] = {"name": f"job-{number}", "gpus": 2 * replicas * stages, "step_time": draw(seconds(1, 9))}
+        job["parallelism"] = {"tensor": 2, "pipeline": stages, "data": replicas}
+        job["batch"] = {"tokens": 4096, "sequence": 64, "on_loss": draw(st.sampled_from(("shrink", "keep")))}
+        if draw(st.booleans()):
+            job["work"] = {"time": f"{draw(st.sampled_from((0.1, 0.4))) * horizon!r} s"}
+        if draw(st.booleans()):
+            every = draw(st.sampled_from(("7 steps", "50 s", "131.7 s")))
+            job["periodic"] = [{"name": "evaluation", "every": every, "time": draw(seconds(1, 30))}]
+        jobs.append(job | ({"arrival": "97.3 s"} if number else {}))
+    nodes = replicas * stages * len(jobs) + draw(st.integers(0, 3))
+    hot = draw(st.integers(0, nodes - replicas * stages * len(jobs)))
+    return {
+        "name": "drawn",
+        "seed": draw(st.integers(0, 1_000)),
+        "cluster": {"nodes": nodes, "gpus_per_node": 2, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
+        "horizon": f"{horizon!r} s",
+        "windows": f"{horizon / 3.7!r} s",
+        "jobs": jobs,
+        "failures": _sources(draw, horizon),
+        "detection": {"time": draw(times(5, 60))},
+        "checkpoint": {"tiers": draw(_tiers())},
+        "recovery": draw(_recoveries(kind)),
+        "spares": {"hot": hot},
+        "repair": {"time": draw(times(60, 600))},
+    }
+
+
+@examples(200)
+@given(cases())
+def test_whatever_happens_to_a_job(data: Scenario) -> None:
+    """The ledger closes, no node is in two places, work is what counts as productive, and a run repeats exactly."""
+    prepared = sim.prepare(sim.parse(data))
+    result = _Finite(prepared, 0, sim.trace(prepared, 0)).run()
+    assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
+    assert result.cluster.min() >= -1e-6
+    for job, plan in zip(result.jobs, prepared.jobs, strict=True):
+        rounding = 1e-6 * max(job.requested, 1.0)
+        assert job.totals.min(initial=0.0) >= -rounding
+        assert job.buckets.sum() == pytest.approx(job.requested, rel=1e-9, abs=1e-6)
+        assert job.buckets[Bucket.PRODUCTIVE] == pytest.approx(job.work * job.gpus, rel=1e-9, abs=rounding)
+        assert -rounding <= job.at_risk <= job.work + rounding
+        assert sum(job.interruptions.values()) == sum(job.disruptions.values()) + job.merged
+        least = job.work / plan.step_time
+        keeps = plan.keeps_batch or plan.replicas == 1
+        most = least if keeps else least * plan.replicas
+        assert least * (1 - 1e-6) - 1e-6 <= job.steps <= most * (1 + 1e-6) + 1e-6
+    again = sim.run(prepared, 0, keeps_timeline=True)
+    assert np.array_equal(again.cluster, result.cluster)
+    assert again.counts == result.counts
+    assert [(job.work, job.steps, job.restores, job.accepted) for job in again.jobs] == [
+        (job.work, job.steps, job.restores, job.accepted) for job in result.jobs
+    ]

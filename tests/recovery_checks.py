@@ -1,0 +1,237 @@
+"""What every recovery strategy owes: plans that hold together, and clusters that fail often and still add up."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import sim
+from sim import rng
+from sim.contracts import (
+    FAULTS,
+    Acquire,
+    Background,
+    Bucket,
+    ClusterView,
+    Evict,
+    FailureView,
+    JobView,
+    Requeue,
+    Restore,
+    Run,
+    Stall,
+)
+from sim.places import Reserve
+
+if TYPE_CHECKING:
+    from sim.contracts import Plan, Step
+
+__all__ = ["check_plans", "check_recovery", "times_of"]
+
+
+def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes: Any) -> None:
+    """Assert what every recovery strategy owes: `check_plans`, and this on small clusters that fail often.
+
+    It never takes a node that is down; each node is in one place after every event; the ledger closes (the engine
+    raises if not); a job does no more work than without failures; without failures it does exactly that.
+    """
+    from tests.harness import _Watched, prepared, seconds, trace
+
+    case = prepared(**(_cluster_that_fails_often(parameters) | changes))
+    check_plans(case.recovery)
+    hits = 0
+    for spares, replication in itertools.product((0, 2), range(replications)):
+        one = replace(case, reserves={"spare": Reserve(spares)})
+        quiet = _Watched(one, replication, trace(())).run()
+        noisy = _Watched(one, replication, sim.trace(one, replication)).run()
+        assert seconds(quiet).keys() <= {"productive", "checkpoint_stall", "queued"} | _buckets_of_start(case)
+        for with_failures, without in zip(noisy.jobs, quiet.jobs, strict=True):
+            assert with_failures.work <= without.work * (1 + 1e-9)
+            assert with_failures.buckets[Bucket.PRODUCTIVE] == pytest.approx(with_failures.work * with_failures.gpus)
+            hits += sum(with_failures.interruptions.values())
+            assert sum(with_failures.interruptions.values()) == (
+                sum(with_failures.disruptions.values()) + with_failures.merged
+            )
+        assert noisy.cluster.sum() == pytest.approx(noisy.owned, rel=1e-9)
+        assert (noisy.cluster >= -1e-6).all()
+    assert hits > 20 * replications / 12, "too quiet to show anything"
+
+
+def _cluster_that_fails_often(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return a scenario in which nodes, racks, GPUs and software fail again and again, also during recoveries."""
+    return {
+        "cluster": {"nodes": 12, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
+        "horizon": "5000 s",
+        "jobs": [{"name": "job", "gpus": 8, "step_time": "3 s", "parallelism": {"data": 4, "tensor": 2}}],
+        "failures": [
+            {"use": "component", "name": "node", "part": "node", "rate": "1 per node-h"},
+            {"use": "component", "name": "gpu", "part": "gpu", "rate": "1 per gpu-h", "repair": "400 s"},
+            {"use": "component", "name": "rack", "part": "rack", "rate": "4 per rack-d", "repair": "50 s"},
+            {"use": "component", "name": "hang", "rate": "4 per node-d", "part": "node", "fault": "hang"},
+            {"use": "job", "name": "software", "rate": "1 per job-h"},
+        ],
+        "detection": {"time": {"law": "exponential", "mean": "5 s"}},
+        "repair": {"time": {"law": "exponential", "mean": "300 s"}},
+        "spares": {"hot": 2},
+        "recovery": parameters,
+    }
+
+
+def _buckets_of_start(case: sim.Prepared) -> set[str]:
+    """Return the buckets that a start of a job fills."""
+    view = JobView("job", 0.0, 8, 0, 4, 4, live=False, attempt=0, mark=lambda purpose: 0.5, gpus=8)
+    return {step.bucket.name.lower() for step in case.recovery.start(view) if isinstance(step, Stall)}
+
+
+# --------------------------------------------------------------------------------------------------- plans
+
+
+def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
+    """Assert what a strategy answers to anything that it may see.
+
+    Plans end in a step that runs or gives up, restore before they run, and take nodes before that if some are missing;
+    times are not negative; the same view gets the same answer; a scale multiplies every time exactly and changes
+    nothing else; memory is frozen data that nobody writes to.
+    """
+    twice = strategy.model_copy(update={"scale": 2.0 * strategy.scale})
+    for number in range(jobs):
+        generator = np.random.default_rng(number)
+        shape = _shape(strategy, generator)
+        memory: Any = None
+        work = 0.0
+        for attempt_of in range(failures):
+            failure, job, cluster = _views(shape, generator, work, number * failures + attempt_of)
+            before = pickle.dumps(memory)
+            plan, after = strategy.plan(failure, job, cluster, memory)
+            assert pickle.dumps(memory) == before, "memory was written to"
+            assert strategy.plan(failure, job, cluster, memory) == (plan, after), "an answer depends on what is seen"
+            assert hash(after) == hash(pickle.loads(pickle.dumps(after)))
+            assert pickle.loads(pickle.dumps(after)) == after, "memory is frozen data"
+            _check_plan(plan, job)
+            scaled, same = twice.plan(failure, job, cluster, memory)
+            assert times_of(scaled) == [2.0 * time for time in times_of(plan)]
+            assert (_timeless(scaled), same) == (_timeless(plan), after)
+            memory = after
+            work += float(generator.choice([0.0, 0.0, 100.0]))
+        start = strategy.start(job._replace(nodes_missing=0))
+        assert isinstance(start[-1], Run)
+        assert [step.keeps for step in start if isinstance(step, Restore)] == ["stores"]
+        assert times_of(twice.start(job)) == [2.0 * time for time in times_of(strategy.start(job))]
+        times, doubled = strategy.expected_times(job.gpus, job.nodes), twice.expected_times(job.gpus, job.nodes)
+        assert doubled == (None if times is None else tuple(2.0 * time for time in times))
+        assert times is None or (min(times) >= 0 and not strategy.no_formula)
+
+
+def _shape(strategy: Any, generator: np.random.Generator) -> dict[str, int]:
+    """Return the size of a job that the strategy could run: replicas of some nodes, of 8 GPUs or whole domains."""
+    replicas = int(generator.integers(2 if strategy.elastic else 1, 9))
+    width = int(generator.integers(1, 5))
+    return {
+        "replicas": replicas,
+        "width": width,
+        "gpus_per_node": int(getattr(strategy, "tensor", 8)),
+        "narrows": int(bool(strategy.keeps_parts)),
+    }
+
+
+def _views(
+    shape: dict[str, int], generator: np.random.Generator, work: float, number: int
+) -> tuple[FailureView, JobView, ClusterView]:
+    """Return views that fit together: of a failure that took some nodes, or none, of the replicas that are there."""
+    replicas, width = shape["replicas"], shape["width"]
+    running = int(generator.integers(1, replicas + 1))
+    positions = generator.permutation(running * width)[: int(generator.choice([0, 1, 1, 2, running * width]))]
+    missing = len(positions)
+    lost = len({int(position) // width for position in positions}) if replicas > 1 else int(missing > 0)
+    domains = generator.permutation(replicas * width)[: int(generator.integers(0, 4)) * shape["narrows"]]
+
+    def mark(purpose: str) -> float:
+        return rng.uniform_one(rng.stream(7, 0, "mark", purpose), number)
+
+    fault = str(generator.choice(list(FAULTS)))
+    failure = FailureView("cause", False, int(generator.integers(0, missing + 1)), lost, mark, fault)
+    job = JobView(
+        "job",
+        100.0 * number,
+        replicas * width,
+        missing,
+        replicas,
+        running,
+        live=bool(generator.random() < 0.7),
+        attempt=int(generator.choice([1, 1, 2, 3])),
+        mark=mark,
+        gpus=replicas * width * shape["gpus_per_node"],
+        work=work,
+        first_lost=bool(0 in positions),
+        narrowed=tuple((int(domain), 1) for domain in sorted(domains)),
+    )
+    return failure, job, ClusterView(int(generator.integers(0, 3)), int(generator.integers(0, 3)))
+
+
+def _check_plan(plan: Plan, job: JobView) -> None:
+    """A plan ends once, restores once before it runs, and takes the nodes that it needs."""
+    assert isinstance(plan[-1], Run | Requeue), "a plan ends in running or in giving up"
+    assert not any(isinstance(step, Run | Requeue) for step in plan[:-1]), "nothing follows the end"
+    owed = job.nodes_missing > 0
+    for step in plan:
+        if isinstance(step, Evict):
+            assert 1 <= step.nodes <= job.nodes
+            owed = True
+        elif isinstance(step, Background):
+            owed = False
+            assert not any(isinstance(inner, Run | Requeue | Restore | Background) for inner in step.steps)
+            assert any(isinstance(inner, Acquire) for inner in step.steps)
+            _check_plan(step.then, job._replace(nodes_missing=0))
+        elif isinstance(step, Acquire):
+            owed = False
+            assert step.pools
+            assert (step.timeout < math.inf) == bool(step.otherwise), "who stops waiting has a way out"
+            if step.otherwise:
+                # The way out is a plan of its own, with the nodes still missing; whole replicas are others' business.
+                _check_plan(step.otherwise, job if step.unit == "node" else job._replace(nodes_missing=0))
+        elif isinstance(step, Run):
+            assert not owed, "it would run without its nodes"
+            assert 0 < step.fraction <= 1
+    if isinstance(plan[-1], Run):
+        restores = [step.keeps for step in plan if isinstance(step, Restore)]
+        assert len(restores) == 1
+        assert restores[0] != "stores", "the nodes are still there"
+    assert all(time >= 0 for time in times_of(plan))
+
+
+def times_of(plan: Plan) -> list[float]:
+    """Return every time in a plan [s], in order, with those of ways out and of replicas that are away."""
+    found: list[float] = []
+    for step in plan:
+        if isinstance(step, Stall | Evict):
+            found.append(step.seconds)
+        elif isinstance(step, Requeue):
+            found.append(step.delay)
+        elif isinstance(step, Acquire):
+            found += [step.timeout, *times_of(step.otherwise)]
+        elif isinstance(step, Background):
+            found += [*times_of(step.steps), *times_of(step.then)]
+    return found
+
+
+def _timeless(plan: Plan) -> list[Any]:
+    """Return a plan without its times."""
+    return [_timeless_step(step) for step in plan]
+
+
+def _timeless_step(step: Step) -> Any:
+    if isinstance(step, Stall | Evict):
+        return step._replace(seconds=0.0)
+    if isinstance(step, Requeue):
+        return "requeue"
+    if isinstance(step, Acquire):
+        return step._replace(timeout=0.0, otherwise=()), _timeless(step.otherwise)
+    if isinstance(step, Background):
+        return _timeless(step.steps), _timeless(step.then)
+    return step

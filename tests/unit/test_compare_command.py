@@ -1,0 +1,209 @@
+"""``ettrick compare``: exit status, streams, tables that say what is resolved, and one document."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import cli
+from analysis.compare_text import format_comparison
+from tests import small
+
+DONE, NO, WRONG = 0, 1, 2
+
+PRICED = ["--set", "cost={gpu_hour: 2.5}"]
+MODEL = ["--set", "jobs.0.model=llama3-8b", "--set", "jobs.0.batch={tokens: 7 Mi, sequence: 8192}"]
+LAYOUT = ["--set", "jobs.0.parallelism={tensor: 8, pipeline: 2, data: 7}"]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the small scenario into an empty working folder; return its name."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(small.YAML)
+    return "small.yaml"
+
+
+def call(*arguments: str) -> Any:
+    """Run a command in this process; anything but an orderly end is an error."""
+    result = CliRunner().invoke(cli.app, ["compare", *arguments], prog_name="ettrick")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    """Return the document of a comparison of two replications."""
+    content: dict[str, Any] = json.loads(call(*arguments, "--replications", "2", "--json").stdout)
+    return content
+
+
+def test_table_names_the_variants_and_the_first_has_no_difference(scenario: str) -> None:
+    """The path is the head of the first column, its values the labels; only the second has a difference."""
+    result = call(scenario, "--vary", "recovery.initialize=3 min,30 min", "--replications", "8")
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "ETTR (productive / requested) on the same failures"
+    assert "8 replications, seed 1" in lines[1]
+    assert any(line.startswith("recovery.initialize") for line in lines)
+    first, second = (next(line for line in lines if line.startswith(f"{text}  ")) for text in ("3 min", "30 min"))
+    assert " pt" not in first
+    assert not re.search(r"(^| )-( |$)", first)
+    assert second.count(" pt") == 2
+    assert "-" in second
+    assert "Where the GPU-time went" in lines
+
+
+def test_document_is_that_of_the_variants_alone(scenario: str) -> None:
+    """Metrics and shares of a variant are those of ``run --json`` with the same --set; the difference is theirs."""
+    result = call(scenario, "--vary", "spares.hot=1,2", "--replications", "4", "--json", "--seed", "3")
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    content = json.loads(result.stdout)
+    assert (content["seed"], content["replications"], content["first"]) == (3, 4, "spares.hot=1")
+    alone: list[Any] = []
+    for number in (1, 2):
+        arguments = ["run", scenario, "--set", f"spares.hot={number}", "--replications", "4", "--json", "--seed", "3"]
+        alone.append(json.loads(CliRunner().invoke(cli.app, arguments).stdout))
+        variant = content["variants"][f"spares.hot={number}"]
+        for key in ("metrics", "time_shares", "loss_gpu_s", "per_job"):
+            assert variant[key] == alone[-1][key]
+        assert variant["scenario_sha256"] == alone[-1]["provenance"]["scenario_sha256"]
+    change = content["variants"]["spares.hot=2"]["difference"]
+    assert set(change["ettr"]) == {"mean", "ci95", "resolved", "replications_to_resolve"}
+    means = [of["metrics"]["ettr"]["mean"] for of in alone]
+    assert change["ettr"]["mean"] == pytest.approx(means[1] - means[0])
+    assert content["variants"]["spares.hot=1"]["difference"] == {}
+
+
+def test_several_scenarios_and_what_varies(scenario: str) -> None:
+    """Two scenarios with two values each are four variants, named by both."""
+    Path("other.yaml").write_text(small.YAML.replace("name: small", "name: other"))
+    content = json.loads(
+        call(scenario, "other.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--json").stdout
+    )
+    expected = [f"{name}, spares.hot={number}" for name in (scenario, "other.yaml") for number in (1, 2)]
+    assert list(content["variants"]) == expected
+    assert [of["scenario"] for of in content["variants"].values()] == ["small", "small", "other", "other"]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            {"mean": 0.001, "ci95": [-0.002, 0.004], "resolved": False, "replications_to_resolve": 1234},
+            "2: the difference to 1 is not resolved with 2 replications; one of this size would take about 1,234",
+        ),
+        (
+            {"mean": 0.0, "ci95": [-0.002, 0.002], "resolved": False, "replications_to_resolve": None},
+            "2: the difference to 1 is not resolved with 2 replications; one of this size would take more than 10,000",
+        ),
+        (
+            {"mean": 0.0, "ci95": [0.0, 0.0], "resolved": False, "replications_to_resolve": None},
+            "2: the same as 1 in every replication",
+        ),
+        ({"mean": 0.003, "ci95": [0.002, 0.004], "resolved": True, "replications_to_resolve": 2}, ""),
+    ],
+)
+def test_what_is_not_resolved_is_said(scenario: str, change: dict[str, Any], line: str) -> None:
+    """A difference that may be chance has a line that says how many replications would tell, or that none would."""
+    content = document(scenario, "--vary", "spares.hot=1,2")
+    content["variants"]["spares.hot=2"]["difference"]["ettr"] = change
+    text = format_comparison(content)
+    assert [row.removeprefix("  - ") for row in text.splitlines() if row.startswith("  - ")] == [line] * bool(line)
+    assert f"{100 * change['mean']:+.2f} pt" in text
+
+
+def test_cost_and_tokens_are_shown_where_they_are_known(scenario: str) -> None:
+    """With a model and prices there are columns for tokens, the cost and that of a million tokens; without, none."""
+    plain = ["--vary", "repair.time=4 h,5 h", "--replications", "2"]
+    known = call(scenario, *plain, *MODEL, *LAYOUT, *PRICED).stdout
+    content = document(scenario, *plain[:2], *MODEL, *LAYOUT, *PRICED)
+    for variant in content["variants"].values():
+        assert f"{1e6 * variant['metrics']['cost_per_token']['mean']:.4g} USD" in known
+    assert known.startswith("goodput (effective MFU) on the same failures")
+    assert "USD" in known
+    assert "per day" in known
+    assert "USD" not in call(scenario, *plain).stdout
+
+
+def test_other_hardware_is_not_ranked_by_goodput(scenario: str) -> None:
+    """Another precision: tokens per day rank, and a line says why goodput does not."""
+    slow = ["--set", "jobs.0.step_time=40 s", "--vary", "jobs.0.precision=bf16,fp8", "--replications", "2"]
+    result = call(scenario, *slow, *MODEL, *LAYOUT)
+    assert result.exit_code == DONE
+    assert result.stdout.startswith("tokens per day on the same failures")
+    assert "not ranked by goodput: precision differs" in result.stdout
+    assert " rank " in result.stdout
+
+
+def test_a_narrow_terminal_keeps_the_numbers(scenario: str) -> None:
+    """Where the terminal has 60 columns, names take several lines and no number is cut."""
+    recoveries = (
+        "recovery={use: full-restart, initialize: 3 min},{use: hot-spare, initialize: {law: fixed, value: 3 min}}"
+    )
+    content = document(scenario, "--vary", recoveries, *MODEL, *LAYOUT, *PRICED)
+    wide, narrow = (format_comparison(content, width=columns) for columns in (300, 60))
+    assert len(narrow.splitlines()) > len(wide.splitlines())
+    assert "\u2026" not in narrow
+    assert sorted(re.findall(r"\d\S*(?: pt| %| USD)", narrow)) == sorted(re.findall(r"\d\S*(?: pt| %| USD)", wide))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ([], "nothing to compare with"),
+        (["--vary", "spares.hot"], "--vary spares.hot: needs path=value,value"),
+        (["--vary", "spares.hot=1,[2"], "has no closing ]"),
+        (["--vary", "spares.hot=1,two"], "--vary spares.hot=two: spares.hot"),
+        (["--vary", "seed=1,2"], "seed: is 1 and 2"),
+        (["--vary", "spares.hot=1,2", "--precision", "0.1"], "'0.1' is not a precision"),
+        (["--vary", "spares.hot=1,2", "--set", "spare.hot=1"], "did you mean 'spares'?"),
+        (["nowhere.yaml"], "nowhere.yaml: "),
+    ],
+)
+def test_wrong_input_is_one_line(scenario: str, arguments: list[str], part: str) -> None:
+    """Exit status 2, one line on standard error that says what is wrong, and nothing on standard output."""
+    result = call(scenario, *arguments, "--replications", "2")
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert part in result.stderr
+
+
+def test_a_variant_that_cannot_run_is_listed(scenario: str) -> None:
+    """What does not fit into memory is listed; the others are compared, with the first that can run; status 1."""
+    job = ["--set", "jobs=[{name: big, gpus: 112, model: llama3-70b, batch: {tokens: 7 Mi, sequence: 8192}}]"]
+    three = "jobs.0.parallelism={data: 112},{tensor: 8, pipeline: 2, data: 7},{tensor: 8, pipeline: 1, data: 14}"
+    arguments = [scenario, *job, "--vary", three, "--replications", "2"]
+    result = call(*arguments)
+    assert result.exit_code == NO
+    assert "{data: 112}: cannot run: " in result.stdout
+    assert "does not fit" in result.stdout
+    assert result.stderr.splitlines()[-1] == "1 of 3 variants cannot run"
+    content = json.loads(call(*arguments, "--json").stdout)
+    assert list(content["cannot_run"]) == ["jobs.0.parallelism={data: 112}"]
+    assert content["first"] == "jobs.0.parallelism={tensor: 8, pipeline: 2, data: 7}"
+    nothing = call(scenario, *job, "--vary", "jobs.0.parallelism={data: 112},{data: 56, context: 2}")
+    assert (nothing.exit_code, nothing.stdout) == (NO, "")
+    assert len(nothing.stderr.splitlines()) == 2
+
+
+def test_a_job_that_never_starts_is_a_no(scenario: str) -> None:
+    """A variant whose job arrives after the horizon: its line, and status 1."""
+    result = call(scenario, "--vary", "jobs.0.arrival=0 s,3 d", "--replications", "2")
+    assert result.exit_code == NO
+    assert "jobs.0.arrival=3 d: job 'train' can never start: it arrives when the horizon is over" in result.stderr
+
+
+def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wide precision is reached after 30 replications with status 0; one that is not ends with 1 and a line."""
+    reached = call(scenario, "--vary", "spares.hot=1,2", "--precision", "50pt", "--json")
+    assert (reached.exit_code, json.loads(reached.stdout)["replications"]) == (DONE, 30)
+    monkeypatch.setattr("analysis.compare.MOST", 30)
+    result = call(scenario, "--vary", "spares.hot=1,2", "--precision", "0.0001pt")
+    assert result.exit_code == NO
+    assert result.stderr == "--precision 0.0001pt: not reached in 30 replications\n"

@@ -1,0 +1,136 @@
+"""What --vary means, how variants are called, and whose mistake it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sim
+from analysis.ensemble import RequestError
+from analysis.variants import Recipe, Variation, load_variants, recipes, split
+from tests import small
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the small scenario into an empty working folder; return its name."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(small.YAML)
+    return "small.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a,b", ("a", "b")),
+        ("a", ("a",)),
+        (" 10 min , 1 h ", ("10 min", "1 h")),
+        ("[1, 2],[3]", ("[1, 2]", "[3]")),
+        ("{use: a, time: [1, 2]}, {use: b}", ("{use: a, time: [1, 2]}", "{use: b}")),
+        ("'a,b',\"c,d\"", ("'a,b'", '"c,d"')),
+        ("{name: 'a, }'},b", ("{name: 'a, }'}", "b")),
+        ("it's,that's", ("it's", "that's")),
+        ("a,,b", ("a", "", "b")),
+    ],
+)
+def test_values_are_split_at_commas_outside_of_brackets_and_quotes(text: str, parts: tuple[str, ...]) -> None:
+    """A comma in brackets, braces or quotes belongs to its value; an apostrophe in a word is none of these."""
+    assert split(text) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("spares.hot", "--vary spares.hot: needs path=value,value"),
+        ("=1,2", "--vary =1,2: needs path=value,value"),
+        ("a=1,,2", "--vary a=1,,2: a value is empty"),
+        ("a=", "--vary a=: a value is empty"),
+        ("a=1,2,1", "--vary a=1,2,1: has 1 twice"),
+        ("a=[1,2", "--vary a=[1,2: has no closing ]"),
+        ("a='1,2", "--vary a='1,2: has no closing '"),
+    ],
+)
+def test_a_mistake_of_vary_is_one_line(text: str, rule: str) -> None:
+    """What is not a path with values is refused in one line."""
+    with pytest.raises(RequestError) as caught:
+        Variation.parse(text)
+    assert str(caught.value).startswith(rule)
+
+
+def test_all_combinations_in_order() -> None:
+    """Scenarios first, then the first path, then the last one fastest; a name holds what varies."""
+    names = [recipe.name for recipe in recipes(["x", "y"], ["a=1,2", "b=3,4"])]
+    combinations = ["a=1, b=3", "a=1, b=4", "a=2, b=3", "a=2, b=4"]
+    assert names == [f"{scenario}, {text}" for scenario in "xy" for text in combinations]
+    assert recipes(["x"], ["a=1,2"], ["c=5"])[1] == Recipe("a=2", "x", ("c=5",), ("a=2",))
+    assert [recipe.name for recipe in recipes(["x", "y"], [])] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "varied", "rule"),
+    [
+        (["x"], [], "nothing to compare with"),
+        (["x"], ["a=1"], "nothing to compare with"),
+        (["x", "x"], [], "x: is there twice"),
+        (["x"], ["a=1,2", "a=3,4"], "--vary a: is there twice"),
+        (["x"], [f"{name}=1,2,3,4,5,6,7,8,9" for name in "abcdefgh"], "--vary: makes more than 200 variants"),
+    ],
+)
+def test_what_makes_no_comparison_is_refused(scenarios: list[str], varied: list[str], rule: str) -> None:
+    """One variant, the same twice, or far too many: one line."""
+    with pytest.raises(RequestError, match=rule):
+        recipes(scenarios, varied)
+
+
+def test_variants_are_loaded_with_their_values(scenario: str) -> None:
+    """Each variant has its own value, and what is common to all."""
+    loaded = load_variants(recipes([scenario], ["spares.hot=0,1"], ["horizon=1 d"]))
+    assert [of.spares.hot for of in loaded.scenarios.values()] == [0, 1]
+    assert {of.horizon for of in loaded.scenarios.values()} == {86400.0}
+    assert not loaded.cannot_run
+
+
+def test_a_common_value_reaches_the_variants_that_know_it(scenario: str) -> None:
+    """A parameter set for all is kept by the strategies that have it: full restart keeps the time to initialize."""
+    loaded = load_variants(recipes([scenario], ["recovery.use=full-restart,hot-spare"], ["recovery.initialize=7 min"]))
+    recoveries: list[Any] = [of.recovery for of in loaded.scenarios.values()]
+    assert [recovery.use for recovery in recoveries] == ["full-restart", "hot-spare"]
+    assert [recovery.initialize.value for recovery in recoveries] == [420.0, 420.0]
+
+
+def refusal(*arguments: list[str]) -> list[str]:
+    """Return the lines in which the variants are refused."""
+    with pytest.raises(sim.ScenarioError) as caught:
+        load_variants(recipes(*arguments))
+    assert not caught.value.is_answer
+    return list(caught.value.lines)
+
+
+def test_a_mistake_of_all_variants_is_said_once(scenario: str) -> None:
+    """An unknown key is one line for any number of variants, with the nearest name."""
+    assert len(refusal([scenario], ["spares.hot=0,1,2"], ["horizn=1 d"])) == 1
+    (line,) = refusal([scenario], ["recovry.use=full-restart,hot-spare"])[:1]
+    assert line.startswith("--vary recovry.use=full-restart: recovry: unknown key")
+    assert "did you mean 'recovery'?" in line
+
+
+def test_a_mistake_of_one_variant_names_it(scenario: str) -> None:
+    """A wrong value is shown with --vary; what follows from it elsewhere names the variant."""
+    (line,) = refusal([scenario], ["recovery.use=hot-spare,hot-spair"])
+    assert line.startswith("--vary recovery.use=hot-spair: recovery.use:")
+    assert "hot-spare" in line
+    (line,) = refusal([scenario], ["cluster.nodes=16,8"])
+    assert line.startswith("variant cluster.nodes=8: ")
+    assert "asks for 112 GPUs" in line
+
+
+def test_what_does_not_fit_is_an_answer(scenario: str) -> None:
+    """A job that does not fit into memory is no mistake: its variant cannot run, the other one can."""
+    job = "{name: big, gpus: 112, model: llama3-70b, batch: {tokens: 7 Mi, sequence: 8192}}"
+    parallelism = "jobs.0.parallelism={tensor: 8, pipeline: 2, data: 7},{data: 112}"
+    loaded = load_variants(recipes([scenario], [parallelism], [f"jobs=[{job}]"]))
+    assert [name.partition("=")[2] for name in loaded.scenarios] == ["{tensor: 8, pipeline: 2, data: 7}"]
+    assert [name.partition("=")[2] for name in loaded.cannot_run] == ["{data: 112}"]
+    assert "does not fit" in loaded.cannot_run["jobs.0.parallelism={data: 112}"]

@@ -1,0 +1,273 @@
+"""Detection kinds: what each observer sees, after how long, by published timers and exact laws."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from sim.detection import DETECTIONS, Latency, Observers
+from sim.laws import Fixed
+from tests.detection_checks import KINDS, check_detection, times
+from tests.intervals import Z
+
+if TYPE_CHECKING:
+    from sim.detection.base import Detection
+
+ALL = (
+    "in-band",
+    "node-agent",
+    "heartbeat",
+    "collective-timeout",
+    "slurm",
+    "kubernetes",
+    "nvrx",
+    "straggler",
+    "sdc-check",
+)
+STOPS = ("process", "gpu", "driver", "host", "nic", "switch", "hang", "storage")
+
+
+def observers(*names: str | dict[str, Any], **changes: Any) -> Observers:
+    """Return a detection with observers, each a name or what would be written of it."""
+    entries = [{"observer": name} if isinstance(name, str) else name for name in names]
+    return Observers.model_validate({"observers": entries, **changes})
+
+
+def mean(detection: Detection, fault: str, kind: str = "crash") -> float:
+    """Return the mean time until a fault is noticed [s]."""
+    noticing = detection.noticing(fault, kind)
+    assert noticing is not None
+    return noticing.mean_value
+
+
+def sole(name: str | dict[str, Any], fault: str, kind: str = "crash") -> np.ndarray:
+    """Return times after which one observer alone notices a fault [s], and nobody else does, shape (n,)."""
+    noticing = observers(name).noticing(fault, kind)
+    assert noticing is not None
+    assert len(noticing.observers) == 1
+    drawn: np.ndarray = noticing.observers[0].law.ppf((np.arange(20_000) + 0.5) / 20_000)
+    return drawn
+
+
+# ------------------------------------------------------------------------------------------------------ all kinds
+
+
+@pytest.mark.parametrize(
+    "detection",
+    [
+        Latency.model_validate({}),
+        Latency.model_validate({"time": {"law": "exponential", "mean": "5 min"}, "hang": "10 min", "slow": "1 d"}),
+        Latency.model_validate({"corrupt": {"law": "lognormal", "median": "1 h", "sigma": 1}, "scale": 0.5}),
+        observers(),
+        observers(*ALL),
+        observers("in-band", "collective-timeout", "slurm", scale=2.0),
+        observers("in-band", "kubernetes", "nvrx", "sdc-check", human={"silent": "1 d"}),
+        *(observers(name) for name in ALL),
+    ],
+)
+def test_every_detection(detection: Detection) -> None:
+    """Every kind of detection passes the harness, and comes back from pickle and from its own text."""
+    check_detection(detection)
+    assert pickle.loads(pickle.dumps(detection)) == detection
+    assert type(detection).model_validate(detection.model_dump(mode="json")) == detection
+
+
+def test_every_kind_is_checked() -> None:
+    """No detection is left out above."""
+    assert set(DETECTIONS) == {"latency", "observers"}
+
+
+# ------------------------------------------------------------------------------------------------ one latency
+
+
+def test_latency_by_effect() -> None:
+    """One latency holds for each kind of effect, whatever the class; without one, what steps on is never noticed."""
+    detection = Latency.model_validate({"time": "5 min", "hang": "10 min", "slow": "1 h"})
+    for fault in STOPS:
+        assert [mean(detection, fault, kind) for kind in ("crash", "hang", "slow")] == [300, 600, 3600]
+        assert [detection.noticing(fault, kind) for kind in ("degrade", "corrupt", "spike")] == [None] * 3
+    assert mean(Latency.model_validate({"time": "5 min"}), "hang", "hang") == 300
+
+
+# -------------------------------------------------------------------------------------------- published timers
+
+
+def test_slurm_marks_nodes_down_after_300_to_500_seconds() -> None:
+    """SlurmdTimeout of 300 s acts as U(300 s, 500 s): mean 400 s, and 2 s is what 20,000 draws can tell."""
+    noticing = observers("slurm").noticing("host", "crash")
+    assert noticing is not None
+    drawn = times(noticing, 20_000)
+    assert drawn.min() >= 300
+    assert drawn.max() <= 500
+    error = 200 / math.sqrt(12 * drawn.size)
+    assert Z * error < 2
+    assert abs(drawn.mean() - 400) <= Z * error
+    assert mean(observers({"observer": "slurm", "timeout": "60 s"}), "host") == pytest.approx(80)
+
+
+def test_kubernetes_evicts_after_340_to_355_seconds() -> None:
+    """A node is NotReady 40 to 55 s after its fault, and its pods are evicted 300 s later."""
+    drawn = sole("kubernetes", "host")
+    assert drawn.min() >= 340
+    assert drawn.max() <= 355
+    assert drawn.mean() == pytest.approx(347.5)
+    renewed, looked = np.meshgrid(np.arange(0.5, 1000) / 100, np.arange(0.5, 500) / 100)
+    exact = np.quantile((50 - renewed + looked + 300).ravel(), (np.arange(200) + 0.5) / 200)
+    assert np.abs(drawn[50::100] - exact).max() < 0.8
+    assert drawn.std() == pytest.approx(math.sqrt((10**2 + 5**2) / 12), rel=0.01)
+    ready = sole({"observer": "kubernetes", "toleration": "0 s"}, "host")
+    assert ready.min() >= 40
+    assert ready.max() <= 55
+
+
+@pytest.mark.parametrize("fault", STOPS)
+def test_a_silent_hang_costs_the_timeout_of_a_collective(fault: str) -> None:
+    """PyTorch gives a collective up after 600 s, and writes its state down for 15 s."""
+    assert mean(observers("collective-timeout"), fault, "hang") == 615
+
+
+@pytest.mark.parametrize(("fault", "active"), [("nic", 30), ("switch", 60), ("driver", 10), ("gpu", 10), ("host", 2)])
+def test_inspections_against_timeouts(fault: str, active: float) -> None:
+    """With inspections faults are found in 2 to 60 s, without them after some 10 min (ByteRobust)."""
+    assert mean(observers("collective-timeout", "node-agent"), fault) == active
+    assert mean(observers("collective-timeout"), fault) == pytest.approx(600, rel=0.05)
+
+
+def test_a_process_that_ends_is_known_long_before_a_node_is_missed() -> None:
+    """With a launcher and the timeout of collectives, the end of a process costs seconds, the end of a node minutes."""
+    detection = observers("in-band", "collective-timeout")
+    assert mean(detection, "process") < 6
+    assert mean(detection, "host") > 600
+
+
+def test_in_process_watchdogs() -> None:
+    """A hang is interrupted after 60 s, a stuck process killed after 90 s, a dead rank missed after 30 s."""
+    detection = observers("nvrx")
+    assert [mean(detection, fault) for fault in ("hang", "driver", "host")] == [60, 90, 30]
+
+
+def test_heartbeats_are_missed_a_timeout_after_the_last() -> None:
+    """The fault falls between two reports, so that the time is timeout - U(0, period)."""
+    drawn = sole({"observer": "heartbeat", "timeout": "60 s", "period": "20 s"}, "hang", "hang")
+    assert drawn.min() >= 40
+    assert drawn.max() <= 60
+    assert drawn.mean() == pytest.approx(50)
+
+
+def test_stragglers_are_reported_a_few_times() -> None:
+    """With k confirmations a slow node is found between k - 1 and k periods after it became slow."""
+    for count in (1, 3):
+        drawn = sole({"observer": "straggler", "confirmations": count}, "slow", "slow")
+        assert drawn.min() >= 300 * (count - 1)
+        assert drawn.max() <= 300 * count
+        assert drawn.mean() == pytest.approx(300 * (count - 0.5))
+
+
+def test_checks_find_a_share_of_what_computes_wrongly() -> None:
+    """Checks find 70 % of silent corruption within an hour; the rest waits for a human."""
+    noticing = observers("sdc-check", human={"silent": "1 d"}).noticing("corrupt", "corrupt")
+    assert noticing is not None
+    assert noticing.shares() == pytest.approx({"sdc-check": 0.7, "human": 0.3})
+    assert noticing.mean_value == pytest.approx(0.7 * 3600 + 0.3 * 86_400)
+
+
+def test_a_human_takes_a_quarter_of_an_hour() -> None:
+    """What nobody covers is noticed after 15 min at the median, and 4 h at the 95th percentile."""
+    noticing = observers("slurm").noticing("hang", "hang")
+    assert noticing is not None
+    assert noticing.human is not None
+    assert noticing.human.ppf_one(0.5) == pytest.approx(900)
+    assert noticing.human.ppf_one(0.95) == pytest.approx(4 * 3600, rel=0.01)
+    silent = observers().noticing("slow", "slow")
+    assert silent is not None
+    assert silent.human is not None
+    assert silent.human.ppf_one(0.5) == pytest.approx(8 * 3600)
+    assert silent.human.ppf_one(0.95) == pytest.approx(5 * 86_400, rel=0.01)
+
+
+# ---------------------------------------------------------------------------------------------- who sees what
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_who_sees_what_does_not_stop(name: str, kind: str) -> None:
+    """While the job steps on, who waits for it to stop sees nothing, whatever part it is that has the fault."""
+    seen = observers(name).noticing("nic", kind)
+    sees = {"node-agent": KINDS, "straggler": ("slow", "degrade"), "sdc-check": ("corrupt",)}.get(name, ())
+    assert seen is not None
+    assert [observer.name for observer in seen.observers] == [name] * (kind in sees)
+
+
+def test_a_rule_in_the_loop_covers_loss_spikes() -> None:
+    """An observer of the job sees what does not stop it if it is said to cover that class."""
+    rule = {"observer": "in-band", "covers": {"spike": "100 %"}, "latency": "1 min"}
+    assert mean(observers(rule), "spike", "spike") == 60
+    assert mean(observers("in-band", human={"latency": "1 d"}), "spike", "spike") == 86_400
+
+
+def test_planned_stops_are_known() -> None:
+    """Nobody has to notice what somebody plans."""
+    noticing = observers(*ALL).noticing("planned", "crash")
+    assert noticing is not None
+    assert noticing.fixed == 0
+
+
+def test_coverage_replaces_single_classes() -> None:
+    """A coverage or a time that is stated replaces that of its class alone; a coverage of zero is none."""
+    agent = {"observer": "node-agent", "covers": {"nic": "50 %", "gpu": "0 %"}, "latency": {"nic": "20 s"}}
+    detection = observers(agent, "collective-timeout")
+    assert mean(detection, "nic") == pytest.approx(0.5 * 20 + 0.5 * 615)
+    assert mean(detection, "gpu") == 615
+    assert mean(detection, "driver") == 10
+    assert mean(detection, "switch") == 60
+
+
+def test_the_earliest_wins() -> None:
+    """Of all that cover a class, the earliest notices it: with Slurm, an agent of partial coverage, and a timeout."""
+    detection = observers(
+        {"observer": "node-agent", "covers": {"host": "30 %"}},
+        "slurm",
+        {"observer": "collective-timeout", "timeout": "400 s", "dump": "0 s"},
+    )
+    # Without the agent it is min(U(300, 500), 400): half below 400, with the mean 350.
+    assert mean(detection, "host") == pytest.approx(0.3 * 2 + 0.7 * (0.5 * 350 + 0.5 * 400))
+    noticing = detection.noticing("host", "crash")
+    assert noticing is not None
+    assert noticing.shares() == pytest.approx(
+        {"node-agent": 0.3, "slurm": 0.35, "collective-timeout": 0.35, "human": 0}
+    )
+
+
+@pytest.mark.parametrize("fault", STOPS)
+def test_one_more_observer_is_never_later(fault: str) -> None:
+    """On the same faults, an observer more makes none later that some observer had noticed."""
+    never = {"latency": "1000 d"}
+    for count in range(len(ALL)):
+        fewer = observers(*ALL[:count], human=never).noticing(fault, "crash")
+        more = observers(*ALL[: count + 1], human=never).noticing(fault, "crash")
+        assert fewer is not None
+        assert more is not None
+        assert np.all(times(more, 500) <= times(fewer, 500))
+
+
+def test_shipped_scenarios_ask_for_the_same_numbers() -> None:
+    """A latency of one law asks for the number called ``detection`` alone, as a law by itself does."""
+    law = {"law": "exponential", "mean": "5 min"}
+    noticing = Latency.model_validate({"time": law}).noticing("gpu", "crash")
+    asked: list[str] = []
+
+    def mark(purpose: str) -> float:
+        asked.append(purpose)
+        return 0.5
+
+    assert noticing is not None
+    assert noticing.draw(mark) == pytest.approx(300 * math.log(2))
+    assert asked == ["detection"]
+    fixed = Latency.model_validate({"time": "5 min"}).noticing("gpu", "crash")
+    assert fixed is not None
+    assert isinstance(fixed.observers[0].law, Fixed)
+    assert fixed.fixed == 300

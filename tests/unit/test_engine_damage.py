@@ -1,0 +1,301 @@
+"""From which store a job comes back, by hand: what is left of each after what has happened to the nodes.
+
+A job of four nodes, one replica, steps from 30 s on and saves to the memory of its own hosts every 10 s, to that of its
+clique of two every 20 s, to its disks every 50 s, all at no cost, and to the remote store every 100 s, for 10 s. At
+305 s it has done 255 s of work: copies hold 250, 240, 250 and 200 s of it. To read them takes 1, 2, 5 and 20 s. A
+restart takes 30 s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sim.contracts import Acquire, Background, Bucket, Restore, Run, Stall
+from tests.harness import losses, play, prepared, seconds
+from tests.unit.test_effects import NEVER, cause, nodes
+from tests.unit.test_plan_steps import Scripted, elastic
+
+if TYPE_CHECKING:
+    import sim
+
+EXACT = 1e-9
+HOST: dict[str, Any] = {"store": "host", "interval": "10 s", "mode": "async", "write": "0 s", "restore": "1 s"}
+CLIQUE: dict[str, Any] = {**HOST, "store": "peer-host", "interval": "20 s", "restore": "2 s"}
+DISK: dict[str, Any] = {**HOST, "store": "disk", "interval": "50 s", "restore": "5 s"}
+REMOTE: dict[str, Any] = {"interval": "100 s", "mode": "blocking", "write": "10 s", "restore": "20 s"}
+PEER: dict[str, Any] = {"store": "peer", "restore": "3 s"}
+
+
+def software(name: str = "software", **more: Any) -> dict[str, Any]:
+    """Return a source of failures of the job as a whole that strikes only where a trace says so."""
+    return {"use": "job", "name": name, "law": NEVER["law"], **more}
+
+
+def case(*sources: dict[str, Any], tiers: tuple[dict[str, Any], ...], **changes: Any) -> sim.Prepared:
+    """Return the job that this file is about."""
+    base: dict[str, Any] = {
+        "cluster": nodes(8),
+        "jobs": [{"name": "job", "gpus": 4}],
+        "failures": list(sources),
+        "checkpoint": {"tiers": list(tiers)},
+    }
+    return prepared(**{**base, **changes})
+
+
+def check(result: sim.Result, store: str, lost: float, restore: float) -> None:
+    """The job came back once, from a store, and lost some work [s]."""
+    found = seconds(result)
+    assert result.jobs[0].restores == {store: 1}
+    assert found["lost_work"] == pytest.approx(lost, abs=EXACT)
+    assert found["restore"] == pytest.approx(restore, abs=EXACT)
+    assert found["productive"] == pytest.approx(result.jobs[0].work, abs=EXACT)
+    assert sum(found.values()) == pytest.approx(1000.0, abs=EXACT)
+
+
+ALL = (HOST, CLIQUE, DISK, REMOTE)
+
+
+# ------------------------------------------------------------------------------------------------ what is left
+
+
+@pytest.mark.parametrize(
+    ("tiers", "store", "lost", "restore"),
+    [(ALL, "host", 5, 1), ((DISK, REMOTE), "disk", 5, 5), ((CLIQUE, REMOTE), "peer-host", 15, 2)],
+)
+def test_a_failure_of_processes_leaves_all_copies(
+    tiers: tuple[dict[str, Any], ...], store: str, lost: float, restore: float
+) -> None:
+    """The newest copy is read, and of two with the same step the quicker one."""
+    check(play(case(software(), tiers=tiers), [(305, 0, 0)]), store, lost, restore)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "store", "lost", "restore"),
+    [(ALL, "peer-host", 15, 2), ((HOST, DISK, REMOTE), "remote", 55, 20)],
+)
+def test_a_node_that_is_swapped_takes_its_copies_with_it(
+    tiers: tuple[dict[str, Any], ...], store: str, lost: float, restore: float
+) -> None:
+    """Its shard is left in the clique, or else in the remote store only."""
+    check(play(case(cause("crash"), tiers=tiers), [(305, 0, 1)]), store, lost, restore)
+
+
+@pytest.mark.parametrize(("other", "store", "lost", "restore"), [(2, "peer-host", 15, 2), (1, "remote", 55, 20)])
+def test_two_nodes_at_once(other: int, store: str, lost: float, restore: float) -> None:
+    """Nodes 0 and 1 are a clique, and so are 2 and 3."""
+    one = case(cause("crash"), tiers=ALL, detection={"time": "10 s"})
+    check(play(one, [(305, 0, 0), (305, 0, other)]), store, lost, restore)
+
+
+@pytest.mark.parametrize(("other", "store", "lost", "restore"), [(2, "peer-host", 15, 2), (1, "remote", 55, 20)])
+def test_two_nodes_one_after_the_other(other: int, store: str, lost: float, restore: float) -> None:
+    """The second one fails while the first restart initializes: what it goes back to is worked out again."""
+    one = case(cause("crash"), cause("second"), tiers=ALL)
+    result = play(one, [(305, 0, 0), (320, 1, other)])
+    check(result, store, lost, restore)
+    table = losses(one, result)
+    assert table["lost_work", "crash"] == pytest.approx(lost, abs=EXACT), "all of it is the incident's first failure's"
+    assert table["initialize", "crash"] == pytest.approx(15.0, abs=EXACT)
+    assert table["initialize", "second"] == pytest.approx(30.0, abs=EXACT)
+
+
+def test_two_nodes_in_two_incidents() -> None:
+    """The job steps again from 337 s on: what the first node held has been restored to its place.
+
+    At 350 s it has done 253 s; the clique of both has copies of 240 s only.
+    """
+    one = case(cause("crash"), cause("second"), tiers=ALL)
+    result = play(one, [(305, 0, 0), (350, 1, 1)])
+    assert result.jobs[0].restores == {"peer-host": 2}
+    assert losses(one, result)["lost_work", "crash"] == pytest.approx(15.0, abs=EXACT)
+    assert losses(one, result)["lost_work", "second"] == pytest.approx(13.0, abs=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "store", "lost", "restore"),
+    [(ALL, "disk", 5, 5), ((HOST, CLIQUE, REMOTE), "peer-host", 15, 2), ((HOST, REMOTE), "remote", 55, 20)],
+)
+def test_a_node_that_starts_anew_keeps_its_disk(
+    tiers: tuple[dict[str, Any], ...], store: str, lost: float, restore: float
+) -> None:
+    """It stays in the job with an empty memory."""
+    one = case(cause("crash", damage="reboot", repair="0 s"), tiers=tiers)
+    result = play(one, [(305, 0, 1)])
+    check(result, store, lost, restore)
+    assert result.down_node_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("tiers", "store", "lost", "restore"), [(ALL, "disk", 5, 5), ((HOST, CLIQUE, REMOTE), "remote", 55, 20)]
+)
+def test_a_failure_of_the_job_may_start_all_its_nodes_anew(
+    tiers: tuple[dict[str, Any], ...], store: str, lost: float, restore: float
+) -> None:
+    """No memory is left anywhere, not even in a clique."""
+    check(play(case(software(damage="reboot"), tiers=tiers), [(305, 0, 0)]), store, lost, restore)
+
+
+def test_nodes_that_start_anew_while_a_failure_is_being_found() -> None:
+    """The second failure is part of the same incident, and it empties what the first one left."""
+    one = case(cause("crash"), software("boot", damage="reboot"), tiers=ALL, detection={"time": "20 s"})
+    check(play(one, [(305, 0, 0), (310, 1, 0)]), "remote", 55, 20)
+
+
+def test_the_queue_leaves_only_the_remote_store() -> None:
+    """Nodes that were given back hold nothing of the job, even if they are the same ones."""
+    one = case(software(), tiers=ALL, recovery={"use": "full-restart", "initialize": "30 s"})
+    check(play(one, [(305, 0, 0)]), "remote", 55, 20)
+
+
+def test_a_plan_may_give_up_what_is_left() -> None:
+    """Who keeps stores only reads the remote one, whatever else there is."""
+    plan = (Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run())
+    one = case(software(), tiers=ALL)
+    result = play(one, [(305, 0, 0)], Scripted(plan, begin=(Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run())))
+    check(result, "remote", 55, 20)
+
+
+def test_a_plan_without_a_restore_comes_back_from_nowhere() -> None:
+    """The first failure is restored from, the second one is not: one restore, not two."""
+    restart = (Stall(Bucket.INITIALIZE, 30.0), Restore(), Run())
+    one = case(software("first"), software("second"), tiers=(REMOTE,))
+    recovery = Scripted(restart, (Stall(Bucket.RESCHEDULE, 7.0), Run()), begin=restart)
+    result = play(one, [(305, 0, 0), (500, 1, 0)], recovery)
+    assert result.jobs[0].restores == {"remote": 1}
+    assert losses(one, result)["reschedule", "second"] == pytest.approx(7.0, abs=EXACT)
+
+
+# -------------------------------------------------------------------------------------------------- live peers
+
+
+def in_process(*sources: dict[str, Any]) -> tuple[sim.Prepared, Scripted]:
+    """Return a job of two replicas of two nodes, and a strategy that keeps the processes of those who have not failed.
+
+    With steps of 7 s and saves every 98 s: at 305 s 255 s have been stepped, 252 s of them in whole steps.
+    """
+    one = case(
+        *sources,
+        tiers=(PEER, {**REMOTE, "interval": "98 s"}),
+        jobs=[{"name": "job", "gpus": 4, "step_time": "7 s", "parallelism": {"data": 2, "tensor": 2}}],
+        recovery={"use": "shrink-rejoin", "reconfigure": "0 s", "initialize": "0 s"},
+    )
+    plan = (Acquire(), Stall(Bucket.INITIALIZE, 30.0), Restore("processes"), Run())
+    return one, Scripted(plan, begin=(Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run()))
+
+
+@pytest.mark.parametrize(
+    ("rows", "sources", "store", "lost", "restore"),
+    [
+        ([(305, 0, 0)], [software()], "peer", 3, 3),
+        ([(305, 0, 1)], [cause("crash")], "peer", 3, 3),
+        ([(305, 0, 0), (305, 0, 1)], [cause("crash", detection="1 s")], "peer", 3, 3),
+        ([(305, 0, 0), (305, 0, 2)], [cause("crash", detection="1 s")], "remote", 59, 20),
+        ([(305, 0, 0)], [software(damage="reboot")], "remote", 59, 20),
+        ([(305, 0, 0)], [cause("crash", damage="reboot", repair="0 s")], "peer", 3, 3),
+    ],
+    ids=["processes", "one node", "one replica", "both replicas", "all start anew", "one starts anew"],
+)
+def test_a_replica_that_has_lost_nothing_holds_the_last_step(
+    rows: list[tuple[float, ...]], sources: list[dict[str, Any]], store: str, lost: float, restore: float
+) -> None:
+    """A step of 7 s in flight is lost; without such a replica the newest copy is that of 196 s."""
+    one, recovery = in_process(*sources)
+    check(play(one, rows, recovery), store, lost, restore)
+
+
+def test_after_a_restore_from_outside_nobody_holds_the_state_until_it_steps() -> None:
+    """The first restart reads the remote store; a failure in it finds no live replica."""
+    sources = [cause("crash", detection="1 s"), software()]
+    one, recovery = in_process(*sources)
+    result = play(one, [(305, 0, 0), (305, 0, 2), (340, 1, 0)], recovery)
+    assert result.jobs[0].restores == {"remote": 1}
+    assert losses(one, result)["restore", "crash"] == pytest.approx(4.0, abs=EXACT)
+    assert losses(one, result)["restore", "software"] == pytest.approx(20.0, abs=EXACT)
+    # Once it steps again, somebody does.
+    later = play(one, [(305, 0, 0), (305, 0, 2), (400, 1, 0)], recovery)
+    assert later.jobs[0].restores == {"remote": 1, "peer": 1}
+
+
+# --------------------------------------------------------------------------------------- replicas that are away
+
+
+@pytest.mark.parametrize(
+    ("every_replica", "store", "lost", "restore"), [(True, "host", 2.0, 1 / 2), (False, "remote", 22.0, 20 / 2)]
+)
+def test_while_a_replica_is_away(every_replica: bool, store: str, lost: float, restore: float) -> None:
+    """One of two replicas leaves at 305 s, for good. The other steps at half the pace, and fails at 404 s.
+
+    It has stepped 45 s to its remote save, of 277.5 s of work, and 44 s since 360 s: 299.5 s. Its last save to the
+    hosts is of 297.5 s; it is of use if each replica holds the whole state.
+    """
+    recovery = Scripted(
+        (Background((Acquire(),)), Restore("live"), Run()),
+        (Restore(), Run()),
+        begin=(Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run()),
+        elastic=True,
+    )
+    tiers = [{**HOST, "every_replica": every_replica}, REMOTE]
+    # The store is there again at once; it is no fault of a rank, which would take its replica out as well.
+    second = software("second", fault="storage")
+    one = elastic(2, 2, 4, failures=[cause("first"), second], checkpoint={"tiers": tiers})
+    result = play(one, [(305, 0, 0, 5000), (404, 1, 0)], recovery)
+    assert result.jobs[0].restores == {store: 1}
+    assert losses(one, result)["lost_work", "second"] == pytest.approx(lost, abs=EXACT)
+    assert losses(one, result)["restore", "second"] == pytest.approx(restore, abs=EXACT)
+    assert ("lost_work", "first") not in losses(one, result), "steps are no matter here"
+
+
+def test_software_fails_while_nobody_is_there() -> None:
+    """Both replicas wait for nodes; a failure of the job as a whole finds no rank that it could strike."""
+    jobs = [{"name": "job", "gpus": 2, "parallelism": {"data": 2}}]
+    recovery = {"use": "shrink-rejoin", "reconfigure": "1 s", "initialize": "5 s"}
+    sources = (cause("crash", detection="1 s"), software())
+    one = case(*sources, tiers=(REMOTE,), cluster=nodes(2), jobs=jobs, recovery=recovery)
+    result = play(one, [(300, 0, 0), (300, 0, 1), (350, 1, 0)])
+    assert result.jobs[0].interruptions == {1: 2, 2: 1}
+    assert result.jobs[0].restores == {"remote": 1}
+
+
+def test_a_restart_without_a_failure_reads_too() -> None:
+    """Who starts anew with a replica that is back reads the newest copy: that is a second restore.
+
+    The survivor steps from 336 s on, from 250 s of work; at 384 s the other one's node is back.
+    """
+    recovery = {"use": "restart-smaller", "launch": "30 s"}
+    tiers = [{**HOST, "every_replica": True}, REMOTE]
+    jobs = [{"name": "job", "gpus": 2, "parallelism": {"data": 2}}]
+    one = prepared(
+        cluster=nodes(2), jobs=jobs, failures=[cause("first")], checkpoint={"tiers": tiers}, recovery=recovery
+    )
+    result = play(one, [(305, 0, 0, 384)])
+    assert result.jobs[0].restores == {"host": 2}
+    assert losses(one, result)["initialize", "first"] == pytest.approx(30 / 2 + 30, abs=EXACT)
+    assert losses(one, result)["restore", "first"] == pytest.approx(1 / 2 + 1, abs=EXACT)
+    # 5 s at the failure; from 336 to 384 s it has stepped for 48 s at half the pace, 8 s of them since its last save.
+    assert losses(one, result)["lost_work", "first"] == pytest.approx(5.0 + 4.0, abs=EXACT)
+
+
+# ------------------------------------------------------------------------------------- copies that nobody can read
+
+
+def test_copies_that_cannot_be_read() -> None:
+    """Each attempt takes 20 s and each copy is 100 s older; what was durable is lost with all its time.
+
+    Half of the copies are bad. The job fails at 400 s with 340 s of work and copies of 300, 200 and 100 s.
+    """
+    tier = {**REMOTE, "corrupt": "50 %"}
+    one = case(software(), tiers=(tier,), windows="90 s")
+    back_to = set()
+    for replication in range(40):
+        result = play(one, [(400, 0, 0)], replication=replication)
+        found = seconds(result)
+        attempts = round(found["restore"] / 20)
+        assert found["restore"] == pytest.approx(20 * attempts, abs=EXACT)
+        kept = 340 - found["lost_work"]
+        assert kept == pytest.approx(400 - 100 * attempts, abs=EXACT) or (attempts, kept) == (3, 0)
+        assert found["productive"] == pytest.approx(result.jobs[0].work, abs=1e-6)
+        assert result.jobs[0].totals.min() >= -EXACT
+        back_to.add(round(kept))
+    assert back_to == {0, 100, 200, 300}

@@ -1,0 +1,318 @@
+"""Two failures or more with every recovery preset, each phase told by hand from published timers, to the second.
+
+Unless a story says otherwise: one GPU a node, remote saves of 10 s after each 500 s of work, 20 s to read one, repairs
+of 200 s. Random phases take the times of :data:`tests.stories.FIXED`, all others are as the preset has them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sim import catalog
+from tests.stories import FIXED, Story, of_preset, told
+
+SOFTWARE, HOST, GPU, HANG = range(4)
+"""The sources of failures: a process of the job, a node, a GPU, a collective that nobody knows the reason of."""
+
+_RARE: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+FAILURES: list[dict[str, Any]] = [
+    {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
+    {"use": "component", "name": "host", "part": "node", **_RARE},
+    {"use": "component", "name": "gpu", "part": "gpu", **_RARE},
+    {"use": "job", "name": "hang", "effect": "hang", "rate": "1 per 1000000 job-d"},
+]
+REMOTE = {"interval": "500 s", "mode": "blocking", "write": "10 s", "restore": "20 s"}
+SAVE, READ, REPAIR = 10.0, 20.0, 200.0
+
+IMPORTS, DEVICES = FIXED["imports"], FIXED["devices"]
+FIRST_STEP = 20.0
+ELIGIBLE, KILL_WAIT = 121.0, 30.0
+"""Slurm: requeue_delay + 1, and from SIGTERM to SIGKILL (job_mgr.c, slurm.conf.5) [s]."""
+STOP = 15.0
+"""Stop of workers of ft_launcher (NVIDIA/nvidia-resiliency-ext) [s]."""
+IN_BAND = 2.0
+WATCHDOG = 600.0 + 15.0
+"""Collective timeout and dump of PyTorch (ProcessGroupNCCL.hpp) [s]."""
+
+
+def collectives(gpus: int) -> float:
+    """Return how long collectives take to start: 17 s at 16,384 GPUs, growing as 1.36th power (arXiv 2602.00277)."""
+    return float(17.0 * (gpus / 16384) ** 1.36)
+
+
+def slow_hosts(gpus: int) -> float:
+    """Return how much longer the slowest hosts of a cold start take: 100 s at 16,384 GPUs."""
+    return 100.0 * gpus / 16384
+
+
+def cold(gpus: int) -> tuple[float, ...]:
+    """Return the phases of a start from nothing under Slurm [s]."""
+    return (FIXED["prolog"], IMPORTS, DEVICES, slow_hosts(gpus), collectives(gpus), FIRST_STEP)
+
+
+def warm(gpus: int) -> tuple[float, ...]:
+    """Return the phases of new processes on nodes that the job has [s]."""
+    return (IMPORTS, DEVICES, collectives(gpus), FIRST_STEP)
+
+
+def case(
+    name: str, story: Story, nodes: int, job: dict[str, Any] | None = None, repair: float = REPAIR, **changes: Any
+) -> Any:
+    """Return the scenario of a story: four GPUs on as many nodes unless `job` says otherwise."""
+    gpus_per_node = 8 if name.startswith("ntp") else 1
+    return of_preset(
+        name,
+        story,
+        cluster={"nodes": nodes, "gpus_per_node": gpus_per_node, "fabric": {"rails": 1}},
+        jobs=[{"name": "job", "gpus": 4, **(job or {})}],
+        failures=changes.pop("failures", FAILURES),
+        checkpoint={"tiers": [REMOTE]},
+        repair={"time": f"{repair!r} s"},
+        **changes,
+    )
+
+
+REPLICAS = {"parallelism": {"data": 4}}
+
+
+def test_slurm_requeue() -> None:
+    """A process ends, and all nodes are given back; then a host is lost, and the queue waits for its repair too.
+
+    Slurm finds a silent host after 300 to 500 s; the mean, 400 s, is stated for the cause.
+    """
+    down = 400.0
+    requeue = (KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
+    story = Story({500: SAVE}).wait("initialize", *cold(4)).step(690)
+    story.fail(SOFTWARE).wait("detection", IN_BAND).wait("reschedule", *requeue)
+    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(890)
+    story.fail(HOST, 1).wait("detection", down).wait("reschedule", *requeue).wait("queued", REPAIR - sum(requeue))
+    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(1200)
+    failures = [failure | ({"detection": f"{down} s"} if failure["name"] == "host" else {}) for failure in FAILURES]
+    result = told(story, case("slurm-requeue", story, 4, failures=failures))
+    assert result.jobs[0].restores == {"remote": 2}
+
+
+def test_k8s_jobset() -> None:
+    """A pod ends and all are recreated; a lost node is evicted 350 s later, and its stuck pod holds the Job up."""
+    pods = 60.0 * 4 / 8192
+    again = (pods, IMPORTS, DEVICES, slow_hosts(4), collectives(4), FIRST_STEP)
+    grace, toleration, termination, stuck = 50.0, 300.0, 30.0, 300.0
+    story = Story({500: SAVE}).wait("initialize", FIXED["image"], *again).step(690)
+    story.fail(SOFTWARE).wait("detection", IN_BAND).wait("reschedule", termination)
+    story.wait("initialize", *again).wait("restore", READ).back_to(500).step(890)
+    story.fail(HOST, 1).wait("detection", grace + toleration).wait("reschedule", termination, stuck)
+    story.wait("initialize", FIXED["image"], *again).wait("restore", READ).back_to(500).step(1200)
+    exact = {f"detection.observers.2.{key}": "0 s" for key in ("renew", "monitor")}
+    told(story, case("k8s-jobset", story, 5, overrides=exact))
+
+
+def test_torchrun_elastic() -> None:
+    """A process is back at once; the loss of a host restarts the others smaller, and so does that of another one.
+
+    Each comes back with its node, for which all start again from the last copy.
+    """
+    stop, keep_alive, last_call, repair = 30.0, 15.0, 30.0, 1500.0
+
+    def smaller(gpus: int) -> tuple[float, ...]:
+        return (keep_alive, last_call, *warm(gpus))
+
+    story = Story({500: SAVE}, replicas=4).wait("initialize", *cold(4)).step(690)
+    story.fail(SOFTWARE).wait("detection", 1.1).wait("reschedule", stop)
+    story.wait("initialize", *warm(4)).wait("restore", READ).back_to(500).step(700)
+    story.fail(HOST, 2).wait("detection", WATCHDOG).leaves(2, ("starved", repair))
+    first_back = story.now + repair
+    story.wait("reschedule", stop).wait("initialize", *smaller(3)).wait("restore", READ).back_to(500)
+    story.step(650, stalls=0.0)
+    story.fail(HOST, 3).wait("detection", WATCHDOG).leaves(3, ("starved", repair))
+    second_back = story.now + repair
+    story.wait("reschedule", stop).wait("initialize", *smaller(2)).wait("restore", READ).back_to(500)
+    for back, share in ((first_back, 2 / 4), (second_back, 3 / 4)):
+        alone = back - story.now
+        saves = alone // (500 + SAVE)
+        story.step(500 + (alone - saves * SAVE) * share, stalls=saves * SAVE).joins()
+        story.wait("initialize", stop, *warm(4)).wait("restore", READ).back_to(500 + saves * 500 * share)
+    story.step(story.work + 400, stalls=0.0)
+    seen = {"detection.observers.0.latency": "1.1 s", "detection.observers.0.covers.host": "0 %"}
+    told(story, case("torchrun-elastic", story, 4, REPLICAS, repair, overrides=seen))
+
+
+def test_torchrun_gives_up_without_its_first_node() -> None:
+    """The rendezvous is kept by the first node: with it the job goes to the layer above, which is Slurm."""
+    story = Story({500: SAVE}, replicas=4).wait("initialize", *cold(4)).step(690)
+    story.fail(HOST, 0).wait("detection", WATCHDOG).wait("reschedule", 30.0, ELIGIBLE, FIXED["scheduler"])
+    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(900)
+    told(story, case("torchrun-elastic", story, 5, REPLICAS, overrides={"detection.observers.0.covers.host": "0 %"}))
+
+
+NVRX = {120.0: 0.5, 500.0: SAVE}
+"""Copies in the hosts of a clique every 2 min, 0.5 s each, and remote ones [s]."""
+OF_CLIQUE = 5.0
+
+
+def test_nvrx_in_process() -> None:
+    """A process and then a host leave the processes of the others alive; with rank 0 the job goes to the queue."""
+    last_call, barrier, first_step, missing = 1.0, 2.0, 10.0, 30.0
+    stop = (last_call, FIXED["abort and finalise"], FIXED["health check"])
+    launch = (barrier, collectives(4), first_step)
+    story = Story(NVRX).wait("initialize", *cold(4)).step(690)
+    story.fail(SOFTWARE).wait("detection", 1.0).wait("reschedule", *stop)
+    story.wait("initialize", *launch).wait("restore", OF_CLIQUE).back_to(600).step(890)
+    story.fail(HOST, 1).wait("detection", missing).wait("reschedule", *stop)
+    story.wait("initialize", *launch).wait("restore", OF_CLIQUE).back_to(840).step(1100)
+    story.fail(HOST, 0).wait("detection", missing).wait("reschedule", KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
+    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(1000).step(1250)
+    result = told(story, case("nvrx-in-process", story, 6, spares={"hot": 1}))
+    assert result.jobs[0].restores == {"peer-host": 2, "remote": 1}
+
+
+def test_nvrx_leads_down_the_ladder() -> None:
+    """Two hosts are lost and one is to spare: neither processes nor nodes can be kept, and each rung takes its stop."""
+    missing = 30.0
+    in_process = (1.0, FIXED["abort and finalise"], FIXED["health check"])
+    in_job = (STOP, FIXED["GPU memory"], 5.0)
+    story = Story(NVRX).wait("initialize", *cold(4)).step(690)
+    story.fail(HOST, 1).fail(HOST, 3).wait("detection", missing)
+    story.wait("reschedule", *in_process, *in_job, KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
+    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(650)
+    told(story, case("nvrx-in-process", story, 6, spares={"hot": 1}))
+
+
+def test_nvrx_in_job() -> None:
+    """A process, then a host, are replaced in the allocation; with rank 0 the job goes to the queue."""
+    stop = (STOP, FIXED["GPU memory"], 5.0)
+    launch = (IMPORTS, DEVICES, 1.0, collectives(4), FIRST_STEP)
+    heartbeat = 300.0
+    story = Story(NVRX).wait("initialize", *cold(4)).step(690)
+    story.fail(SOFTWARE).wait("detection", 1.0).wait("reschedule", *stop)
+    story.wait("initialize", *launch).wait("restore", OF_CLIQUE).back_to(600).step(890)
+    story.fail(HOST, 1).wait("detection", heartbeat).wait("reschedule", *stop)
+    story.wait("initialize", *launch).wait("restore", OF_CLIQUE).back_to(840).step(1100)
+    story.fail(HOST, 0).wait("detection", heartbeat).wait("reschedule", KILL_WAIT, ELIGIBLE, FIXED["scheduler"])
+    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(1000).step(1250)
+    overrides = {"detection.observers.1.period": "1 us"}
+    result = told(story, case("nvrx-in-job", story, 6, spares={"hot": 1}, overrides=overrides))
+    assert result.jobs[0].restores == {"peer-host": 2, "remote": 1}
+
+
+def test_torchft_hsdp() -> None:
+    """One of four replicas leaves; a second one before that is back, and without a majority all wait and restart.
+
+    A step takes 20 s. A failure costs the step in flight, 60 s for the collective and a new configuration.
+    """
+    timeout = quorum = 60.0
+    repair = 390.0
+    machine, catch_up, joined = 280.0, 10.0, 100.0 * (4 / 98304) ** 1.36
+    reconfigure = ((10.0 + 45.0) * (4 / 98304) ** 1.36, 45.0 * 4 / 98304)
+
+    def start(gpus: int) -> tuple[float, ...]:
+        return (machine, IMPORTS, DEVICES, slow_hosts(gpus), collectives(gpus), FIRST_STEP)
+
+    story = Story({500: SAVE}, replicas=4).wait("initialize", *start(4)).step(690)
+    story.fail(HOST, 3).wait("detection", timeout)
+    story.leaves(3, ("initialize", sum(start(1))), ("restore", catch_up))
+    mended, first_back = story.now + repair, story.now + sum(start(1)) + catch_up
+    story.wait("reschedule", *reconfigure).back_to(680).step(680 + 110 * 3 / 4, stalls=0.0)
+    # There is one node to spare, which the first one took: the second waits until that of the first is mended.
+    story.fail(HOST, 1).wait("detection", timeout)
+    story.leaves(1, ("starved", mended - story.now), ("initialize", sum(start(1))), ("restore", catch_up))
+    second_back = mended + sum(start(1)) + catch_up
+    story.wait("reschedule", quorum).wait("starved", first_back - story.now).joins()
+    story.wait("initialize", *start(4)).wait("restore", READ).back_to(500)
+    story.step(500 + (second_back - story.now) * 3 / 4, stalls=0.0).joins()
+    story.wait("initialize", joined).back_to(500 + 2 * 20 * 3 / 4).step(900, stalls=0.0)
+    told(story, case("torchft-hsdp", story, 5, {"step_time": "20 s", **REPLICAS}, repair))
+
+
+def test_byterobust_warm_standby() -> None:
+    """A process is looked into, a host is swapped, and a hang takes four nodes in a row, most of them healthy.
+
+    Copies of every 5 s lie on the own host and on the one four positions away.
+    """
+    swap, launch = FIXED["swap"], warm(8)
+    own, peer = 1.0, 2.0
+    story = Story({5: 0.02 + 0.02, 500: SAVE}).wait("initialize", swap, *launch).step(693)
+    story.fail(SOFTWARE).wait("detection", IN_BAND).wait("reschedule", STOP, FIXED["diagnosis"])
+    story.wait("initialize", *launch).wait("restore", own).back_to(690).step(893)
+    story.fail(HOST, 2).wait("detection", 2.0).wait("reschedule", STOP)
+    story.wait("initialize", swap, *launch).wait("restore", peer).back_to(890).step(994)
+    story.fail(HANG).wait("detection", WATCHDOG).wait("reschedule", STOP, FIXED["stack clustering"])
+    story.wait("initialize", swap, *launch).wait("restore", peer).back_to(990).step(1100)
+    result = told(story, case("byterobust-warm-standby", story, 14, {"gpus": 8}, spares={"hot": 5}))
+    assert result.counts["evicted"] == 4
+    assert result.jobs[0].restores == {"host": 1, "peer-host": 2}
+
+
+def test_gemini_in_memory() -> None:
+    """A process restarts on its own copy, a new machine takes that of its group; a whole group lost is read from afar.
+
+    Copies are whole 1 and 2 s after each 5 s of work, and cost no stall.
+    """
+    launch, machine, silence = warm(4), 300.0, 15.0
+    own, peer = 1.0, 2.0
+    story = Story({5: 0.0, 500: SAVE}).wait("initialize", machine, *launch).step(693)
+    story.fail(SOFTWARE).wait("detection", IN_BAND).wait("reschedule", STOP)
+    story.wait("initialize", *launch).wait("restore", own).back_to(690).step(893)
+    story.fail(HOST, 1).wait("detection", silence).wait("reschedule", STOP)
+    story.wait("initialize", machine, *launch).wait("restore", peer).back_to(890).step(1193)
+    # Position 1 has its node from the idle ones, the fifth; its group is positions 0 and 1.
+    story.fail(HOST, 0).fail(HOST, 4).wait("detection", silence).wait("reschedule", STOP)
+    story.wait("initialize", machine, *launch).wait("restore", READ).back_to(1000).step(1300)
+    overrides = {"detection.observers.1.period": "1 us"}
+    result = told(story, case("gemini-in-memory", story, 8, overrides=overrides))
+    assert result.jobs[0].restores == {"host": 1, "peer-host": 1, "remote": 1}
+
+
+NTP_JOB = {"gpus": 32, "parallelism": {"tensor": 8, "data": 4}}
+NTP_STOP = (STOP, FIXED["GPU memory"])
+ALL_GPUS_SHOW = {"detection.observers.0.covers.gpu": "100 %"}
+RESHARD = 0.01
+
+
+def test_ntp() -> None:
+    """A lost GPU narrows one replica of four to 7 of 8; a lost host is replaced, and by then the GPU is mended."""
+    pace = (1 - RESHARD) * (1 - (1 - 7 / 8) / 4)
+    story = Story({500: SAVE}).wait("initialize", *warm(32)).step(690)
+    story.fail(GPU, 9).wait("detection", IN_BAND).wait("reschedule", *NTP_STOP)
+    story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500).step(500 + 600 * pace, pace, SAVE)
+    story.fail(HOST, 2).wait("detection", WATCHDOG).wait("reschedule", *NTP_STOP)
+    story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500 + 500 * pace).step(1300, stalls=0.0)
+    told(story, case("ntp", story, 5, NTP_JOB, repair=700.0, overrides=ALL_GPUS_SHOW))
+
+
+def test_ntp_power_boost() -> None:
+    """With 1.3 times the power 7 of 8 GPUs keep the batch; with 6 of 8, the replica does 0.975 of its part."""
+    paces = (1 - RESHARD, (1 - RESHARD) * (1 - (1 - 1.3 * 6 / 8) / 4))
+    story = Story({500: SAVE}).wait("initialize", *warm(32)).step(690)
+    story.fail(GPU, 9).wait("detection", IN_BAND).wait("reschedule", *NTP_STOP)
+    story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500).step(500 + 300 * paces[0], paces[0], 0.0)
+    story.fail(GPU, 10).wait("detection", IN_BAND).wait("reschedule", *NTP_STOP)
+    story.wait("initialize", *warm(32)).wait("restore", READ).back_to(500).step(500 + 200 * paces[1], paces[1], 0.0)
+    told(story, case("ntp-power-boost", story, 5, NTP_JOB, repair=5000.0, overrides=ALL_GPUS_SHOW))
+
+
+def test_multi_tier_pathways_elastic() -> None:
+    """A slice is dropped, then another one before that is back; each scales up again with nothing lost."""
+    notice, reschedule, restore, next_step, repair = 13.0, 50.0, 5.4, 12.7, 300.0
+    begin = (60.0 * 4 / 8192, IMPORTS, DEVICES, slow_hosts(4), FIRST_STEP)
+    story = Story({120: 0.02 + 0.02, 500: SAVE}, replicas=4).wait("initialize", *begin).step(690)
+    story.fail(SOFTWARE).wait("detection", notice).wait("reschedule", reschedule)
+    story.wait("initialize", next_step).wait("restore", restore).back_to(600).step(890)
+    backs = []
+    for replica, share in ((2, 3 / 4), (0, 2 / 4)):
+        story.fail(HOST, replica).wait("detection", notice).leaves(replica, ("starved", repair))
+        backs.append(story.now + repair)
+        story.wait("reschedule", reschedule).wait("initialize", next_step).wait("restore", restore).back_to(840)
+        story.step(840 + (100 if replica else backs[0] - story.now) * share, stalls=0.0)
+    story.joins().wait("initialize", next_step)
+    # Both kinds of copies come due once, 120 s after those at 840 and 500 s after the remote one at 500 s of work.
+    saves = 0.02 + 0.02 + SAVE
+    story.step(story.work + (backs[1] - story.now - saves) * 3 / 4, stalls=saves).joins()
+    story.wait("initialize", next_step).step(story.work + 10, stalls=0.0)
+    overrides = {"detection.observers.0.period": "1 us"}
+    told(story, case("multi-tier-pathways-elastic", story, 4, REPLICAS, repair, overrides=overrides))
+
+
+def test_every_preset_has_a_story() -> None:
+    """No preset is left out here."""
+    stories = {name.removeprefix("test_").replace("_", "-") for name in globals() if name.startswith("test_")}
+    assert set(catalog.recoveries()) <= stories

@@ -1,0 +1,409 @@
+"""A timeline obeys the rules of its format, and its rows and counters add up to what the ledger says."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import itertools
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import cli
+import sim
+from analysis.timeline import STEPPING, chrome_trace, encoded
+from sim import Bucket
+from sim.result import Outage
+from sim.timeline import Mark, Milestone, Span, Timeline
+from tests import small
+
+DONE, WRONG = 0, 2
+ELASTIC: dict[str, Any] = {
+    "jobs": [
+        {
+            "name": "train",
+            "gpus": 112,
+            "step_time": "10 s",
+            "batch": {"tokens": "7 Mi", "sequence": 8192},
+            "parallelism": {"tensor": 8, "pipeline": 2, "data": 7},
+        }
+    ],
+    "recovery": {"use": "shrink-rejoin", "reconfigure": "1 min", "initialize": "5 min", "rejoin": "20 s"},
+}
+TWO = [{**small.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("one", 56), ("two", 48))]
+CASES: dict[str, dict[str, Any]] = {
+    "rigid": {},
+    "requeued": {"recovery": {"use": "full-restart", "initialize": "3 min"}},
+    "elastic": ELASTIC,
+    "two elastic jobs": {
+        **ELASTIC,
+        "jobs": [
+            {**ELASTIC["jobs"][0], "name": name, "gpus": 48, "parallelism": {"tensor": 8, "pipeline": 2, "data": 3}}
+            for name in ("one", "two")
+        ],
+    },
+    "warm-up": {"warmup": "1 d"},
+    "two jobs": {"jobs": TWO},
+    "late": {"jobs": [{**small.SMALL["jobs"][0], "arrival": "1 d"}]},
+    "finished": {"jobs": [{**small.SMALL["jobs"][0], "work": {"time": "20 h"}}]},
+    "domains": {
+        "jobs": [{**small.SMALL["jobs"][0], "gpus": 64}],
+        "spares": {"hot": 4},
+        "cluster": {
+            "name": "domains",
+            "nodes": 16,
+            "gpus_per_node": 8,
+            "scale_up": {"gpus": 32},
+            "rack": {"nodes": 4},
+            "fabric": {"rails": 8},
+        },
+    },
+}
+
+
+def played(**changes: Any) -> tuple[sim.Prepared, sim.Result]:
+    """Return a scenario and its first replication with everything that is written down."""
+    prepared = small.prepare(**changes)
+    return prepared, sim.run(prepared, 0, keeps_log=True, keeps_timeline=True)
+
+
+def by_hand() -> tuple[sim.Prepared, sim.Result]:
+    """Return an elastic scenario with a timeline made by hand: replica 2 is away from 100 s to 400 s."""
+    prepared, result = played(**ELASTIC, failures=[])
+    timeline = Timeline(
+        spans=(
+            Span(0, 0, Bucket.INITIALIZE, 0.0, 30.0, 0),
+            Span(0, 0, Bucket.PRODUCTIVE, 30.0, 100.0, 0),
+            Span(0, 0, Bucket.DETECTION, 100.0, 120.0, 1),
+            Span(0, 0, Bucket.DEGRADED, 120.0, 400.0, 1),
+            Span(0, 0, Bucket.RESCHEDULE, 400.0, 410.0, 1, "rejoin"),
+            Span(0, 0, Bucket.PRODUCTIVE, 410.0, 1000.0000004, 0),
+            Span(0, 3, Bucket.STARVED, 100.0, 250.0, 1),
+            Span(0, 3, Bucket.INITIALIZE, 250.0, 400.0, 1),
+            Span(0, 3, Bucket.RESTORE, 400.0, 400.0000001, 1),
+        ),
+        marks=(Mark(100.0, "failure", 0, 5, 1, "node"), Mark(120.0, "detected", 0), Mark(500.0, "power", -1, 7)),
+        milestones=(Milestone(100.0, 0, 70.0), Milestone(100.0, 0, 60.0), Milestone(1000.0, 0, 900.0)),
+    )
+    # Causes are those of the scenario with failures.
+    prepared = dataclasses.replace(prepared, sources=small.prepare().sources)
+    outages = (Outage(5, 100.0, 900.0, 1), Outage(6, -50.0, 300.0, 1), Outage(5, 950.0, 1000.0, 1))
+    return prepared, dataclasses.replace(result, timeline=timeline, outages=outages, edges=np.array([0.0, 1000.0]))
+
+
+def check_format(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Check a document against the rules of the Trace Event Format that viewers rely on; return its events."""
+    events: list[dict[str, Any]] = content["traceEvents"]
+    json.dumps(content, allow_nan=False)
+    processes: dict[int, str] = {}
+    threads: dict[tuple[int, int], str] = {}
+    for event in events:
+        assert isinstance(event["name"], str)
+        assert event["ph"] in ("M", "X", "C", "i")
+        assert type(event["pid"]) is int
+        assert event["pid"] > 0
+        assert type(event["ts"]) is int
+        assert event["ts"] >= 0
+        if event["ph"] == "M" and event["name"] == "process_name":
+            processes[event["pid"]] = event["args"]["name"]
+        if event["ph"] == "M" and event["name"] == "thread_name":
+            threads[event["pid"], event["tid"]] = event["args"]["name"]
+        if event["ph"] == "C":
+            assert event["args"]
+            assert all(type(value) in (int, float) and math.isfinite(value) for value in event["args"].values())
+        if event["ph"] == "i":
+            assert event["s"] in ("g", "p", "t")
+    assert len({thread for _, thread in threads}) == len(threads)
+    assert all(pid in processes for pid, _ in threads)
+    assert len(set(processes.values())) == len(processes)
+    told = [event for event in events if event["ph"] != "M"]
+    assert [event["ts"] for event in told] == sorted(event["ts"] for event in told)
+    assert events[: len(events) - len(told)] == [event for event in events if event["ph"] == "M"]
+    rows: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for event in told:
+        assert event["pid"] in processes
+        if event["ph"] in ("X", "i"):
+            assert (event["pid"], event["tid"]) in threads
+        if event["ph"] == "X":
+            assert type(event["dur"]) is int
+            assert event["dur"] > 0
+            rows[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+    for spans in rows.values():
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+    return events
+
+
+def gpu_seconds(timeline: Timeline, job: int, gpus: int, replicas: int) -> Any:
+    """Return the GPU-time of a job by the bucket of its spans, shape (12,) [GPU s].
+
+    A replica that is away has ``gpus / replicas`` GPUs, the main group those of all others at the time.
+    """
+    totals = np.zeros(len(sim.JOB_BUCKETS))
+    mine = [span for span in timeline.spans if span.job == job]
+    away = [span for span in mine if span.group]
+    for span in mine:
+        totals[span.bucket] += (span.end - span.start) * gpus / (replicas if span.group else 1)
+        if not span.group:
+            shared = (min(span.end, other.end) - max(span.start, other.start) for other in away)
+            totals[span.bucket] -= sum(max(seconds, 0.0) for seconds in shared) * gpus / replicas
+    return totals
+
+
+def counter(events: list[dict[str, Any]], name: str, pid: int) -> list[tuple[int, float]]:
+    """Return times [us] and values of a counter."""
+    found = [event for event in events if event["ph"] == "C" and event["name"] == name and event["pid"] == pid]
+    return [(event["ts"], next(iter(event["args"].values()))) for event in found]
+
+
+def integral(values: list[tuple[int, float]], end: float) -> float:
+    """Return the integral over time [s] of a counter from its first value to an end [s]."""
+    times = [time / 1e6 for time, _ in values] + [end]
+    return sum(value * (times[index + 1] - times[index]) for index, (_, value) in enumerate(values))
+
+
+def pid_of(events: list[dict[str, Any]], name: str) -> int:
+    """Return the number of a process."""
+    return next(int(event["pid"]) for event in events if event["ph"] == "M" and event["args"].get("name") == name)
+
+
+# --------------------------------------------------------------------------------------------------- by hand
+
+
+def test_timeline_by_hand_obeys_the_format() -> None:
+    """Spans, marks, outages and counters of a timeline made by hand are events as the format wants them."""
+    check_format(chrome_trace(*by_hand()))
+
+
+def test_spans_become_rows_by_hand() -> None:
+    """The main group and the replica that was away have a row each; phases have their bucket, cause and time."""
+    events = chrome_trace(*by_hand())["traceEvents"]
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    spans = [event for event in events if event["ph"] == "X" and event["cat"] != "outage"]
+    main = [event for event in spans if names[event["tid"]] == "in step"]
+    away = [event for event in spans if names[event["tid"]] == "replica 2 away"]
+    assert [event["name"] for event in main] == ["initialize", "step", "detection", "step slowly", "rejoin", "step"]
+    assert [event["name"] for event in away] == ["starved", "initialize"]
+    assert [event["args"]["cause"] for event in main[:3]] == ["no_failure", "no_failure", "node"]
+    assert (away[0]["ts"], away[0]["dur"]) == (100_000_000, 150_000_000)
+    assert main[-1]["ts"] + main[-1]["dur"] == 1_000_000_000
+
+
+def test_outages_become_rows_of_nodes_in_their_racks() -> None:
+    """Each node that was down is a row of its rack; what was before time zero is cut off."""
+    prepared, result = by_hand()
+    events = chrome_trace(prepared, result)["traceEvents"]
+    racks = small.parse().cluster.build().domains["rack"]  # type: ignore[attr-defined]
+    rows = {event["args"]["name"]: event for event in events if event["name"] == "thread_name"}
+    assert [name for name in rows if name.startswith("node")] == ["node 5", "node 6"]
+    for node in (5, 6):
+        assert rows[f"node {node}"]["pid"] == pid_of(events, f"rack {racks[node]}")
+    down = [event for event in events if event.get("cat") == "outage"]
+    found = [(event["args"]["node"], event["ts"], event["ts"] + event["dur"], event["name"]) for event in down]
+    second = 1_000_000
+    assert found == [
+        (6, 0, 300 * second, "node"),
+        (5, 100 * second, 900 * second, "node"),
+        (5, 950 * second, 1000 * second, "node"),
+    ]
+
+
+def test_counters_by_hand() -> None:
+    """One node is down from the start, two from 100 s; six of seven replicas step while one is away."""
+    prepared, result = by_hand()
+    events = chrome_trace(prepared, result)["traceEvents"]
+    second = 1_000_000
+    job = pid_of(events, "job train")
+    assert counter(events, "nodes down", pid_of(events, "cluster")) == [
+        (0, 1), (100 * second, 2), (300 * second, 1), (900 * second, 0), (950 * second, 1),
+    ]  # fmt: skip
+    replicas = [(0, 0), (30, 7), (100, 0), (120, 6), (400, 0), (410, 7), (1000, 0)]
+    assert counter(events, "replicas stepping", job) == [(time * second, number) for time, number in replicas]
+    assert counter(events, "GPUs stepping", job) == [(time * second, 16 * number) for time, number in replicas]
+    tokens = counter(events, "tokens", job)
+    per_second = 7 * 2**20 / 10
+    assert [value for _, value in tokens] == pytest.approx([70 * per_second, 60 * per_second, 900 * per_second])
+
+
+def test_marks_are_instant_events() -> None:
+    """What hits a job is drawn over its rows, what hits none over the cluster's; node, cause and text are told."""
+    events = chrome_trace(*by_hand())["traceEvents"]
+    marks = [event for event in events if event["ph"] == "i"]
+    assert [event["name"] for event in marks] == ["failure: node", "detected", "power"]
+    assert marks[0]["args"] == {"cause": "node", "node": 5, "text": "node"}
+    assert [event["pid"] for event in marks] == [pid_of(events, "job train")] * 2 + [pid_of(events, "cluster")]
+
+
+def test_gpu_seconds_by_hand() -> None:
+    """Of 112 GPUs in 7 replicas 16 are away for 300 s: the rest of the time is the main group's, and the sum is all."""
+    _, result = by_hand()
+    assert result.timeline is not None
+    totals = gpu_seconds(result.timeline, 0, 112, 7)
+    assert totals.sum() == pytest.approx(112 * 1000.0)
+    assert totals[Bucket.STARVED] == pytest.approx(16 * 150)
+    assert totals[Bucket.INITIALIZE] == pytest.approx(112 * 30 + 16 * 150)
+    assert totals[Bucket.DETECTION] == pytest.approx(96 * 20)
+    assert totals[Bucket.DEGRADED] == pytest.approx(96 * 280)
+
+
+def test_a_file_is_compressed_by_its_name_and_the_same_each_time(tmp_path: Path) -> None:
+    """The bytes for a .gz are those of the document, compressed, and hold no date."""
+    content = chrome_trace(*by_hand())
+    packed, plain = (encoded(content, tmp_path / name) for name in ("run.json.gz", "run.json"))
+    assert gzip.decompress(packed) == plain
+    assert json.loads(plain) == content
+    assert packed == encoded(content, tmp_path / "other.json.gz")
+    assert packed[4:8] == bytes(4)
+
+
+# ------------------------------------------------------------------------------------------------ the engine
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
+    """Whatever a scenario does, its timeline is well formed and ends with the accounting window."""
+    prepared, result = played(**CASES[name])
+    events = check_format(chrome_trace(prepared, result))
+    used = {event["tid"] for event in events if event["ph"] == "X"}
+    named = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert {name for tid, name in named.items() if tid not in used} == {"events"}
+    last = max(event["ts"] + event.get("dur", 0) for event in events)
+    assert last <= round(float(result.edges[-1]) * 1e6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_spans_add_up_to_the_ledger(name: str) -> None:
+    """Spans by bucket are the GPU-seconds of the ledger; stepping is what it knows as work, lost work and saves."""
+    prepared, result = played(**CASES[name])
+    timeline = result.timeline
+    assert timeline is not None
+    stepping = [*STEPPING, Bucket.LOST_WORK, Bucket.CHECKPOINT_STALL, Bucket.AUXILIARY]
+    waiting = [bucket for bucket in Bucket if bucket <= Bucket.AUXILIARY and bucket not in stepping]
+    for index, (plan, job) in enumerate(zip(prepared.jobs, result.jobs, strict=True)):
+        totals = gpu_seconds(timeline, index, plan.gpus, plan.replicas)
+        assert totals[waiting] == pytest.approx(job.buckets[waiting], rel=1e-9, abs=1e-6 * plan.gpus)
+        assert totals[stepping].sum() == pytest.approx(job.buckets[stepping].sum(), rel=1e-9)
+        assert totals.sum() == pytest.approx(job.requested, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_spans_of_a_group_follow_one_another(name: str) -> None:
+    """The main group has no gap from arrival to end; no group is in two phases at once; causes are known."""
+    prepared, result = played(**CASES[name])
+    assert result.timeline is not None
+    groups: dict[tuple[int, int], list[Span]] = defaultdict(list)
+    for span in result.timeline.spans:
+        groups[span.job, span.group].append(span)
+        assert 0 <= span.cause <= len(prepared.sources)
+    for spans in groups.values():
+        assert all(before.end <= after.start for before, after in itertools.pairwise(spans))
+    for index, job in enumerate(result.jobs):
+        main = groups[index, 0]
+        assert (main[0].start, main[-1].end) == pytest.approx((job.arrival, job.end))
+        assert all(before.end == after.start for before, after in itertools.pairwise(main))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counters_add_up(name: str) -> None:
+    """Nodes down over time are the node-seconds of outages, GPUs that step the time of stepping, tokens those kept."""
+    prepared, result = played(**CASES[name])
+    events = chrome_trace(prepared, result)["traceEvents"]
+    end = float(result.edges[-1])
+    down = integral(counter(events, "nodes down", pid_of(events, "cluster")), end)
+    assert down == pytest.approx(result.down_node_seconds, rel=1e-6)
+    stepping = [*STEPPING, Bucket.LOST_WORK, Bucket.CHECKPOINT_STALL, Bucket.AUXILIARY]
+    for plan, job in zip(prepared.jobs, result.jobs, strict=True):
+        pid = pid_of(events, f"job {plan.name}")
+        values = counter(events, "GPUs stepping", pid)
+        assert integral(values, job.end) == pytest.approx(job.buckets[stepping].sum(), rel=1e-6)
+        tokens = counter(events, "tokens", pid)
+        assert bool(tokens) == bool(plan.tokens_per_second)
+        if tokens:
+            assert tokens[-1][1] == pytest.approx(job.work * plan.tokens_per_second)
+
+
+def test_failures_are_marked() -> None:
+    """Each interruption of a job is one mark of a failure, with its cause."""
+    _, result = played(**CASES["rigid"])
+    assert result.timeline is not None
+    marks = [mark for mark in result.timeline.marks if mark.kind == "failure"]
+    assert len(marks) == sum(result.jobs[0].interruptions.values()) > 0
+    assert {mark.cause for mark in marks} == set(result.jobs[0].interruptions)
+    assert [mark.time for mark in marks] == sorted(mark.time for mark in marks)
+
+
+def test_a_timeline_changes_nothing() -> None:
+    """With and without a timeline a replication has the same result."""
+    prepared, result = played(**ELASTIC)
+    plain = sim.run(prepared, 0)
+    assert plain.timeline is None
+    assert result.jobs[0].totals == pytest.approx(plain.jobs[0].totals, rel=1e-12)
+    assert result.counts == plain.counts
+
+
+def test_nodes_are_in_their_scale_up_domains() -> None:
+    """Where several nodes make a scale-up domain, they are shown by it and not by rack."""
+    names = [
+        event["args"]["name"]
+        for event in chrome_trace(*played(**CASES["domains"]))["traceEvents"]
+        if event["name"] == "process_name"
+    ]
+    assert any(name.startswith("scale-up domain ") for name in names)
+    assert not any(name.startswith("rack ") for name in names)
+
+
+# ------------------------------------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the small scenario into an empty working folder; return its name."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(small.YAML)
+    return "small.yaml"
+
+
+def call(*arguments: str) -> Any:
+    """Run a command in this process; anything but an orderly end is an error."""
+    result = CliRunner().invoke(cli.app, ["trace", *arguments], prog_name="ettrick")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_command_writes_one_replication(scenario: str) -> None:
+    """The file is there and nothing else, well formed, of the replication and with the values that were asked for."""
+    result = call(scenario, "-o", "run.json.gz", "--replication", "2", "--seed", "5", "--set", "horizon=1 d")
+    assert (result.exit_code, result.stdout, result.stderr) == (DONE, "", "")
+    assert sorted(path.name for path in Path().iterdir()) == ["run.json.gz", "small.yaml"]
+    content = json.loads(gzip.decompress(Path("run.json.gz").read_bytes()))
+    check_format(content)
+    told = content["otherData"]
+    assert (told["scenario"], told["replication"], told["seed"]) == ("small", 2, 5)
+    assert {"step", "wait", "outage", "event"} <= {event.get("cat") for event in content["traceEvents"]}
+    call(scenario, "-o", "run.json", "--replication", "2", "--seed", "5", "--set", "horizon=1 d")
+    assert json.loads(Path("run.json").read_text()) == content
+    call(scenario, "-o", "run.json", "--replication", "3", "--seed", "5", "--set", "horizon=1 d")
+    assert json.loads(Path("run.json").read_text()) != content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["-o", "."], "--out .: is a folder, not a file"),
+        (["-o", "missing/run.json"], "--out missing/run.json: cannot be written"),
+        (["-o", "run.json", "--set", "horizn=1 d"], "did you mean 'horizon'?"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(scenario: str, arguments: list[str], part: str) -> None:
+    """A folder, a folder that is not there, a wrong value: status 2, one line, and no file."""
+    result = call(scenario, *arguments)
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert part in result.stderr
+    assert [path.name for path in Path().iterdir()] == ["small.yaml"]
