@@ -59,7 +59,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     found = [
         replace(
             source,
-            repair=source.repair or repair.single_time,
+            repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
             noticing=_noticing(source, detection),
         )
         for source in sources
@@ -74,7 +74,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
 def _noticing(source: Source, detection: Any) -> Noticing | None:
     """Return who notices the faults of a source: its own law, or the scenario's detection."""
     if source.detection is not None:
-        return Noticing.by(source.detection)
+        return Noticing.by(source.detection).scaled(detection.scale)
     found: Noticing | None = detection.noticing(source.fault, source.effect.kind)
     return found
 
@@ -220,9 +220,9 @@ def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
             rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
             raise PathError((*path, "relapse"), rule)
     recovery: Any = scenario.recovery
-    if by_tiers and source.part in recovery.keeps_parts:
+    if by_tiers and source.fault in recovery.keeps_parts:
         rule = (
-            f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.part}; give the source a "
+            f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; give the source a "
             f"repair time"
         )
         raise PathError((*path, "repair"), rule)

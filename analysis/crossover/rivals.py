@@ -101,12 +101,12 @@ class Rivals:
     @property
     def restart_cost(self) -> float:
         """What a failure of a node costs the job that restarts, to first order and without its detection [s]."""
-        return self.restart + self.restore + self.stepping / 2 + self.drain
+        return self.restart + self.restore + (self.stepping + self.write) / 2 + self.drain
 
     def elastic_cost(self, reconfigure: float) -> float:
         """Return what it costs the elastic job, in seconds of all its GPUs, to first order and without detection."""
-        away = max(self.absence, reconfigure)
-        return (away + (self.replicas - 1) * (reconfigure + self.rejoin + self.step)) / self.replicas
+        victim = max(self.absence, reconfigure) + self.step / 2
+        return (victim + (self.replicas - 1) * (reconfigure + self.step)) / self.replicas + self.rejoin
 
     def gain(self, reconfigure: float) -> float:
         """Return by how much the elastic job's expected share of productive time is above the other's [-]."""

@@ -58,6 +58,11 @@ class RepairStrategy(Protocol):
         ...
 
     @property
+    def scale(self) -> float:
+        """Factor of all times of repair, those that causes state included [-]."""
+        ...
+
+    @property
     def success(self) -> float:
         """Probability that a node comes back without the fault [-]."""
         ...

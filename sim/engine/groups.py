@@ -177,15 +177,18 @@ class Groups:
         group.called = False
         job = group.job
         if group is job.main:
+            saves = False
             for step in plan:
                 if type(step) is Save:
+                    saves = True
                     job.unsaved = job.state
                     job.saved_at = now + job.checkpoint.save_time()
                     job.state = job.checkpoint.saved(job.state)
                 elif type(step) is Evict:
                     job.lost.update(self.simulation.lifecycle.evicted(group, step))
                 elif type(step) is Restore:
-                    self.roll_back(job, step.keeps)
+                    # What a save that may still be cut off has made durable cannot be lost yet.
+                    self.roll_back(job, step.keeps, reads=not saves)
                     break
         self.proceed(group, now)
 

@@ -250,7 +250,8 @@ class Lifecycle:
         self.simulation.faults.counts.retired += 1
         law = self.repair.replacement
         if law is not None:
-            self.kernel.at(now + draw(law, patient.failure.mark, "replacement"), Order.RETURN, self._on_new, patient)
+            seconds = draw(law, patient.failure.mark, "replacement") * self.repair.scale
+            self.kernel.at(now + seconds, Order.RETURN, self._on_new, patient)
 
     def _on_new(self, call: Call) -> None:
         patient: Patient = call.argument

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -27,11 +28,12 @@ class Simple(Strategy):
 
     use: Literal["simple"] = "simple"
     time: Law = Field(description="From the moment when the failure is known to the node's return.")
+    scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
 
-    @property
-    def single_time(self) -> LawModel | None:
+    @functools.cached_property
+    def single_time(self) -> LawModel:
         """The law: there is nothing else to it."""
-        return self.time
+        return self.time.scaled(self.scale)
 
     @property
     def success(self) -> float:
@@ -55,7 +57,7 @@ class Simple(Strategy):
 
     def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
         """Repair once."""
-        return Course((Visit(0, draw(self.time, node.mark, "repair")),), fixed=True), memory
+        return Course((Visit(0, draw(self.single_time, node.mark, "repair")),), fixed=True), memory
 
     def score(self, memory: Memory) -> float:
         """Nothing is remembered."""

@@ -74,6 +74,7 @@ class Tiers(Strategy):
     replacement: Law | None = Field(
         None, description="Time until a retired node is replaced by a new one; without it, never."
     )
+    scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
 
     @model_validator(mode="after")
     def _chain_ends(self) -> Self:
@@ -159,14 +160,15 @@ class Tiers(Strategy):
             )
             number += 1
             time, chance, success = compiled[index]
-            visits.append(Visit(index, time if type(time) is float else time(mark(repair))))  # type: ignore[operator]
+            seconds = time if type(time) is float else time(mark(repair))  # type: ignore[operator]
+            visits.append(Visit(index, seconds * self.scale))
             if chance > 0 and mark(escalates) < chance:
                 index += 1
                 continue
             fixed = success >= 1 or mark(fixes) < success
             if tests is None:
                 return Course(tuple(visits), fixed)
-            visits.append(Visit(-1, draw(tests.time, mark, tested)))
+            visits.append(Visit(-1, draw(tests.time, mark, tested) * self.scale))
             if fixed or mark(finds) >= tests.finds:
                 return Course(tuple(visits), fixed)
             index = min(index + 1, len(compiled) - 1)

