@@ -23,7 +23,13 @@ _QUANTITIES = {
     for dimension in (units.DURATION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER, units.FRACTION)
 } | {"6.5 per 1000 node-day": "rate"}
 
-_CATALOG = ("topologies", "failure bundles (failures.use)", "models (jobs.model)", "accelerators (cluster.accelerator)")
+_CATALOG = (
+    "topologies",
+    "failure bundles (failures.use)",
+    "recovery presets (recovery.use)",
+    "models (jobs.model)",
+    "accelerators (cluster.accelerator)",
+)
 
 _HEAD = """\
 # Scenario keys
@@ -77,6 +83,7 @@ class _Page:
         for name, node in top.items():
             self._part(name, node)
         self._laws()
+        self._phases()
         self._catalog()
         return "\n".join(self.lines).rstrip() + "\n"
 
@@ -133,6 +140,11 @@ class _Page:
             self.lines.append(f"`use` may be left out; it is then `{DEFAULTS[path]}`.\n")
         else:
             self.lines.append("`use` is required: it picks one of these.\n")
+        if path == "recovery":
+            self.lines.append(
+                "It may also name a [preset](../explanation/how-jobs-come-back.md#the-presets), which is one of these "
+                "with numbers, observers and stores; what the scenario states itself wins.\n"
+            )
 
     def _laws(self) -> None:
         self.lines.append("## Laws\n")
@@ -150,6 +162,19 @@ class _Page:
             self._table([self._row("laws", name, part, required=name in required) for name, part in inner.items()])
             for name, part in inner.items():
                 self._part(f"laws.{name}", part)
+
+    def _phases(self) -> None:
+        self.lines.append("## Phases\n")
+        self.lines.append(
+            "What a recovery takes may be one time, or a list of phases that follow on one another: "
+            "`[{name: teardown, time: 30 s}, {name: imports, time: {law: lognormal, median: 15 s, sigma: 0.3}, each: "
+            "node}]`.\n"
+        )
+        node = self.definitions["Phase"]
+        required = set(node["required"])
+        self._table(
+            [self._row("phases", name, part, required=name in required) for name, part in node["properties"].items()]
+        )
 
     def _catalog(self) -> None:
         self.lines.append("## Names that come with Ettrick\n")
@@ -190,7 +215,8 @@ class _Page:
     def _type(self, place: str, node: Node) -> str:
         """Return what a key takes, in words."""
         if self._is_law(node):
-            return "[law](#laws) or time, e.g. `30 min`"
+            phases = ", or list of [phases](#phases)" if "Phase" in self._kinds(node) else ""
+            return f"[law](#laws) or time, e.g. `30 min`{phases}"
         if place == "cluster":
             return "the name of a file, or [keys](#cluster)"
         quantity = next((_QUANTITIES[text] for text in node.get("examples", ()) if text in _QUANTITIES), None)
@@ -228,7 +254,9 @@ class _Page:
     def _kinds(self, node: Node) -> Iterator[str]:
         """Yield the names of the definitions that a key may hold."""
         if "$ref" in node:
-            yield node["$ref"].rsplit("/", 1)[1]
+            kind = node["$ref"].rsplit("/", 1)[1]
+            if not kind.startswith("Preset_"):  # its keys are those of its strategy
+                yield kind
         for choice in (*node.get("anyOf", ()), *node.get("oneOf", ())):
             yield from self._kinds(choice)
         if "items" in node:

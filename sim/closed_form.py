@@ -75,13 +75,15 @@ def job_shares(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] 
         return None
     # A replica that lost a process but no node does not wait for one.
     taking = min(_mtti(prepared, one, _sends_away) / _mtti(prepared, one, _takes_nodes), 1.0)
-    wait = _wait(prepared) * (taking if math.isfinite(taking) else 0.0)
+    taking = taking if math.isfinite(taking) else 0.0
+    wait = _wait(prepared) * taking
     leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
     return lambda job: _elastic(
         job,
         recovery.absence_for(job.gpus, job.nodes, job.replicas),
         leaving[job.nodes],
         wait,
+        taking=taking,
         reroutes=recovery.reroutes,
     )
 
@@ -109,25 +111,28 @@ def _shares(job: PreparedJob, wait: float, restart: float) -> dict[str, float]:
 # ----------------------------------------------------------------------------------------------- elastic jobs
 
 
-def _elastic(job: PreparedJob, times: Absence, leaving: float, wait: float, *, reroutes: bool) -> dict[str, float]:
+def _elastic(
+    job: PreparedJob, times: Absence, leaving: float, wait: float, *, taking: float, reroutes: bool
+) -> dict[str, float]:
     """Return the expected shares of a job whose replicas leave one by one.
 
     Parameters
     ----------
-    leaving
-        Share of its failures that send replicas away [-]; the others restart all of them.
+    leaving, taking
+        Share of its failures that send replicas away [-], of which a share takes nodes; the others restart all.
     wait
         Mean time until there is a node for one that failed [s].
     """
     periodic = job.checkpoint
     mtti = job.mtti / leaving if leaving > 0 else math.inf
+    away = taking * times.away + (1 - taking) * times.in_place
     found = elastic_shares(
         periodic.stepping(Pace(1.0, job.step_time)),
         periodic.stall,
         mtti,
         job.replicas,
         stall=times.stall,
-        absence=times.away,
+        absence=away,
         wait=wait,
         rejoin=times.rejoin,
         restart=times.restart + periodic.load,
@@ -139,9 +144,7 @@ def _elastic(job: PreparedJob, times: Absence, leaving: float, wait: float, *, r
     )
     if (job.keeps_batch or reroutes) and job.plan is not None:
         rate = 1 / (mtti * job.replicas)
-        kept = _kept(
-            job, 1 - share_in_place(rate, times.away + wait, job.detection_mean), times.fewest, reroutes=reroutes
-        )
+        kept = _kept(job, 1 - share_in_place(rate, away + wait, job.detection_mean), times.fewest, reroutes=reroutes)
         found["degraded"] = (1 - kept) * found["productive"]
         found["productive"] *= kept
     return found

@@ -43,6 +43,7 @@ class Group:
         "deferred",
         "detect_at",
         "detecting",
+        "ended",
         "epoch",
         "exposed",
         "exposed_from",
@@ -80,6 +81,8 @@ class Group:
         """First position of a group that is away; it has the positions of one replica."""
         self.missing: list[int] = []
         """Positions of the job that belong to this group and have no node."""
+        self.ended: list[int] = []
+        """Positions whose processes ended and whose node is still there, until a plan has answered that."""
         self.replaced: list[int] = []
         """Positions that lost their node to another one at once, until a plan has answered that."""
         self.since = now
@@ -184,6 +187,7 @@ class Job:
         "planned_bandwidth",
         "pool_paces",
         "rank_of",
+        "read_from",
         "rebooted",
         "replicas",
         "reroutes",
@@ -198,7 +202,6 @@ class Job:
         "state",
         "step_keep",
         "step_time",
-        "steps",
         "stops_at",
         "store_back",
         "taints",
@@ -291,8 +294,8 @@ class Job:
         """Positions whose node has started anew since."""
         self.store_back = -math.inf
         """When the stores outside the nodes can be read again [s]."""
-        self.steps = 0.0
-        """Optimizer steps that survive so far; with a smaller batch a step trains fewer tokens."""
+        self.read_from = ""
+        """Store that the job reads on its way back; nothing while it has not begun to."""
         self.restores: dict[str, int] = {}
         """How often the job came back from each store."""
         self.accepted = 0

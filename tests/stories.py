@@ -168,7 +168,8 @@ def told(story: Story, case: sim.Prepared) -> sim.Result:
 def of_preset(name: str, story: Story, *, overrides: Mapping[str, Any] = {}, **changes: Any) -> sim.Prepared:
     """Return a small scenario that ends with a story, with a preset whose random phases take the times of `FIXED`.
 
-    `overrides` replace values of the preset by their path; `changes` replace top-level keys of the small scenario.
+    `overrides` replace values of the preset by their path (``None`` drops a store); `changes` replace top-level keys of
+    the small scenario.
     """
     data = harness.scenario(recovery={"use": name}, horizon=f"{story.now!r} s", **changes)
     if "detection" not in changes:
@@ -180,6 +181,9 @@ def of_preset(name: str, story: Story, *, overrides: Mapping[str, Any] = {}, **c
         for key in above:
             holder = holder[int(key) if isinstance(holder, list) else key]
         holder[int(last) if isinstance(holder, list) else last] = value
+    # Everything that the preset brings along is stated by now.
+    tiers = data["checkpoint"]["tiers"]
+    data["checkpoint"] |= {"tiers": [tier for tier in tiers if tier is not None], "from_preset": False}
     _fix(data["recovery"])
     return sim.prepare(sim.parse(data))
 

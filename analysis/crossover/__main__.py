@@ -28,8 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the tables and return 0."""
     text = "The reconfiguration time below which elastic replicas do better than a restart in place."
     parser = argparse.ArgumentParser(prog="crossover", description=text)
-    parser.add_argument("--replications", type=int, default=8, metavar="N", help="runs for each row (8)")
-    parser.add_argument("--days", type=float, default=54.0, metavar="D", help="length of a run (54)")
+    parser.add_argument("--replications", type=int, default=24, metavar="N", help="runs for each row (24)")
+    parser.add_argument("--days", type=float, default=18.0, metavar="D", help="length of a run (18)")
     options = parser.parse_args(arguments)
     if options.replications < 2:
         parser.error(f"argument --replications: must be at least 2, got {options.replications}")

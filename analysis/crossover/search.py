@@ -92,7 +92,7 @@ class Crossing(NamedTuple):
 
 
 def simulated_crossover(
-    rivals: Rivals, replications: int = 20, *, horizon: float = 54 * _DAY, seed: int = 1
+    rivals: Rivals, replications: int = 24, *, horizon: float = 18 * _DAY, seed: int = 1
 ) -> Crossing | None:
     """Return the reconfiguration time at which both jobs got as much done on the same failures.
 

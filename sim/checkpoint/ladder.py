@@ -132,6 +132,11 @@ class Ladder:
         return self.stores[0].load
 
     @property
+    def minds_nodes(self) -> bool:
+        """Copies on nodes go with them."""
+        return len(self.rungs) > 1
+
+    @property
     def transfer(self) -> tuple[float, float]:
         """Of a remote restore, what the nodes take to read at their own bandwidth, and the store to give it [s]."""
         return self.stores[0].transfer

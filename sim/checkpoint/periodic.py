@@ -55,6 +55,11 @@ class Periodic(NamedTuple):
         return (Rung("remote", self.interval, self.stall, self.drain, self.load, self.load, transfer=self.transfer),)
 
     @property
+    def minds_nodes(self) -> bool:
+        """What is outside the nodes survives whatever happens to them."""
+        return False
+
+    @property
     def pauses(self) -> tuple[()]:
         """Periodic work beside the saves: none."""
         return ()

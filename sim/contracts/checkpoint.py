@@ -100,6 +100,11 @@ class CheckpointStrategy(Protocol):
     """
 
     @property
+    def minds_nodes(self) -> bool:
+        """Whether it makes a difference what has happened to the nodes."""
+        ...
+
+    @property
     def transfer(self) -> tuple[float, float]:
         """What a restore from the remote store takes at the bandwidth of the nodes, and of the whole store [s].
 

@@ -171,7 +171,7 @@ class Conditions:
                 taint.is_known |= taint.condition is condition
             if not job.holding:
                 # Its nodes are gone, but it will not start from a checkpoint that is wrong.
-                self.simulation.groups.roll_back(job, "stores", reads=False)
+                self.simulation.restores.roll_back(job, "stores", reads=False)
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         inside, outside = self.simulation.faults.find(up)
         groups = [job.main for job in wronged if job.holding]

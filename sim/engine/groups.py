@@ -6,14 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sim.checkpoint import Ladder
-from sim.contracts import Acquire, Background, Bucket, Damage, Evict, Plan, Requeue, Restore, Run, Save, Stall
+from sim.contracts import Acquire, Background, Bucket, Evict, Plan, Requeue, Restore, Run, Save, Stall
 from sim.engine.kernel import Order
-from sim.engine.steps import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.contracts import Keeps
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
     from sim.job import Group, Job
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Groups"]
 
 _TIMED = (Stall, Restore, Save)
-_TIE = 1e-9
-"""Relative difference below which two amounts of work are the same [-]."""
 
 
 class Groups:
@@ -36,7 +32,6 @@ class Groups:
         self.lives = simulation.lives
         self.paces = simulation.paces
         self.recorder = simulation.recorder
-        self.steps = Steps()
         self.reaching_back = {job.index for job in simulation.jobs if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
         self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
@@ -77,8 +72,6 @@ class Groups:
         if paused:
             job.account.table[Bucket.AUXILIARY][0] += paused * share
         job.running_seconds += seconds
-        if job.step_time:
-            self.steps.advance(job, pace, stepped)
         if self.recorder is not None:
             self.recorder.stepping(group, group.since, now)
             self.recorder.progress(now, job)
@@ -188,7 +181,7 @@ class Groups:
                     job.lost.update(self.simulation.lifecycle.evicted(group, step))
                 elif type(step) is Restore:
                     # What a save that may still be cut off has made durable cannot be lost yet.
-                    self.roll_back(job, step.keeps, reads=not saves)
+                    self.simulation.restores.roll_back(job, step.keeps, reads=not saves)
                     break
         self.proceed(group, now)
 
@@ -210,57 +203,6 @@ class Groups:
             self.settle(group, now)
             self.proceed(group, now)
 
-    def roll_back(self, job: Job, keeps: Keeps, *, reads: bool = True) -> None:
-        """Go back to what survives, given what a plan `keeps`, and charge the loss to the incident's first failure.
-
-        Whether a copy is good is found out when it is read.
-        """
-        before = job.work
-        sound = min((taint.sound for taint in job.taints if taint.is_known), default=math.inf)
-        failure = job.main.failure
-        mark = failure.mark if reads and failure is not None else None
-        damage = self._damage(job, keeps)
-        job.restoration = job.checkpoint.restore(job.state, job.pace, damage, sound, mark)
-        job.state = job.restoration.state
-        if damage.store_out and job.restoration.store == "remote":
-            # How long a store that is out has to be waited for is known when the reading begins.
-            seconds = max(job.restoration.seconds - damage.store_out, 0.0)
-            job.restoration = job.restoration._replace(seconds=seconds)
-        if job.taints:
-            # A sound save that was on its way is void; where no copy from before the fault is left, the job lives on
-            # with what it has.
-            newest = job.checkpoint.sound(job.state)
-            for taint in job.taints:
-                taint.sound = min(taint.sound, newest)
-            wrong = [taint for taint in job.taints if taint.sound < job.work * (1 - _TIE)]
-            job.accepted += sum(taint.is_known for taint in wrong)
-            job.taints = [taint for taint in wrong if not taint.is_known]
-        lost = before - job.work
-        if lost > 0:
-            job.account.lose(lost, job.main.incident or job.main.cause)
-            if job.step_time:
-                self.steps.roll_back(job)
-        if self.recorder is not None:
-            self.recorder.progress(self.kernel.now, job)
-        if job.restoration.store != "peer":
-            job.live = False
-
-    def _damage(self, job: Job, keeps: Keeps) -> Damage:
-        """Return what has happened to the nodes of a job since it last stepped."""
-        lost = job.lost
-        if job.away:
-            width = job.nodes_per_replica
-            lost = lost.union(*(range(group.first, group.first + width) for group in job.away))
-        # A node that has started anew holds no state of training either.
-        stateless = {position // job.nodes_per_replica for position in (*lost, *job.rebooted)}
-        live = job.live and len(stateless) < job.replicas
-        store_out = max(job.store_back - self.kernel.now, 0.0)
-        return Damage(keeps, frozenset(lost), frozenset(job.rebooted), live, store_out)
-
-    def wait_for_store(self, job: Job, now: float) -> float:
-        """Return how long a restore that would begin `now` [s] waits for the store that it reads [s]."""
-        return max(job.store_back - now, 0.0) if job.restoration.store == "remote" and job.work > 0 else 0.0
-
     def _stall(self, group: Group, step: Stall | Restore | Save, now: float) -> bool:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
         job = group.job
@@ -278,7 +220,7 @@ class Groups:
             elif kind is Save:
                 bucket, seconds = Bucket.CHECKPOINT_STALL, job.checkpoint.save_time()
             else:
-                bucket, seconds = Bucket.RESTORE, job.restoration.seconds + self.wait_for_store(job, end)
+                bucket, seconds = Bucket.RESTORE, self.simulation.restores.begin(job, end)
             if seconds > 0:
                 end += seconds
                 segments.append((bucket, end))
@@ -309,7 +251,7 @@ class Groups:
         main = job.main
         self.stop(main, now)
         self.simulation.replicas.absorb(job, now)
-        self.roll_back(job, "stores", reads=False)
+        self.simulation.restores.roll_back(job, "stores", reads=False)
         if job.narrow:
             self.simulation.incidents.let_go(job, now)
         self.cluster.release(job, now)
@@ -349,9 +291,9 @@ class Groups:
         if job.lost or job.rebooted:
             job.lost.clear()
             job.rebooted.clear()
-        if job.restoration.seconds > 0 and any(type(each) is Restore for each in group.plan):
-            store = job.restoration.store
-            job.restores[store] = job.restores.get(store, 0) + 1
+        if job.read_from:
+            job.restores[job.read_from] = job.restores.get(job.read_from, 0) + 1
+            job.read_from = ""
         group.incident = 0
         group.attempt = 0
         group.run_at = math.inf

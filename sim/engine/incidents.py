@@ -12,7 +12,7 @@ from sim.engine.kernel import Order
 from sim.laws import draw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sim.contracts import Plan
     from sim.engine.failure import Failure
@@ -114,14 +114,16 @@ class Incidents:
         failure: Failure = group.failure
         source = failure.info.source
         width = job.nodes_per_replica
-        strikes_rank = failure.info.of_job and source.fix is None and job.main.replicas > 0
-        if strikes_rank and (self.recovery.elastic or failure.info.reboots):
+        if failure.info.of_job and source.fix is None and (self.recovery.elastic or failure.info.reboots):
             rank = self._rank(job, failure)
             if rank >= 0:
                 self._outlive(group, rank, failure)
-        positions = (*group.missing, *group.replaced) if group.replaced else group.missing
-        if positions:
-            job.lost.update(positions)
+        positions: Sequence[int] = group.missing
+        if group.replaced or group.ended:
+            job.lost.update(group.replaced)
+            positions = (*group.missing, *group.replaced, *group.ended)
+        if group.missing:
+            job.lost.update(group.missing)
         replicas_lost = len({position // width for position in positions}) if job.replicas > 1 else int(bool(positions))
         view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark, source.fault)
         cluster = self.cluster
@@ -136,9 +138,10 @@ class Incidents:
                 ClusterView(cluster.spare.count, cluster.idle.count),
                 job.memory,
             )
-        if group.replaced and not any(type(step) is Background for step in plan):
+        if (group.replaced or group.ended) and not any(type(step) is Background for step in plan):
             # All replicas restore together: who lost its state gets it back like the others.
             group.replaced = []
+            group.ended = []
         saves = job.checkpoint.save_time() if group.saves else 0.0
         if self.simulation.rollouts.all:
             plan = self.simulation.rollouts.visit(job, plan, now + saves)
@@ -188,7 +191,7 @@ class Incidents:
             job.rebooted.add(position)
         if self.recovery.elastic and job.replicas > 1 and failure.info.source.fault in OF_ONE_RANK:
             # Its replica has lost the state of training; the others have not.
-            group.replaced.append(position)
+            group.ended.append(position)
 
     def _narrow(self, group: Group, node: int, failure: Failure) -> bool:
         """Keep a node that has lost a GPU, if the job can do with what is left of its tensor group; return whether."""

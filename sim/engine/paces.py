@@ -35,6 +35,7 @@ class Paces:
         if self.may_be_slow(job):
             job.speed, job.slow_cause = self._slowest(job)
         job.set_pace(fraction)
+        self.simulation.steps.change(job)
 
     def _slowest(self, job: Job) -> tuple[float, int]:
         """Return the pace that the network and the nodes of a job allow [-], and the cause."""
@@ -59,6 +60,7 @@ class Paces:
             self.simulation.groups.settle(group, now)
             job.speed, job.slow_cause = found
             job.set_pace(job.fraction)
+            self.simulation.steps.change(job)
             if job.stops_at < math.inf:
                 self.expect_finish(group, now)
 

@@ -41,6 +41,7 @@ class Queue:
     def serve(self, now: float) -> None:
         """Start what the scheduler selects."""
         while self.waiting:
+            self._call_spares(self.waiting[0][0], now)
             views = tuple(QueuedJob(job.name, job.nodes_needed, since) for job, since in self.waiting)
             chosen = self.scheduler.select(views, self.cluster.idle.count)
             if not chosen:
@@ -49,6 +50,12 @@ class Queue:
             self.waiting = [entry for entry in self.waiting if entry[0] not in jobs]
             for job in jobs:
                 self._start(job, now)
+
+    def _call_spares(self, job: Job, now: float) -> None:
+        """Let a job that was requeued have hot spares, if it can start with them: they are kept for such as it."""
+        short = job.nodes_needed - self.cluster.idle.count
+        if job.starts and 0 < short <= self.cluster.spare.count:
+            self.cluster.move("spare", "idle", short, now)
 
     def _start(self, job: Job, now: float) -> None:
         """Give a job its gang and let the recovery strategy start it."""

@@ -27,7 +27,7 @@ class Replicas:
         job = main.job
         width = job.nodes_per_replica
         leaving = []
-        for replica in sorted({position // width for position in (*main.missing, *main.replaced)}):
+        for replica in sorted({position // width for position in (*main.missing, *main.replaced, *main.ended)}):
             group = Group(job, 1, now, first=replica * width)
             group.missing = [position for position in main.missing if position // width == replica]
             group.cause = main.cause
@@ -38,6 +38,7 @@ class Replicas:
             leaving.append(group)
         main.missing = []
         main.replaced = []
+        main.ended = []
         job.away += leaving
         for group in leaving:
             self._move(group, main, group, now)

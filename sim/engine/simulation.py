@@ -25,8 +25,10 @@ from sim.engine.paces import Paces
 from sim.engine.queue import Queue
 from sim.engine.recorder import Recorder
 from sim.engine.replicas import Replicas
+from sim.engine.restores import Restores
 from sim.engine.rollouts import Rollouts
 from sim.engine.sources import Sources
+from sim.engine.steps import Steps
 from sim.engine.stores import Stores
 from sim.engine.supply import Supply
 from sim.job import Job
@@ -106,6 +108,8 @@ class Simulation:
         self.paces = Paces(self)
         self.lifecycle = Lifecycle(self)
         self.stores = Stores(self)
+        self.steps = Steps()
+        self.restores = Restores(self)
         self.groups = Groups(self)
         self.queue = Queue(self)
         self.outages = Outages(self)
@@ -268,7 +272,7 @@ class Simulation:
                     interruptions=dict(job.interruptions),
                     disruptions=dict(job.disruptions),
                     merged=job.merged,
-                    steps=job.steps,
+                    steps=self.steps.done(job),
                     restores=dict(job.restores),
                     accepted=job.accepted,
                 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from sim.contracts import Pace
     from sim.job import Job
 
 __all__ = ["Steps"]
@@ -23,24 +22,32 @@ class _Stretch(NamedTuple):
 
 
 class Steps:
-    """Counts steps, and takes back those of work that is lost: fewer replicas need more of them for the same work."""
+    """Counts the steps behind the work of each job: fewer replicas need more of them for the same work."""
 
     def __init__(self) -> None:
         self.stretches: dict[int, list[_Stretch]] = {}
 
-    def advance(self, job: Job, pace: Pace, stepped: float) -> None:
-        """Count the steps of a job that has `stepped` for a time [s] at some pace, its work being charged already."""
-        slope = 1.0 / (pace.rate * pace.step)
-        mine = self.stretches.setdefault(job.index, [])
-        if not mine or abs(mine[-1].slope - slope) > _SAME * slope:
-            mine.append(_Stretch(job.work - stepped * pace.rate, job.steps, slope))
-        job.steps += stepped / pace.step
+    def change(self, job: Job) -> None:
+        """Note that a job, whose work is charged, has the pace of now from here on."""
+        if job.step_time <= 0:
+            return
+        slope = 1.0 / (job.pace.rate * job.pace.step)
+        mine = self.stretches.setdefault(job.index, [_Stretch(0.0, 0.0, 1.0 / job.step_time)])
+        last = mine[-1]
+        if abs(last.slope - slope) > _SAME * slope:
+            mine.append(_Stretch(job.work, last.steps + (job.work - last.work) * last.slope, slope))
 
     def roll_back(self, job: Job) -> None:
-        """Take back the steps beyond the work of a job."""
+        """Forget the paces of work that a job has lost."""
         mine = self.stretches.get(job.index, [])
         while len(mine) > 1 and mine[-1].work >= job.work:
             mine.pop()
-        if mine:
-            last = mine[-1]
-            job.steps = last.steps + max(job.work - last.work, 0.0) * last.slope
+
+    def done(self, job: Job) -> float:
+        """Return the steps behind the work that a job has now [-]; 0 without the time of a step."""
+        if job.step_time <= 0:
+            return 0.0
+        mine = self.stretches.get(job.index)
+        if not mine:
+            return job.work / job.step_time
+        return mine[-1].steps + (job.work - mine[-1].work) * mine[-1].slope

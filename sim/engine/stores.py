@@ -61,8 +61,7 @@ class Stores:
         """Let a group restore: first what it does not share, waiting and reading in, then the transfer."""
         job = group.job
         self.simulation.groups.wait(group, [(Bucket.RESTORE, math.inf)], now, exposed=step.exposed)
-        waiting = self.simulation.groups.wait_for_store(job, now)
-        before = waiting + job.restoration.seconds - max(job.checkpoint.transfer)
+        before = self.simulation.restores.begin(job, now) - max(job.checkpoint.transfer)
         if before > 0:
             self.kernel.at(now + before, Order.PHASE, self._on_ready, (group, group.epoch))
         else:

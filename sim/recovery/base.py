@@ -43,8 +43,10 @@ class Absence(NamedTuple):
     ----------
     stall, rejoin
         Mean stalls of the others when replicas leave, and when they are back [s].
-    away, restart
-        Mean time away once the nodes are there, and mean time of a restart of all, its restore left out [s].
+    away, in_place
+        Mean time away of a replica that lost a node, once the new one is there, and of one that lost none [s].
+    restart
+        Mean time of a restart of all, its restore left out [s].
     fewest
         Fewest replicas that may step on [-].
     is_fixed
@@ -54,6 +56,7 @@ class Absence(NamedTuple):
     stall: float
     rejoin: float
     away: float
+    in_place: float
     restart: float
     fewest: int
     is_fixed: bool
@@ -107,8 +110,8 @@ class FromStore(Strategy, ABC):
         found = self._absence_for(gpus, nodes, replicas)
         if found is None:
             return None
-        stall, rejoin, away, restart = (time * self.scale for time in found[:4])
-        return Absence(stall, rejoin, away, restart, found.fewest, found.is_fixed)
+        stall, rejoin, away, in_place, restart = (time * self.scale for time in found[:5])
+        return Absence(stall, rejoin, away, in_place, restart, found.fewest, found.is_fixed)
 
     def start(self, job: JobView) -> Plan:
         """Return what happens between the allocation of nodes and the first step."""

@@ -45,8 +45,9 @@ class LadderMemory(NamedTuple):
 
 
 class Ladder(FromStore):
-    """The first rung that may be tried is; one that waits for nodes in vain hands over to the next.
+    """Ways to come back, from the quickest to the most thorough: the first rung that may be tried is taken.
 
+    A rung that waits for nodes in vain hands over to the next.
     A failure during the recovery is planned at the same rung again and counts as another try. A rung that is reached
     because the one before waited in vain is not counted, for nobody tells the strategy. With no rung left, or with
     too many restarts in a row that bring no new work, the job stands still until a human starts it again.
@@ -58,11 +59,12 @@ class Ladder(FromStore):
     no_progress: int | None = Field(
         None, ge=1, description="Restarts in a row without new work after which a human is called; without it, any."
     )
-    exhausted: Law | None = Field(  # type: ignore[assignment]
+    exhausted: Law = Field(  # type: ignore[assignment]
         {"law": "lognormal", "median": "15 min", "sigma": 1.6856},
-        description="Time until a human starts the job again, with all budgets new; null: it has failed for good. The "
-        "default is an assumption: median 15 min, 95 % within 4 h.",
+        description="Time until a human starts the job again, with all budgets new. The default is an assumption: "
+        "median 15 min, 95 % within 4 h.",
     )
+    gives_up: bool = Field(False, description="Whether the job has failed for good then, and no human starts it again.")
     evict: Eviction | None = Field(None, description="Whether healthy nodes leave with those that failed.")
 
     @model_validator(mode="after")
@@ -161,4 +163,4 @@ class Ladder(FromStore):
 
     def _call_a_human(self, failure: FailureView) -> Plan:
         """Give every node back until somebody starts the job again."""
-        return (Requeue(math.inf if self.exhausted is None else draw(self.exhausted, failure.mark, "human")),)
+        return (Requeue(math.inf if self.gives_up else draw(self.exhausted, failure.mark, "human")),)

@@ -88,16 +88,18 @@ class RestartSmaller(FromStore):
         """Leave the victims behind and start the others again, as long as the budget and the replicas last."""
         del cluster
         spent = (memory or Restarts()).spent
-        survivors = job.replicas_running - failure.replicas_lost
+        # Without a lost node nobody leaves: the processes start again where they were.
+        gone = failure.replicas_lost if job.nodes_missing else 0
+        survivors = job.replicas_running - gone
         again = max(survivors, self.min_replicas)
         crew = Crew(job.gpus * again / job.replicas, job.nodes * again // job.replicas)
         stop = steps(self.stop, Bucket.RESCHEDULE, crew, failure.mark, "stop", failure.fault)
-        if not failure.replicas_lost:
+        if not gone:
             spent += 1
         over = self.max_restarts is not None and spent > self.max_restarts
         if over or (self.except_first and job.first_lost):
             return (*stop, self._requeue(failure, crew)), Restarts()
-        away = (self._away(failure, job),) if failure.replicas_lost else ()
+        away = (self._away(failure, job),) if gone else ()
         wait = (self._wait(failure, crew),) if survivors < self.min_replicas else ()
         launch = steps(self.launch, Bucket.INITIALIZE, crew, failure.mark, "launch", failure.fault)
         return (*away, *stop, *wait, *launch, Restore(), Run()), Restarts(spent)

@@ -81,10 +81,12 @@ class ShrinkRejoin(FromStore):
             return None
         everybody = Crew(gpus, nodes, 1)
         alone = _one_replica(everybody, replicas, 1)
+        whole = alone._replace(joiners=0)
         stall, rejoin = sum(mean(self.reconfigure, everybody)), sum(mean(self.rejoin, everybody))
         away = sum(mean(self.initialize, alone)) + sum(mean(self.catch_up, alone))
+        in_place = sum(mean(self.initialize, whole)) + sum(mean(self.catch_up, whole))
         restart = sum(mean(self.initialize, everybody))
-        return Absence(stall, rejoin, away, restart, self._fewest(replicas), all(map(is_fixed, self._all)))
+        return Absence(stall, rejoin, away, in_place, restart, self._fewest(replicas), all(map(is_fixed, self._all)))
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore, all replicas together."""
@@ -100,9 +102,11 @@ class ShrinkRejoin(FromStore):
         del cluster
         mark, fault = failure.mark, failure.fault
         everybody = Crew(job.gpus, job.nodes, job.nodes_missing)
-        head = (self._away(failure, everybody, job.replicas),) if failure.replicas_lost else ()
-        survivors, fewest = job.replicas_running - failure.replicas_lost, self._fewest(job.replicas)
-        if survivors >= fewest and failure.replicas_lost and job.live:
+        # Who has lost no node, and has no others to take the state from, starts again with them.
+        gone = failure.replicas_lost if job.live or job.nodes_missing else 0
+        head = (self._away(failure, everybody, job.replicas),) if gone else ()
+        survivors, fewest = job.replicas_running - gone, self._fewest(job.replicas)
+        if survivors >= fewest and gone and job.live:
             reconfigure = steps(self.reconfigure, Bucket.RESCHEDULE, everybody, mark, "reconfigure", fault)
             return (*head, *reconfigure, Restore("live"), Run()), memory
         restart = (*steps(self.initialize, Bucket.INITIALIZE, everybody, mark, "initialize", fault), Restore(), Run())

@@ -176,7 +176,7 @@ def test_time_wasted_by_copies_far_away() -> None:
 
 
 def test_torchrun_is_quick_after_a_process_and_slow_after_a_node() -> None:
-    """A process is back in about 1.5 min, a node costs the collective timeout half of the times: four times that."""
+    """A process is back after 1.5 min; a node costs the collective timeout half of the times: 4 times that."""
     lost: dict[int, list[float]] = {0: [], 1: []}
     case = sim.prepare(small("torchrun-elastic", 5000.0))
     for source, replication in itertools.product(lost, range(100)):
@@ -206,7 +206,7 @@ def test_kueue_backs_off() -> None:
 
 def test_a_jobset_restarts_and_counts() -> None:
     """Without a matching rule every failure restarts the JobSet, and with maxRestarts of 2 the third one ends it."""
-    recovery = {"exhausted": None}
+    recovery = {"gives_up": True}
     scenario = small("k8s-jobset", 10_000.0, recovery=recovery)
     limited = sim.parse(_with(scenario.dump(), "recovery", "rungs", 0, "budget", value=2))
     rows = [(time, 1, 0) for time in (1000.0, 2000.0, 3000.0)]

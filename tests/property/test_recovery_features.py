@@ -82,7 +82,8 @@ def _recoveries(draw: Draw, kind: str) -> dict[str, Any]:
         if draw(st.booleans()):
             more["max_restarts"] = draw(st.integers(0, 3))
         return {"use": kind, "launch": launch, "stop": draw(times(10, 30)), **patience, **more}
-    return draw(_ladders(launch, patience))
+    ladder: dict[str, Any] = draw(_ladders(launch, patience))
+    return ladder
 
 
 @st.composite

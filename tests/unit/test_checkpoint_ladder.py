@@ -273,6 +273,11 @@ def test_copies_that_cannot_be_read() -> None:
     later, _, _ = ladder.advance(found.state, FREE, 120.0)
     with pytest.raises(KeyError, match="unreadable remote 0"):
         ladder.restore(later, FREE, Damage("hosts"), math.inf, {}.__getitem__)
+    # What is known is known of one copy, not of an older one.
+    known = ladder.restore(state, FREE, Damage("hosts"), math.inf, lambda purpose: 0.9).state
+    older = ladder.restore(known, FREE, Damage("hosts"), 250.0).state
+    with pytest.raises(KeyError, match="unreadable remote 0"):
+        ladder.restore(older, FREE, Damage("hosts"), math.inf, {}.__getitem__)
     # Without numbers every copy can be read; with none that can, the job starts anew.
     assert ladder.restore(state, FREE, Damage("hosts")).state.work == 300.0
     none = ladder.restore(state, FREE, Damage("hosts"), math.inf, lambda purpose: 0.0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.contracts import Acquire, Background, Bucket, Restore, Run, Stall
+from sim.contracts import Acquire, Background, Bucket, Requeue, Restore, Run, Stall
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import NEVER, cause, nodes
 from tests.unit.test_plan_steps import Scripted, elastic
@@ -216,6 +216,18 @@ def test_after_a_restore_from_outside_nobody_holds_the_state_until_it_steps() ->
     # Once it steps again, somebody does.
     later = play(one, [(305, 0, 0), (305, 0, 2), (400, 1, 0)], recovery)
     assert later.jobs[0].restores == {"remote": 1, "peer": 1}
+
+
+def test_a_job_that_comes_from_the_queue_has_no_live_replica() -> None:
+    """It gave its nodes back at 305 s; a failure at 330 s, while it starts, finds processes that hold nothing yet."""
+    one, recovery = in_process(software("first"), software("second"))
+    again = Scripted((Requeue(10.0),), recovery.first, begin=recovery.begin)
+    result = play(one, [(305, 0, 0), (320, 1, 0)], again)
+    # The clock of both stands still while it is away: the second one strikes 15 s after 315 s.
+    assert result.jobs[0].interruptions == {1: 1, 2: 1}
+    assert losses(one, result)["initialize", "first"] == pytest.approx(15.0, abs=EXACT)
+    assert result.jobs[0].restores == {"remote": 1}
+    assert losses(one, result)["lost_work", "first"] == pytest.approx(59.0, abs=EXACT)
 
 
 # --------------------------------------------------------------------------------------- replicas that are away

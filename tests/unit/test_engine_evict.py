@@ -85,9 +85,7 @@ def test_a_scheduler_does_not_hold_a_test_against_a_node() -> None:
     assert played.cluster.failed == {1: 1}
 
 
-@pytest.mark.parametrize(
-    ("failed", "evicted"), [((0,), 1), ((3,), 1), ((0, 1), 0), ((1, 2), 1), ((), 2)], ids=str
-)
+@pytest.mark.parametrize(("failed", "evicted"), [((0,), 1), ((3,), 1), ((0, 1), 0), ((1, 2), 1), ((), 2)], ids=str)
 def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
     """The block with the first node that failed; where none did, as when a job hangs, the first block."""
     one = case(count=8, detection={"time": "1 s"})

@@ -169,7 +169,9 @@ def test_a_job_that_goes_back_to_the_queue_leaves_its_narrow_nodes_behind() -> N
     assert "degraded" not in seconds(result), "what was stepped narrow is lost"
     # With no other node the job waits for its repair.
     small = case(GPU, preemption("20 s"), cluster={"nodes": 4, "gpus_per_node": 4, "fabric": {"rails": 1}})
-    assert losses(small, watch(small, [(300, 0, 5), (400, 1, 0)]))["queued", "preempted"] == pytest.approx(80.0, abs=EXACT)
+    assert losses(small, watch(small, [(300, 0, 5), (400, 1, 0)]))["queued", "preempted"] == pytest.approx(
+        80.0, abs=EXACT
+    )
 
 
 def test_a_job_that_waits_for_a_host_in_vain_lets_go_of_its_narrow_nodes() -> None:
@@ -239,7 +241,10 @@ def test_a_cluster_that_fails_often(replication: int) -> None:
         detection={"time": {"law": "exponential", "mean": "5 s"}},
         repair={"time": {"law": "exponential", "mean": "300 s"}},
         cluster={"nodes": 8, "gpus_per_node": 4, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
-        jobs=[{"name": "a", "gpus": 16, "parallelism": LAYOUT}, {"name": "b", "gpus": 4, "work": {"time": "900 s"}}],
+        jobs=[
+            {"name": "a", "gpus": 16, "parallelism": LAYOUT},
+            {"name": "b", "gpus": 4, "parallelism": {"data": 1, "tensor": 4}, "work": {"time": "900 s"}},
+        ],
         horizon="6000 s",
         windows="700 s",
     )

@@ -213,3 +213,17 @@ def test_replicas_that_are_away_go_as_well() -> None:
     assert result.jobs[0].restores == {"remote": 1}
     # From 490 s on: four saves.
     assert result.jobs[0].work == pytest.approx(260 + 470.0, abs=EXACT)
+
+
+def test_a_save_that_is_cut_off_has_lost_nothing_yet() -> None:
+    """Half of the copies turn out to be bad when they are read; one that was never complete is not read at all.
+
+    The window opens at 300 s, and a crash cuts the save off at 305 s. What counts as productive is what is left.
+    """
+    tier = {"interval": "100 s", "mode": "blocking", "write": "10 s", "restore": "20 s", "corrupt": "50 %"}
+    one = case(care(), cause("crash"), checkpoint={"tiers": [tier]}, windows="90 s")
+    for replication in range(20):
+        result = play(one, [(300, 0, 0, 700), (305, 1, 1)], replication=replication)
+        job = result.jobs[0]
+        assert job.buckets[Bucket.PRODUCTIVE] == pytest.approx(job.work * job.gpus, rel=EXACT)
+        assert job.totals.min() >= -EXACT

@@ -191,7 +191,9 @@ def test_a_save_because_of_a_notice_does_not_evaluate() -> None:
 
 def test_steps_need_the_time_of_a_step() -> None:
     """Who does not say how long a step takes cannot count them."""
-    with pytest.raises(ValueError, match=r"periodic.*'20 steps' needs the time of a step: give the job step_time or mfu"):
+    with pytest.raises(
+        ValueError, match=r"periodic.*'20 steps' needs the time of a step: give the job step_time or mfu"
+    ):
         case(work("20 steps", "15 s"), job={"step_time": None})
     seconds(play(case(work("100 s", "15 s"), job={"step_time": None})))
 

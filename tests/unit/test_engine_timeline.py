@@ -51,7 +51,8 @@ def busy(recovery: str) -> sim.Prepared:
         {"use": "component", "name": "node", "part": "node", "rate": "1 per node-h"},
         {"use": "component", "name": "rack", "part": "rack", "rate": "8 per rack-d", "repair": "100 s"},
         {"use": "component", "name": "slow", "part": "node", "rate": "4 per node-d", "effect": SLOWLY},
-        {"use": "component", "name": "wrong", "part": "node", "rate": "4 per node-d", "effect": "corrupt"} | {"detection": "4 min"},
+        {"use": "component", "name": "wrong", "part": "node", "rate": "4 per node-d", "effect": "corrupt"}
+        | {"detection": "4 min"},
         {"use": "job", "name": "software", **life, "store_out": "2 min", "fault": "storage"},
         {"use": "loss-spike", "name": "spike", **life, "rewind": "1 min", "detection": "2 min"},
         {"use": "preemption", "name": "preempted", **life, "away": away, "notice": "1 min"},

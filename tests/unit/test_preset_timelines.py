@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from sim import catalog
 from tests.stories import FIXED, Story, of_preset, told
 
@@ -106,8 +108,12 @@ def test_k8s_jobset() -> None:
     told(story, case("k8s-jobset", story, 5, overrides=exact))
 
 
+BY_WATCHDOG = {"detection.observers.0.covers.host": "0 %"}
+"""The half of the lost hosts that no error tells of."""
+
+
 def test_torchrun_elastic() -> None:
-    """A process is back at once; the loss of a host restarts the others smaller, and so does that of another one.
+    """The loss of a host restarts the others smaller, and so does that of another one while the first is away.
 
     Each comes back with its node, for which all start again from the last copy.
     """
@@ -117,8 +123,6 @@ def test_torchrun_elastic() -> None:
         return (keep_alive, last_call, *warm(gpus))
 
     story = Story({500: SAVE}, replicas=4).wait("initialize", *cold(4)).step(690)
-    story.fail(SOFTWARE).wait("detection", 1.1).wait("reschedule", stop)
-    story.wait("initialize", *warm(4)).wait("restore", READ).back_to(500).step(700)
     story.fail(HOST, 2).wait("detection", WATCHDOG).leaves(2, ("starved", repair))
     first_back = story.now + repair
     story.wait("reschedule", stop).wait("initialize", *smaller(3)).wait("restore", READ).back_to(500)
@@ -132,8 +136,31 @@ def test_torchrun_elastic() -> None:
         story.step(500 + (alone - saves * SAVE) * share, stalls=saves * SAVE).joins()
         story.wait("initialize", stop, *warm(4)).wait("restore", READ).back_to(500 + saves * 500 * share)
     story.step(story.work + 400, stalls=0.0)
-    seen = {"detection.observers.0.latency": "1.1 s", "detection.observers.0.covers.host": "0 %"}
-    told(story, case("torchrun-elastic", story, 4, REPLICAS, repair, overrides=seen))
+    told(story, case("torchrun-elastic", story, 4, REPLICAS, repair, overrides=BY_WATCHDOG))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_torchrun_restarts_after_three_processes_and_no_more(seed: int) -> None:
+    """All start again in place, whichever rank it was; the fourth time the job goes to the layer above it, Slurm."""
+    stop = 30.0
+    story = Story({500: SAVE}, replicas=4).wait("initialize", *cold(4)).step(690)
+    for _ in range(3):
+        story.fail(SOFTWARE).wait("detection", 1.1).wait("reschedule", stop)
+        story.wait("initialize", *warm(4)).wait("restore", READ).back_to(500).step(690)
+    story.fail(SOFTWARE).wait("detection", 1.1).wait("reschedule", stop, ELIGIBLE, FIXED["scheduler"])
+    story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(690)
+    seen = {"detection.observers.0.latency": "1.1 s"}
+    told(story, case("torchrun-elastic", story, 4, REPLICAS, overrides=seen, seed=seed))
+
+
+def test_pathways_reads_its_own_hosts_after_a_process() -> None:
+    """What lies in the memory of a host outlives its processes: without copies on peers it is read there."""
+    story = Story({120: 0.02, 500: SAVE}, replicas=4)
+    story.wait("initialize", 60.0 * 4 / 8192, IMPORTS, DEVICES, slow_hosts(4), FIRST_STEP).step(690)
+    story.fail(SOFTWARE).wait("detection", 13.0).wait("reschedule", 50.0)
+    story.wait("initialize", 12.7).wait("restore", 5.4).back_to(600).step(700)
+    overrides = {"detection.observers.0.period": "1 us", "checkpoint.tiers.2": None}
+    told(story, case("multi-tier-pathways-elastic", story, 4, REPLICAS, overrides=overrides))
 
 
 def test_torchrun_gives_up_without_its_first_node() -> None:
@@ -141,7 +168,7 @@ def test_torchrun_gives_up_without_its_first_node() -> None:
     story = Story({500: SAVE}, replicas=4).wait("initialize", *cold(4)).step(690)
     story.fail(HOST, 0).wait("detection", WATCHDOG).wait("reschedule", 30.0, ELIGIBLE, FIXED["scheduler"])
     story.wait("initialize", *cold(4)).wait("restore", READ).back_to(500).step(900)
-    told(story, case("torchrun-elastic", story, 5, REPLICAS, overrides={"detection.observers.0.covers.host": "0 %"}))
+    told(story, case("torchrun-elastic", story, 5, REPLICAS, overrides=BY_WATCHDOG))
 
 
 NVRX = {120.0: 0.5, 500.0: SAVE}

@@ -285,6 +285,20 @@ def test_a_law_is_not_filled_up_from_another_one(monkeypatch: pytest.MonkeyPatch
         assert document.data == {"recovery": {"use": "ntp", "rejoin": merged}}
 
 
+def test_plain_data_may_name_a_preset() -> None:
+    """Data that come from no file may name a preset too."""
+    data = documents.load(write(BARE % "nvrx-in-job")).data
+    assert sim.parse(data) == sim.load("s.yaml")
+
+
+def test_options_leave_the_document_as_it_was() -> None:
+    """An option changes a copy: what the preset wrote in the document before is known as before."""
+    document = presets.lay(documents.load(write(BARE % "nvrx-in-job")))
+    laid = set(document.laid)
+    documents.assign(document, "recovery.rungs.0.budget=5")
+    assert document.laid == laid
+
+
 def test_the_catalog_stays_as_it_is() -> None:
     """A document with a preset is its own: whoever changes it does not change the catalog."""
     document = presets.lay(documents.load(write(BARE % "nvrx-in-job")))

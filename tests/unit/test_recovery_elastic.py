@@ -74,7 +74,7 @@ def test_a_replica_launches_as_a_replica_and_the_others_as_a_job() -> None:
     assert reconfigure == Stall(Bucket.RESCHEDULE, 64.0)
     assert recovery.start(views()[1])[0] == Stall(Bucket.INITIALIZE, 64.0)
     assert recovery.plan(*views(**PROCESS), None)[0][0] == Stall(Bucket.INITIALIZE, 64.0)
-    assert recovery.absence_for(64, 8, 4) == Absence(64.0, 64.0, 32.0, 64.0, 1, is_fixed=True)
+    assert recovery.absence_for(64, 8, 4) == Absence(64.0, 64.0, 32.0, 32.0, 64.0, 1, is_fixed=True)
 
 
 def test_those_who_join_are_those_of_the_replica() -> None:
@@ -85,13 +85,16 @@ def test_those_who_join_are_those_of_the_replica() -> None:
     (away, *_), _ = recovery.plan(*views(nodes_missing=3, replicas_lost=2), None)
     assert away.steps[1] == Stall(Bucket.INITIALIZE, pytest.approx(8 * 0.5 ** (1 / 2)))
     assert recovery.start(views()[1])[0] == Stall(Bucket.INITIALIZE, pytest.approx(8 * 0.5 ** (1 / 8)))
+    absence = recovery.absence_for(64, 8, 4)
+    assert absence is not None
+    assert absence.away - absence.in_place == pytest.approx(4.0)
 
 
 def test_what_the_formula_of_absences_is_told() -> None:
     """Means of all times, scaled; whether they are random; and nothing where the fault decides."""
     law = {"law": "uniform", "low": "0 s", "high": "8 s"}
     absence = shrinks(catch_up=law, rejoin="3 s", scale=2.0).absence_for(64, 8, 4)
-    assert absence == Absence(20.0, 6.0, 128.0, 120.0, 1, is_fixed=False)
+    assert absence == Absence(20.0, 6.0, 128.0, 128.0, 120.0, 1, is_fixed=False)
     recovery = shrinks(catch_up=[{"name": "a", "time": "1 s", "faults": ["gpu"]}])
     assert recovery.absence_for(64, 8, 4) is None
     assert recovery.no_formula == "some phases depend on the fault"

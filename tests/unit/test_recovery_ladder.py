@@ -205,7 +205,7 @@ def test_when_nothing_is_left() -> None:
     """A human comes after a time of the law, by default 15 min in the median, 4 h in one case of twenty; or never."""
     broken = ladder(IN_PROCESS, exhausted="20 min")
     assert broken.plan(*views(fault="switch"), None)[0] == (Requeue(1200.0),)
-    assert ladder(IN_PROCESS, exhausted=None).plan(*views(fault="switch"), None)[0] == (Requeue(math.inf),)
+    assert ladder(IN_PROCESS, gives_up=True).plan(*views(fault="switch"), None)[0] == (Requeue(math.inf),)
     usual = ladder(IN_PROCESS).exhausted
     assert usual is not None
     assert usual.ppf_one(0.5) == pytest.approx(900.0)
@@ -293,7 +293,7 @@ def test_ladders_that_make_no_sense(rungs: list[dict[str, Any]], rule: str) -> N
         {},
         {"rungs": [IN_PROCESS, IN_JOB | {"patience": "20 s"}, REQUEUE], "exhausted": "100 s", "no_progress": 2},
         {"rungs": [IN_JOB], "evict": {"faults": ["hang"], "nodes": 2, "test": "100 s"}},
-        {"rungs": [REQUEUE | {"delay": "5 s", "budget": 1}], "exhausted": None},
+        {"rungs": [REQUEUE | {"delay": "5 s", "budget": 1}], "gives_up": True},
     ],
     ids=["three rungs", "impatient", "evicting", "once"],
 )

@@ -10,9 +10,12 @@ NARROW = "recovery: {use: narrow, tensor: 8, launch: 1 min, "
 CASES = [
     bad("no tier", {10: "  tiers: §[]"}, "checkpoint.tiers: must have at least 1 item, and has 0"),
     bad(
-        "two tiers",
-        {10: "  tiers: §[{interval: 1 h, write: 1 s, restore: 1 s}, {interval: 2 h, write: 1 s, restore: 1 s}]"},
-        "checkpoint.tiers: can have at most 1 item, and has 2",
+        "one store twice",
+        {
+            10: "  tiers: [{interval: 1 h, write: 1 s, restore: 1 s}, {store: §remote, interval: 2 h, write: 1 s, "
+            "restore: 1 s}]"
+        },
+        "checkpoint.tiers.1.store: 'remote' is there already: give each store once",
     ),
     bad(
         "rule of the interval",

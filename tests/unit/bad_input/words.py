@@ -55,7 +55,8 @@ CASES = [
     bad(
         "use is missing",
         {7: "  - §{name: node, rate: 6.5 per 1000 node-day}"},
-        "failures.0: needs 'use' (choose from component, incident, defect, job, bug, maintenance, rollout, replay, ",
+        "failures.0: needs 'use' (choose from component, incident, defect, job, loss-spike, preemption, bug, "
+        "maintenance, rollout, replay, ",
     ),
     bad(
         "use of a source",
