@@ -220,7 +220,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
             rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
             raise PathError((*path, "relapse"), rule)
     recovery: Any = scenario.recovery
-    if by_tiers and source.fault in recovery.keeps_parts:
+    if by_tiers and source.fault in recovery.narrows_on:
         rule = (
             f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; give the source a "
             f"repair time"

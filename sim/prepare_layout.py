@@ -71,7 +71,7 @@ def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tupl
     recovery: Any = scenario.recovery
     checkpoint: Any = scenario.checkpoint
     spec = scenario.jobs[index]
-    if not (recovery.elastic or recovery.keeps_parts or checkpoint.by_replica):
+    if not (recovery.elastic or recovery.narrows_on or checkpoint.by_replica):
         return 1, ()
     if spec.parallelism is None:
         store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
@@ -80,7 +80,7 @@ def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tupl
         raise PathError(("recovery", "reroute"), f"needs the model of steps, and job '{spec.name}' lacks {spec.lacks}")
     layout = Layout(spec.parallelism, gpus_per_node)
     groups = layout.failure_groups
-    if recovery.keeps_parts and recovery.tensor != spec.parallelism.tensor:
+    if recovery.narrows_on and recovery.tensor != spec.parallelism.tensor:
         rule = f"is {recovery.tensor}, but job '{spec.name}' has a tensor width of {spec.parallelism.tensor}"
         raise PathError(("recovery", "tensor"), rule)
     if recovery.elastic and recovery.min_replicas > groups:

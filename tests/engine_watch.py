@@ -32,7 +32,7 @@ class Watch(_Watched):
             rounding = 1e-6 * max(job.work, 1.0)
             assert job.work >= -rounding
             assert -rounding <= job.state.at_risk <= job.work + rounding
-            assert job.steps >= -1e-6
+            assert self.steps.done(job) >= -1e-6
             if job.holding and not job.finished:
                 self._look_at(job)
 

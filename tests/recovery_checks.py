@@ -136,7 +136,7 @@ def _shape(strategy: Any, generator: np.random.Generator) -> dict[str, int]:
         "replicas": replicas,
         "width": width,
         "gpus_per_node": int(getattr(strategy, "tensor", 8)),
-        "narrows": int(bool(strategy.keeps_parts)),
+        "narrows": int(bool(strategy.narrows_on)),
     }
 
 

@@ -296,7 +296,8 @@ class Ladder:
         if pace.step > 0:
             steps = state.since[0] / pace.step
             lost = max(state.since[0] - math.floor(steps + TIE * (1.0 + steps)) * pace.step, 0.0)
-        work = state.work - lost * pace.rate
+        # After a change of pace within a step, it may seem to have begun before the newest copy was taken.
+        work = max(state.work - lost * pace.rate, *(shelf.newest for shelf in shelves))
         since = tuple(max(since - lost, 0.0) for since in state.since)
         return LadderState(work if work > TIE * state.work else 0.0, since, shelves)
 

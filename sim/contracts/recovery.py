@@ -35,12 +35,12 @@ class RecoveryStrategy(Protocol):
         ...
 
     @property
-    def keeps_parts(self) -> frozenset[str]:
-        """Classes of part whose failure narrows a node instead of taking it out of the job."""
+    def narrows_on(self) -> frozenset[str]:
+        """Classes of faults after which a node may stay in its job with fewer GPUs."""
         ...
 
     def keeps(self, lost: int, gpus: int) -> bool:
-        """Return whether a tensor group of `gpus` GPUs that has lost some of them may step on, of `keeps_parts`."""
+        """Return whether a tensor group of `gpus` GPUs that has lost some of them may step on, of `narrows_on`."""
         ...
 
     def start(self, job: JobView) -> Plan:

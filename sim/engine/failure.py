@@ -162,7 +162,7 @@ class SourceInfo:
             source.repair is None and source.recorded is None and source.rollout is None and not self.of_job
         )
         """Whether the tiers of repair decide what becomes of a node."""
-        self.keeps = source.fault in prepared.recovery.keeps_parts and not self.by_course
+        self.keeps = source.fault in prepared.recovery.narrows_on and not self.by_course
         """Whether a node that it strikes may stay in its job with fewer GPUs; by the class of the fault, because the
         lives of the GPUs of a node may have been put together to one."""
         self.reboots = source.damage == "reboot"

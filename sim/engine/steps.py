@@ -38,10 +38,13 @@ class Steps:
             mine.append(_Stretch(job.work, last.steps + (job.work - last.work) * last.slope, slope))
 
     def roll_back(self, job: Job) -> None:
-        """Forget the paces of work that a job has lost."""
-        mine = self.stretches.get(job.index, [])
+        """Forget the paces of work that a job has lost; it goes on at the pace that it has now."""
+        mine = self.stretches.get(job.index)
+        if mine is None:
+            return
         while len(mine) > 1 and mine[-1].work >= job.work:
             mine.pop()
+        self.change(job)
 
     def done(self, job: Job) -> float:
         """Return the steps behind the work that a job has now [-]; 0 without the time of a step."""

@@ -76,8 +76,8 @@ class Narrow(FromStore):
         return min(self.allowed) if self.allowed is not None else 1
 
     @property
-    def keeps_parts(self) -> frozenset[str]:
-        """Classes of part whose failure narrows a node instead of taking it out of the job."""
+    def narrows_on(self) -> frozenset[str]:
+        """Classes of faults after which a node may stay in its job with fewer GPUs."""
         return frozenset({"gpu"})
 
     def keeps(self, lost: int, gpus: int) -> bool:

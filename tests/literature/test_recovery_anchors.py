@@ -230,7 +230,10 @@ def _with(data: Any, *path: str | int, value: Any) -> Any:
 @pytest.mark.parametrize("replicas", [2, 3, 4, 5, 8])
 def test_a_minority_of_torchft_forms_no_quorum(replicas: int) -> None:
     """Those who are left step on if they are more than half, and never otherwise (pytorch/torchft, lighthouse)."""
-    case = sim.prepare(small("torchft-hsdp", 5000.0, replicas=replicas, nodes=replicas, repair={"time": "1 d"}))
+    heard_of = {"majority": True}
+    case = sim.prepare(
+        small("torchft-hsdp", 5000.0, replicas=replicas, nodes=replicas, repair={"time": "1 d"}, recovery=heard_of)
+    )
     for lost in range(1, replicas + 1):
         rows = [(1000.0, 0, node) for node in range(lost)]
         result = sim.run(case, 0, harness.trace(rows), keeps_timeline=True)

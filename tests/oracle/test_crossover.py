@@ -73,17 +73,14 @@ def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
 
 
 def test_failures_of_all_ranks_do_not_move_the_crossover() -> None:
-    """What restarts both jobs costs both about alike: the crossover stays within 3 %, in both accounts.
-
-    The formula is granted 1 %: while replicas reconfigure, work is at risk that it counts only while they step.
-    """
+    """What restarts both jobs costs both about alike: the crossover stays within 3 %, in both accounts."""
     alone, with_others = expected_crossover(of(6)), expected_crossover(of(6, others=12 * HOUR))
     assert alone is not None
     assert with_others is not None
     assert with_others == pytest.approx(alone, rel=0.03)
     seen = simulated_crossover(of(6, others=12 * HOUR), REPLICATIONS, horizon=HORIZON, seed=SEED)
     assert seen is not None
-    assert abs(seen.seconds - with_others) <= 3 * seen.error + 0.01 * with_others
+    assert abs(seen.seconds - with_others) <= 3 * seen.error
     assert abs(seen.seconds - alone) <= 3 * seen.error + 0.03 * alone
 
 
@@ -106,12 +103,12 @@ def test_no_crossover_where_elasticity_never_pays() -> None:
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("replicas", [4, 16, 128])
 def test_the_crossover_at_scale(replicas: int, store: str) -> None:
-    """On 16,384 GPUs at the rates of Llama 3: within 3 standard errors, and 1 % as above."""
+    """On 16,384 GPUs at the rates of Llama 3: within 3 standard errors."""
     rivals = at_scale(replicas, store)
     seen, expected = simulated_crossover(rivals, 72, seed=SEED), expected_crossover(rivals)
     assert seen is not None
     assert expected is not None
-    assert abs(seen.seconds - expected) <= 3 * seen.error + 0.01 * expected
+    assert abs(seen.seconds - expected) <= 3 * seen.error
 
 
 # -------------------------------------------------------------------------------------------- the closed form

@@ -46,7 +46,7 @@ class Scripted:
     begin: Plan = (Run(),)
     elastic: bool = False
     use: str = "scripted"
-    keeps_parts: frozenset[str] = frozenset()
+    narrows_on: frozenset[str] = frozenset()
     reroutes: bool = False
     seen: list[tuple[FailureView, JobView, ClusterView, Memory]] = field(default_factory=list)
 

@@ -169,7 +169,7 @@ def test_nvrx_in_job() -> None:
 def test_torchft() -> None:
     """At 98,304 GPUs: 60 s, then 100 s of which two bugs are 90 s, and with a step of 20 s the published 3 min."""
     recovery = strategy("torchft-hsdp")
-    assert (recovery.majority, recovery.quorum_timeout) == (True, 60)
+    assert recovery.quorum_timeout == 60
     watchdog = observer("torchft-hsdp", "collective-timeout")
     stall = watchdog.timeout + watchdog.dump + seconds(recovery.reconfigure, 98304)
     assert stall + 20 == pytest.approx(180)
@@ -182,7 +182,6 @@ def test_a_replica_of_torchft_is_away_for_seven_minutes() -> None:
     """One of 12 replicas of 8,192 GPUs that lost a node is back after about 7 min."""
     absence = strategy("torchft-hsdp").absence_for(98304, 12288, 12)
     assert absence.away == pytest.approx(7 * 60, rel=0.05)
-    assert absence.fewest == 7
 
 
 def test_byterobust() -> None:

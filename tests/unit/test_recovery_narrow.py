@@ -97,7 +97,7 @@ def test_a_lost_gpu_is_a_restart_in_place() -> None:
     """Nothing is taken, everything starts again, and it goes on at the pace that is left."""
     end = (Stall(Bucket.RESCHEDULE, 5.0), Stall(Bucket.INITIALIZE, 25.0), Restore(), Run(1 - (1 / 8) / 4))
     assert plan_of(narrow(), job(1)) == end
-    assert narrow().keeps_parts == {"gpu"}
+    assert narrow().narrows_on == {"gpu"}
 
 
 def test_a_lost_node_is_swapped() -> None:
