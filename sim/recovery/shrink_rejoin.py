@@ -103,7 +103,8 @@ class ShrinkRejoin(FromStore):
         mark, fault = failure.mark, failure.fault
         everybody = Crew(job.gpus, job.nodes, job.nodes_missing)
         # Who has lost no node, and has no others to take the state from, starts again with them.
-        gone = failure.replicas_lost if job.live or job.nodes_missing else 0
+        leaves = job.live or failure.nodes_lost > 0 or job.nodes_missing > 0
+        gone = failure.replicas_lost if leaves else 0
         head = (self._away(failure, everybody, job.replicas),) if gone else ()
         survivors, fewest = job.replicas_running - gone, self._fewest(job.replicas)
         if survivors >= fewest and gone and job.live:
