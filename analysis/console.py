@@ -17,12 +17,13 @@ from analysis.cells import (
     text_or_dash,
     time_text,
 )
+from analysis.explain_recovery import stores_of
 from analysis.headline import print_headline
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sim import Prepared
+    from sim import Prepared, PreparedJob
 
 __all__ = ["console", "format_run"]
 
@@ -128,14 +129,8 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
     first = prepared.jobs[0]
     expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < float("inf") else ""
     rows.append(("failures", number_of(len(prepared.sources), "cause") + expected))
-    tier = first.checkpoint
-    rows.append(
-        (
-            "policies",
-            f"checkpoint every {time_text(tier.interval)} ({_saving(tier)}), recovery {scenario.recovery.use}, "
-            f"{number_of(prepared.spares, 'hot spare')}",
-        )
-    )
+    policies = [_copies(first), f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
+    rows.append(("policies", (", " if len(stores_of(first)) == 1 else "; ").join(policies)))
     rows.append(
         (
             "run",
@@ -146,10 +141,15 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
     out.print(label_grid(rows))
 
 
-def _saving(tier: Any) -> str:
-    return f"stall {time_text(tier.stall)}, " + (
-        f"durable {time_text(tier.drain)} later" if tier.drain else "then durable"
-    )
+def _copies(job: PreparedJob) -> str:
+    """Return where copies are kept and how often they are made; of a single store, how."""
+    stores = stores_of(job)
+    if len(stores) > 1:
+        rhythms = (f" every {time_text(rung.interval)}" if rung.store != "peer" else "" for rung in stores)
+        return "copies: " + ", ".join(rung.store + rhythm for rung, rhythm in zip(stores, rhythms, strict=True))
+    (tier,) = stores
+    durable = f"durable {time_text(tier.drain)} later" if tier.drain else "then durable"
+    return f"checkpoint every {time_text(tier.interval)} (stall {time_text(tier.stall)}, {durable})"
 
 
 def _print_jobs(out: Console, content: dict[str, Any]) -> None:

@@ -1,10 +1,11 @@
-"""What the step of each job costs and where every number comes from, as plain data."""
+"""What the step of each job costs, how it comes back, and where every number comes from, as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from analysis.explain_recovery import describe_recovery
 from analysis.step import degraded, describe_step, parts, sizes, utilisation
 from sim import closed_form, units
 from sim.catalog import steps
@@ -50,7 +51,7 @@ _PLANNED = (
 
 
 def describe(prepared: Prepared) -> dict[str, Any]:
-    """Return what there is to say about the steps of a scenario, ready for JSON; see docs/reference/json.md."""
+    """Return what there is to say about the jobs of a scenario, ready for JSON; see docs/reference/json.md."""
     formula = closed_form(prepared)
     errors = steps.fit()["errors"]
     return {
@@ -86,6 +87,7 @@ def _job(prepared: Prepared, index: int) -> dict[str, Any]:
             "first_step_s": list(start_time(job.gpus)),
         },
         "pool_paces": list(job.pool_paces),
+        "recovery": describe_recovery(prepared, index),
     }
     return found | (_planned(job, job.plan) if job.plan is not None else dict.fromkeys(_PLANNED))
 

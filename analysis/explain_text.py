@@ -1,4 +1,4 @@
-"""The explanation of a scenario's steps as text for the terminal; every number in it is in the data."""
+"""The explanation of a scenario's jobs as text for the terminal; every number in it is in the data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.cells import amount_text, bar_text, empty_table, label_grid, percent_text, range_text, time_text
 from analysis.console import console
+from analysis.explain_recovery_text import print_recovery
 from analysis.explain_terms import band_text, degraded_text, source_of_term, unit_text
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def format_explanation(content: dict[str, Any], *, width: int | None = None) -> 
             out.print(Padding(content["description"], (0, 0, 0, 2)))
         for name, job in content["jobs"].items():
             _print_job(out, name, job, content["fit"])
+            print_recovery(out, content["jobs"], name)
         _print_closed_form(out, content["closed_form"])
         if content["assumptions"]:
             out.print("\nAssumptions of the scenario", style="bold")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from sim.closed_form import ClosedForm, closed_form
 from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.documents import dump
+from sim.explained import Comeback, comeback
 from sim.inventory import inventory
 from sim.layouts import Candidate, LayoutSearch
 from sim.load import ScenarioError, find, load, parse, shipped
@@ -33,6 +34,7 @@ __all__ = [
     "Candidate",
     "ClosedForm",
     "ClusterSpec",
+    "Comeback",
     "JobResult",
     "LayoutSearch",
     "NoLayoutError",
@@ -48,6 +50,7 @@ __all__ = [
     "Topology",
     "check_memory",
     "closed_form",
+    "comeback",
     "dump",
     "edges",
     "examine",

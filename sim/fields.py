@@ -62,7 +62,14 @@ class Model(BaseModel):
     """Frozen, closed (unknown keys are errors) and free of NaN; defaults are validated like input."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False, strict=False, str_strip_whitespace=True
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        allow_inf_nan=False,
+        strict=False,
+        str_strip_whitespace=True,
+        # Only the model of a whole scenario is asked to validate: its parts need no validators of their own.
+        defer_build=True,
     )
 
     @classmethod

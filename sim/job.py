@@ -155,6 +155,7 @@ class Job:
         "away",
         "checkpoint",
         "communication",
+        "dead",
         "disruptions",
         "end",
         "evenness",
@@ -188,6 +189,7 @@ class Job:
         "pool_paces",
         "rank_of",
         "read_from",
+        "reads",
         "rebooted",
         "replicas",
         "reroutes",
@@ -203,7 +205,6 @@ class Job:
         "step_keep",
         "step_time",
         "stops_at",
-        "store_back",
         "taints",
         "target",
         "unsaved",
@@ -290,10 +291,12 @@ class Job:
         """What the plan goes back to."""
         self.lost: set[int] = set()
         """Positions whose node has left since the job last stepped: what was kept there is gone."""
+        self.dead: set[int] = set()
+        """Positions whose processes have ended since: their state is gone, what is in memory and on disks is not."""
+        self.reads = 0
+        """How often it has looked for a copy to go back to."""
         self.rebooted: set[int] = set()
         """Positions whose node has started anew since."""
-        self.store_back = -math.inf
-        """When the stores outside the nodes can be read again [s]."""
         self.read_from = ""
         """Store that the job reads on its way back; nothing while it has not begun to."""
         self.restores: dict[str, int] = {}

@@ -58,7 +58,6 @@ def damages(generator: np.random.Generator, nodes: int) -> Iterator[Damage]:
             lost=frozenset(lost),
             rebooted=frozenset(rebooted),
             live=bool(generator.random() < 0.5),
-            store_out=float(generator.choice([0.0, 0.0, 400.0])),
         )
 
 

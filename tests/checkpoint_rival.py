@@ -41,10 +41,10 @@ class Copy:
         """Whether one replica has all its shards."""
         return any(all(shards.values()) for shards in self.replicas)
 
-    def seconds(self, position: int, wait: float) -> float:
+    def seconds(self, position: int) -> float:
         """Return how long a node takes to read its shard; infinite if nobody has it."""
         if self.rung.store in ("remote", "peer"):
-            return wait + self.rung.load
+            return self.rung.load
         for shards in self.replicas:
             if position in shards.get(position, ()):
                 return self.rung.load
@@ -204,11 +204,13 @@ class Rival:
         self.copies = [copy for copy in self.copies if not copy.drain_left]
         self._space(pace)
         if damage.keeps == "live" and last - sound <= CLOSE * self.work:
+            self._lose(damage)
+            self.copies = [copy for copy in self.copies if copy.whole or copy.rung.store == "remote"]
+            for copy in self.copies:
+                copy.replicas = self._shards(copy.rung)
             self._back_to(last, pace, interrupted)
             return 0.0, "peer"
-        for copy in self.copies:
-            if copy.rung.store != "remote":
-                copy.lose(damage.lost if copy.rung.store == "disk" else damage.lost | damage.rebooted)
+        self._lose(damage)
         readable = [copy for copy in self.copies if copy.rung.store == "remote" or damage.keeps != "stores"]
         peer = next((rung for rung in self.rungs if rung.store == "peer"), None)
         if peer is not None and damage.live and damage.keeps in ("live", "processes") and last > CLOSE * self.work:
@@ -238,6 +240,12 @@ class Rival:
         self._back_to(work, pace, interrupted)
         return seconds, store or "remote"
 
+    def _lose(self, damage: Damage) -> None:
+        """Take from every copy the shards of nodes that are gone."""
+        for copy in self.copies:
+            if copy.rung.store != "remote":
+                copy.lose(damage.lost if copy.rung.store == "disk" else damage.lost | damage.rebooted)
+
     def _space(self, pace: Pace) -> None:
         """Count older copies at the present spacing, as is said of them; a store that keeps all has one at each."""
         for rung in self.saving:
@@ -257,12 +265,8 @@ class Rival:
         while copies:
             work = max(copy.work for copy in copies)
             holders = [copy for copy in copies if copy.work >= work * (1 - CLOSE)]
-            wait = max(damage.store_out - before - spent, 0.0)
             best = [
-                min(
-                    ((copy.seconds(position, wait * (copy.rung.store == "remote")), number), (copy, number))[0]
-                    for number, copy in enumerate(holders)
-                )
+                min(((copy.seconds(position), number), (copy, number))[0] for number, copy in enumerate(holders))
                 for position in range(self.nodes)
             ]
             slowest, number = max(best)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from typer.testing import CliRunner
+
+import cli
 import sim
 
-__all__ = ["SMALL", "YAML", "parse", "prepare"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+__all__ = ["SMALL", "YAML", "call", "parse", "prepare", "write"]
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -32,3 +40,18 @@ def parse(**changes: Any) -> sim.Scenario:
 def prepare(**changes: Any) -> sim.Prepared:
     """Return the scenario with top-level keys replaced, ready to run."""
     return sim.prepare(parse(**changes))
+
+
+def write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the scenario into a folder, which becomes the working folder; return its name."""
+    monkeypatch.chdir(folder)
+    (folder / "small.yaml").write_text(YAML)
+    return "small.yaml"
+
+
+def call(*arguments: str) -> Any:
+    """Run a command in this process; anything but an orderly end is an error."""
+    result = CliRunner().invoke(cli.app, list(arguments), prog_name="ettrick")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result

@@ -68,6 +68,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.prepare",
         "sim.run",
         "sim.closed_form",
+        "sim.explained",
         "sim.layouts",
         "sim.no_layout",
         "sim.inventory",

@@ -54,12 +54,7 @@ class _Search:
         self, holders: list[int], damaged: frozenset[int], nodes: int, mark: Callable[[str], float] | None
     ) -> Reading | None:
         """Return how a step that some stores hold is read; ``None`` if it cannot be, and then pass its copies over."""
-        sources = []
-        for index in holders:
-            source = self.sources[index]
-            assert source is not None
-            # Stores that are out come back while other copies are tried.
-            sources.append(source._replace(wait=max(source.wait - self.spent, 0.0)))
+        sources = [source for index in holders if (source := self.sources[index]) is not None]
         reading = read(sources, damaged, nodes)
         if reading is None:
             useless = holders

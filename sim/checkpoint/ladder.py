@@ -270,11 +270,16 @@ class Ladder:
         copies that are kept are newer than what is `sound`, and older ones were deleted, the oldest is taken.
         """
         last = self._whole_steps(state, pace)
+        sources = [missing(rung, damage, self.nodes, self.replicas) for rung in self.stores]
         if damage.keeps == "live" and last.work <= sound + TIE * state.work:
-            return Restoration(last, 0.0, "peer")
+            # Copies of which those who leave held a part are of no use; the next ones are spread over who is left.
+            useful = tuple(
+                shelf if source is not None and not source.lacks else shelf.cut(shelf.copies, 1.0)
+                for shelf, source in zip(last.shelves, sources, strict=True)
+            )
+            return Restoration(last._replace(shelves=useful), 0.0, "peer")
         grid = self.grid(pace)
         spacings = [period * pace.rate for period in grid.periods[: len(self.stores)]]
-        sources = [missing(rung, damage, self.nodes, self.replicas) for rung in self.stores]
         shelves = list(state.shelves)
         if self.peer is not None and damage.live and damage.keeps in ("live", "processes") and last.work > 0:
             sources.append(Source(self.peer, frozenset(), frozenset()))

@@ -141,7 +141,7 @@ class Periodic(NamedTuple):
             if work <= sound + TIE * (state.committed + state.at_risk):
                 return Restoration(kept, 0.0, "peer")
         committed = min(state.committed, sound)
-        seconds = self.load + damage.store_out if committed > 0 else 0.0
+        seconds = self.load if committed > 0 else 0.0
         return Restoration(CheckpointState(committed), seconds, "remote")
 
     def _whole_steps(self, state: CheckpointState, pace: Pace) -> CheckpointState:

@@ -100,13 +100,12 @@ class Rung(NamedTuple):
 class Source(NamedTuple):
     """A store that holds the step in question: the positions whose shard it has lost, and what is gone with nodes.
 
-    A position in ``gone`` has lost its own copy, and reads that of another one. ``wait`` [s] comes before all reading.
+    A position in ``gone`` has lost its own copy, and reads that of another one.
     """
 
     rung: Rung
     lacks: frozenset[int]
     gone: frozenset[int]
-    wait: float = 0.0
 
 
 class Reading(NamedTuple):
@@ -176,7 +175,7 @@ def _dead(rung: Rung, gone: frozenset[int], nodes: int) -> frozenset[int]:
 def missing(rung: Rung, damage: Damage, nodes: int, replicas: int) -> Source | None:
     """Return what a store has lost, or ``None`` if nothing of it is left."""
     if rung.store == "remote":
-        return Source(rung, frozenset(), frozenset(), damage.store_out)
+        return Source(rung, frozenset(), frozenset())
     if damage.keeps == "stores":
         return None
     gone = damage.lost if rung.store == "disk" else damage.lost | damage.rebooted
@@ -200,7 +199,7 @@ def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Read
     for position in itertools.chain(damaged, (-1,) if len(damaged) < nodes else ()):
         seconds, best = min(
             (
-                source.wait + (source.rung.fetch if position in source.gone else source.rung.load),
+                source.rung.fetch if position in source.gone else source.rung.load,
                 index,
             )
             for index, source in enumerate(sources)

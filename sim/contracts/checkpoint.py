@@ -74,15 +74,12 @@ class Damage(NamedTuple):
         Positions whose node has started anew: its memory is gone, its disks are not.
     live
         Whether some replica has lost nothing and still holds the state of training.
-    store_out
-        How long the stores outside the nodes cannot be read yet [s].
     """
 
     keeps: Keeps
     lost: frozenset[int] = frozenset()
     rebooted: frozenset[int] = frozenset()
     live: bool = False
-    store_out: float = 0.0
 
 
 class Restoration(NamedTuple):

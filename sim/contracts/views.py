@@ -51,6 +51,8 @@ class JobView(NamedTuple):
     """Whether the node of rank 0 is among those that failed."""
     narrowed: tuple[tuple[int, int], ...] = ()
     """Domains that step on with fewer GPUs, and how many each has lost; of strategies that keep them."""
+    starts: int = 0
+    """How often the job has been given its nodes."""
 
 
 class ClusterView(NamedTuple):

@@ -224,7 +224,7 @@ class Faults:
         """Take nodes down; those of jobs wait for the diagnosis, the others go to repair."""
         now = self.kernel.now
         for node in nodes:
-            if not self.cluster.outages[node]:
+            if not self.cluster.outages[node] or node in self.cluster.narrow:
                 self.outages.take_down(node, now, failure.info.cause)
         for node in outside:
             self.leave_block(node, now)

@@ -128,9 +128,13 @@ class Groups:
         if exposed:
             self.lives.arm(group, now)
         if exposed and group.deferred:
-            for candidate in group.deferred:
-                self.kernel.at(now, Order.FAILURE, self.simulation.faults.on_deferred, candidate)
-            group.deferred = []
+            self.deliver(group, now)
+
+    def deliver(self, group: Group, now: float) -> None:
+        """Let happen to an exposed group what has waited for that."""
+        for candidate in group.deferred:
+            self.kernel.at(now, Order.FAILURE, self.simulation.faults.on_deferred, candidate)
+        group.deferred = []
 
     def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: bool) -> None:
         """Put a settled group into waiting phases."""
@@ -288,9 +292,10 @@ class Groups:
         if self.simulation.conditions.of_node:
             self.simulation.conditions.taint(job)
         job.live = True
-        if job.lost or job.rebooted:
+        if job.lost or job.rebooted or job.dead:
             job.lost.clear()
             job.rebooted.clear()
+            job.dead.clear()
         if job.read_from:
             job.restores[job.read_from] = job.restores.get(job.read_from, 0) + 1
             job.read_from = ""

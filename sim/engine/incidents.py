@@ -45,9 +45,8 @@ class Incidents:
                 job.merged += 1
         store_out = failure.info.source.store_out
         if store_out is not None:
-            back = now + draw(store_out, failure.mark, "store_out")
-            for group in groups:
-                group.job.store_back = max(group.job.store_back, back)
+            stores = self.simulation.stores
+            stores.back = max(stores.back, now + draw(store_out, failure.mark, "store_out"))
         for group in groups:
             self._hit_group(group, failure, now, latency)
 
@@ -89,6 +88,7 @@ class Incidents:
         """Let all nodes of a job start anew after a failure of the job as a whole that does so."""
         if failure.info.of_job and failure.info.reboots:
             group.job.rebooted.update(range(len(group.job.nodes)))
+            group.job.live = False
 
     def _is_saving(self, group: Group, now: float) -> bool:
         """Return whether the group is making its progress durable before it stops."""
@@ -189,9 +189,11 @@ class Incidents:
         job = group.job
         if failure.info.reboots:
             job.rebooted.add(position)
-        if self.recovery.elastic and job.replicas > 1 and failure.info.source.fault in OF_ONE_RANK:
+        if failure.info.source.fault in OF_ONE_RANK:
             # Its replica has lost the state of training; the others have not.
-            group.ended.append(position)
+            job.dead.add(position)
+            if self.recovery.elastic and job.replicas > 1:
+                group.ended.append(position)
 
     def _narrow(self, group: Group, node: int, failure: Failure) -> bool:
         """Keep a node that has lost a GPU, if the job can do with what is left of its tensor group; return whether."""
@@ -264,4 +266,5 @@ class Incidents:
             job.work,
             job.first in job.lost,
             narrowed,
+            job.starts,
         )

@@ -48,11 +48,14 @@ class Replicas:
     def _move(self, replica: Group, origin: Group, target: Group, now: float) -> None:
         """Hand the nodes of a replica from one group to another."""
         job = replica.job
+        lives = self.simulation.lives
         for node in job.nodes[replica.first : replica.first + job.nodes_per_replica]:
             if node >= 0:
-                self.simulation.lives.leave(node, origin, now)
+                if lives.nodes:
+                    lives.leave(node, origin, now)
                 self.simulation.cluster.group[node] = target
-                self.simulation.lives.join(node, target, now)
+                if lives.nodes:
+                    lives.join(node, target, now)
 
     def rejoin(self, group: Group, now: float) -> None:
         """Put a whole replica back among the others."""
@@ -88,5 +91,9 @@ class Replicas:
         job.away.remove(group)
         main.replicas += 1
         main.missing += group.missing
-        main.suspects += group.suspects
+        if group.deferred:
+            # What could not strike while the replica was away waits on with the others.
+            main.deferred += group.deferred
+            if main.exposed:
+                self.simulation.groups.deliver(main, now)
         self._move(group, group, main, now)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from sim.contracts import Damage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.contracts import Keeps
     from sim.engine.simulation import Simulation
     from sim.job import Job
@@ -35,14 +37,10 @@ class Restores:
         sound = (
             min((taint.sound for taint in job.taints if taint.is_known), default=math.inf) if job.taints else math.inf
         )
-        failure = job.main.failure
-        mark = failure.mark if reads and failure is not None else None
+        mark = self._mark(job) if reads else None
         damage = self._damage(job, keeps)
         restoration = job.checkpoint.restore(job.state, job.pace, damage, sound, mark)
         job.state = restoration.state
-        if damage.store_out and restoration.store == "remote":
-            # How long a store that is out has to be waited for is known when the reading begins.
-            restoration = restoration._replace(seconds=max(restoration.seconds - damage.store_out, 0.0))
         job.restoration = restoration
         if job.taints:
             self._clear(job)
@@ -71,17 +69,21 @@ class Restores:
 
     def _damage(self, job: Job, keeps: Keeps) -> Damage:
         """Return what has happened to the nodes of a job since it last stepped."""
-        store_out = max(job.store_back - self.kernel.now, 0.0)
         if not job.checkpoint.minds_nodes:
-            return Damage(keeps, store_out=store_out)
-        lost = job.lost
-        width = job.nodes_per_replica
-        if job.away:
-            lost = lost.union(*(range(group.first, group.first + width) for group in job.away))
-        # A node that has started anew holds no state of training either.
-        stateless = {position // width for position in (*lost, *job.rebooted)}
-        live = job.live and len(stateless) < job.replicas
-        return Damage(keeps, frozenset(lost), frozenset(job.rebooted), live, store_out)
+            return Damage(keeps)
+        # A replica hands its state to others, so there have to be some; one whose node started anew has none.
+        stateless = {position // job.nodes_per_replica for position in (*job.lost, *job.rebooted, *job.dead)}
+        live = job.live and job.replicas > 1 and len(stateless) < job.main.replicas
+        return Damage(keeps, frozenset(job.lost), frozenset(job.rebooted), live)
+
+    def _mark(self, job: Job) -> Callable[[str], float] | None:
+        """Return the numbers that decide what a job can read: each time that it reads, others."""
+        failure = job.main.failure
+        if failure is None:
+            return None
+        job.reads += 1
+        number = job.reads
+        return lambda purpose: failure.mark(f"{purpose} at reading {number}")
 
     def begin(self, job: Job, now: float) -> float:
         """Let a job begin to read what it goes back to; return how long that takes [s]."""
@@ -92,6 +94,5 @@ class Restores:
 
     def wait(self, job: Job, now: float) -> float:
         """Return how long a restore that would begin `now` [s] waits for the store that it reads [s]."""
-        if job.store_back <= now or job.restoration.store != "remote" or job.work <= 0:
-            return 0.0
-        return job.store_back - now
+        back = self.simulation.stores.back
+        return back - now if back > now and job.restoration.store == "remote" and job.work > 0 else 0.0

@@ -46,6 +46,8 @@ class Stores:
         self.kernel = simulation.kernel
         self.is_shared = len(simulation.jobs) > 1
         """Whether somebody else may read at the same time."""
+        self.back = -math.inf
+        """When the stores outside the nodes can be read again [s]."""
         self.readings: list[_Reading] = []
         self.since = 0.0
         self.epoch = 0

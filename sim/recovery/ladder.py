@@ -148,7 +148,7 @@ class Ladder(FromStore):
         crew = Crew(job.gpus, job.nodes, joiners)
         stop = rung.stopping(crew, failure)
         if rung.keeps == "nothing":
-            return (*stop, *evict, Requeue(rung.requeue_delay(crew, failure, max(tries[index], 1))))
+            return (*evict, *stop, Requeue(rung.requeue_delay(crew, failure, max(tries[index], 1))))
 
         def otherwise() -> Plan:
             below = self._next(index + 1, failure, job, tries)
@@ -159,7 +159,7 @@ class Ladder(FromStore):
 
         swap = (rung.swap(otherwise),) if joiners else ()
         launch = rung.launching(crew, failure.mark, failure.fault)
-        return (*stop, *evict, *swap, *launch, Restore(rung.keeps), Run())
+        return (*evict, *stop, *swap, *launch, Restore(rung.keeps), Run())
 
     def _call_a_human(self, failure: FailureView) -> Plan:
         """Give every node back until somebody starts the job again."""

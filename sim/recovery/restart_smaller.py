@@ -18,9 +18,10 @@ __all__ = ["RestartSmaller", "Restarts"]
 
 
 class Restarts(NamedTuple):
-    """What the strategy remembers: how often processes were started again since the job left the queue."""
+    """What the strategy remembers: how often processes were started again, since the job left the queue which time."""
 
     spent: int = 0
+    starts: int = 0
 
 
 class RestartSmaller(FromStore):
@@ -87,7 +88,9 @@ class RestartSmaller(FromStore):
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind and start the others again, as long as the budget and the replicas last."""
         del cluster
-        spent = (memory or Restarts()).spent
+        before: Restarts = memory or Restarts()
+        # Whoever comes from the queue has a new budget.
+        spent = before.spent if before.starts == job.starts else 0
         # Without a lost node nobody leaves: the processes start again where they were.
         gone = failure.replicas_lost if job.nodes_missing else 0
         survivors = job.replicas_running - gone
@@ -98,11 +101,11 @@ class RestartSmaller(FromStore):
             spent += 1
         over = self.max_restarts is not None and spent > self.max_restarts
         if over or (self.except_first and job.first_lost):
-            return (*stop, self._requeue(failure, crew)), Restarts()
+            return (*stop, self._requeue(failure, crew)), Restarts(0, job.starts)
         away = (self._away(failure, job),) if gone else ()
         wait = (self._wait(failure, crew),) if survivors < self.min_replicas else ()
         launch = steps(self.launch, Bucket.INITIALIZE, crew, failure.mark, "launch", failure.fault)
-        return (*away, *stop, *wait, *launch, Restore(), Run()), Restarts(spent)
+        return (*away, *stop, *wait, *launch, Restore(), Run()), Restarts(spent, job.starts)
 
     def _away(self, failure: FailureView, job: JobView) -> Background:
         """Return what a replica waits for on its own, and what all do when it has its nodes."""

@@ -147,7 +147,7 @@ def test_one_remote_store_is_periodic(
         theirs, same, _ = periodic.advance(theirs, pace, span)
         assert (stepped, paused) == pytest.approx((same, 0.0), abs=1e-6)
         if keeps is not None:
-            damage = Damage(keeps, frozenset({0}), store_out=5.0)
+            damage = Damage(keeps, frozenset({0}))
             ours, seconds, store = ladder.restore(ours, pace, damage)
             theirs, same, place = periodic.restore(theirs, pace, damage)
             assert (seconds, store) == (same, place)
@@ -265,9 +265,8 @@ def test_copies_that_cannot_be_read() -> None:
     """Each attempt takes its time, and the next best copy is tried; what has been read once can be read again."""
     ladder, state = held(corrupt=0.25, retain=3)
     asked = {"unreadable remote 0": 0.1, "unreadable remote 1": 0.2, "unreadable remote 2": 0.3}
-    found = ladder.restore(state, FREE, Damage("hosts", store_out=30.0), math.inf, asked.__getitem__)
-    # Waiting for the store comes once.
-    assert (found.state.work, found.seconds) == (100.0, 30.0 + 3 * 20.0)
+    found = ladder.restore(state, FREE, Damage("hosts"), math.inf, asked.__getitem__)
+    assert (found.state.work, found.seconds) == (100.0, 3 * 20.0)
     again = ladder.restore(found.state, FREE, Damage("hosts"), math.inf, {}.__getitem__)
     assert (again.state.work, again.seconds) == (100.0, 20.0)
     later, _, _ = ladder.advance(found.state, FREE, 120.0)

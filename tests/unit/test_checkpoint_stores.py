@@ -167,13 +167,3 @@ def test_one_replica_is_enough_if_each_holds_everything() -> None:
     ladder = Ladder((every, rung("remote", interval=1e6)), (), 8, 2)
     state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
     assert ladder.restore(state, FREE, Damage("hosts", frozenset({1}))).seconds == 8.0
-
-
-def test_the_store_that_is_out_is_waited_for() -> None:
-    """A remote store that cannot be reached delays what is read from it, and nothing else."""
-    ladder = Ladder((rung("host"), rung("remote")), (), 4)
-    state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
-    out = Damage("hosts", store_out=100.0)
-    assert ladder.restore(state, FREE, out).seconds == 4.0
-    assert ladder.restore(state, FREE, out._replace(lost=frozenset({1}))).seconds == 106.0
-    assert ladder.restore(ladder.begin, FREE, out._replace(lost=frozenset({1}))).seconds == 0.0

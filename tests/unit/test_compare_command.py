@@ -23,18 +23,13 @@ LAYOUT = ["--set", "jobs.0.parallelism={tensor: 8, pipeline: 2, data: 7}"]
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write the small scenario into an empty working folder; return its name."""
-    monkeypatch.chdir(tmp_path)
-    Path("small.yaml").write_text(small.YAML)
-    return "small.yaml"
+    """Return the name of the small scenario, in an empty working folder."""
+    return small.write(tmp_path, monkeypatch)
 
 
 def call(*arguments: str) -> Any:
-    """Run a command in this process; anything but an orderly end is an error."""
-    result = CliRunner().invoke(cli.app, ["compare", *arguments], prog_name="ettrick")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    """Run the command in this process."""
+    return small.call("compare", *arguments)
 
 
 def document(*arguments: str) -> dict[str, Any]:

@@ -140,6 +140,42 @@ def test_replay(tmp_path: Path) -> None:
     assert "  - intervals of the log that were joined because they overlap: 1" in text
 
 
+def policies(**changes: object) -> str:
+    """Return the line of the header that names the policies."""
+    text = show(small.prepare(**changes), replications=1)
+    return next(line for line in text.splitlines() if line.startswith("  policies")).split(maxsplit=1)[1]
+
+
+def test_policies_of_one_store() -> None:
+    """A single store says how it is saved to: blocking or in the background."""
+    assert policies() == ("checkpoint every 20 min (stall 30 s, then durable), recovery hot-spare, 2 hot spares")
+    tier = {"interval": "20 min", "stall": "2 s", "write": "1 min", "restore": "1 min"}
+    spares = {"hot": 1}
+    assert policies(checkpoint={"tiers": [tier]}, spares=spares) == (
+        "checkpoint every 20 min (stall 2 s, durable 1 min later), recovery hot-spare, 1 hot spare"
+    )
+    # A store that deletes old copies is no less the only one.
+    assert policies(checkpoint={"tiers": [{**tier, "retain": 3}]}, spares=spares) == policies(
+        checkpoint={"tiers": [tier]}, spares=spares
+    )
+
+
+def test_policies_of_several_stores() -> None:
+    """Of several stores each is named with its rhythm, the quickest first; a live peer has none."""
+    tiers = [
+        {"interval": "10 min", "write": "30 s", "restore": "1 min"},
+        {"store": "peer-host", "interval": "2 min", "write": "10 s", "restore": "5 s"},
+    ]
+    assert policies(checkpoint={"tiers": tiers}) == (
+        "copies: peer-host every 2 min, remote every 10 min; recovery hot-spare; 2 hot spares"
+    )
+    job = {**small.SMALL["jobs"][0], "parallelism": {"tensor": 8, "data": 14}}
+    live = {"tiers": [*tiers, {"store": "peer", "restore": "1 s"}]}
+    assert policies(jobs=[job], checkpoint=live) == (
+        "copies: peer, peer-host every 2 min, remote every 10 min; recovery hot-spare; 2 hot spares"
+    )
+
+
 def test_windows_one_row_each() -> None:
     """Four windows of half a day are four rows with their times."""
     rows = section(show(small.prepare(windows="12 h")), "ETTR over time")[2:]

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import cli
 import sim
 from analysis.timeline import STEPPING, chrome_trace, encoded
 from sim import Bucket
@@ -362,18 +360,13 @@ def test_nodes_are_in_their_scale_up_domains() -> None:
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write the small scenario into an empty working folder; return its name."""
-    monkeypatch.chdir(tmp_path)
-    Path("small.yaml").write_text(small.YAML)
-    return "small.yaml"
+    """Return the name of the small scenario, in an empty working folder."""
+    return small.write(tmp_path, monkeypatch)
 
 
 def call(*arguments: str) -> Any:
-    """Run a command in this process; anything but an orderly end is an error."""
-    result = CliRunner().invoke(cli.app, ["trace", *arguments], prog_name="ettrick")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    """Run the command in this process."""
+    return small.call("trace", *arguments)
 
 
 def test_command_writes_one_replication(scenario: str) -> None:
