@@ -189,10 +189,11 @@ def trace(
     replication: Annotated[int, typer.Option(help="Which replication, counted from 0.", min=0)] = 0,
 ) -> None:
     """Write one replication as a timeline that ui.perfetto.dev opens: jobs, phases, failures, nodes, counters."""
-    from analysis import timeline
+    from analysis import files, timeline
 
-    if out.is_dir():
-        _refuse(f"--out {out}: is a folder, not a file")
+    complaint = files.not_to_be_replaced(out)
+    if complaint is not None:
+        _refuse(f"--out {out}: {complaint}")
     described = _load(scenario, set_, seed)
 
     import sim

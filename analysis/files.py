@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sim
 from analysis.document import scenario_digest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sim import Scenario
 
-__all__ = ["refusal", "write_file", "write_folder"]
+__all__ = ["not_to_be_replaced", "refusal", "write_file", "write_folder"]
 
 
 def refusal(folder: Path, scenario: Scenario, *, overwrite: bool) -> str | None:
@@ -57,19 +56,36 @@ def write_folder(folder: Path, scenario: Scenario, text: str, extra: dict[str, s
     return None
 
 
-def write_file(path: Path, content: bytes) -> str | None:
-    """Write a file, complete or not at all; return what went wrong."""
+def not_to_be_replaced(path: Path) -> str | None:
+    """Return why no file can be written in the place of what is there, if anything is: a folder, a device, a pipe."""
     if path.is_dir():
         return "is a folder, not a file"
-    unfinished = _beside(path)
+    is_circle = _end_of_links(path).is_symlink()
+    if is_circle or (path.exists() and not path.is_file()):
+        return "is not a regular file"
+    return None
+
+
+def write_file(path: Path, content: bytes) -> str | None:
+    """Write a file, complete or not at all; return what went wrong. Of a link, the file that it leads to is written."""
+    complaint = not_to_be_replaced(path)
+    if complaint is not None:
+        return complaint
+    target = _end_of_links(path)
+    unfinished = _beside(target)
     try:
         unfinished.write_bytes(content)
-        unfinished.replace(path)
+        unfinished.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         return f"cannot be written ({error.strerror})"
     return None
+
+
+def _end_of_links(path: Path) -> Path:
+    """Return the file that links lead to, or one of them if they lead in a circle."""
+    return Path(os.path.realpath(path))  # unlike Path.resolve, without an exception on any version
 
 
 def _beside(path: Path) -> Path:

@@ -24,7 +24,7 @@ from sim import Bucket
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sim import Timeline
+    from sim import Span, Timeline
 
 __all__ = ["SPANS", "episodes", "main", "times"]
 
@@ -103,7 +103,7 @@ def _episode(strike: _Strike, timeline: Timeline, span: float) -> Episode:
     stretches = []
     for each in inside:
         start, end = ((min(max(time, first), last) - zero) / _MINUTE for time in (each.start, each.end))
-        stretches.append(Stretch(groups.index(each.group), _name(each.bucket), start, end))
+        stretches.append(Stretch(groups.index(each.group), _name(each), start, end))
     rows = ["job", *(f"replica {group - 1}" for group in groups[1:])]
     return Episode(f"{strike.title}\n{_lost(timeline, first, last):.1f} min of work undone", rows, stretches)
 
@@ -114,10 +114,11 @@ def _lost(timeline: Timeline, first: float, last: float) -> float:
     return sum(max(before - after, 0.0) for before, after in itertools.pairwise(works)) / _MINUTE
 
 
-def _name(bucket: int) -> str:
+def _name(span: Span) -> str:
     """Return what a group does, in words."""
-    words = {Bucket.PRODUCTIVE: "stepping", Bucket.DEGRADED: "stepping, fewer"}
-    return words.get(Bucket(bucket), Bucket(bucket).name.lower())
+    if span.bucket in (Bucket.PRODUCTIVE, Bucket.DEGRADED):
+        return "stepping, fewer" if span.name or span.bucket == Bucket.DEGRADED else "stepping"
+    return Bucket(span.bucket).name.lower()
 
 
 def main(arguments: list[str] | None = None) -> int:

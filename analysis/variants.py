@@ -10,7 +10,7 @@ from analysis.compare import Variant
 from analysis.ensemble import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sim import Scenario
 
@@ -19,6 +19,8 @@ __all__ = ["Loaded", "Recipe", "Variation", "load_variants", "prepared", "recipe
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 _MOST = 200
 """Variants of one comparison; more are a slip of the pen."""
+_NAMED = 3
+"""Variants that a line about several of them names."""
 
 
 class Variation(NamedTuple):
@@ -127,7 +129,8 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
     Raises
     ------
     RequestError
-        If a text is wrong, or there are fewer than two variants, or far too many.
+        If a text is wrong, a path is both set for all and varied, or there are fewer than two variants, or far too
+        many.
     """
     variations = [Variation.parse(text) for text in varied]
     paths = [variation.path for variation in variations]
@@ -139,6 +142,12 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         if scenarios.count(scenario) > 1:
             message = f"{scenario}: is there twice"
             raise RequestError(message)
+    for text in common:
+        path = text.partition("=")[0].strip()
+        for variation in variations:
+            if path in (variation.path, f"{variation.path}.use"):
+                message = f"--set {text}: is varied too, by --vary {variation.path}; say it once"
+                raise RequestError(message)
     choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
     found = []
     for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
@@ -156,28 +165,28 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
 def load_variants(wanted: Sequence[Recipe]) -> Loaded:
     """Return the scenarios of variants.
 
-    Common values are set first, so that they reach those variants that know the key.
+    Common values are set first, but for those inside of what varies. Choices come before both, see `sim.load`.
 
     Raises
     ------
     ScenarioError
-        With one line for each mistake in any of them, with the name of the variant unless all have it.
+        With one line for each mistake in any of them, with the names of the variants that have it.
     """
     scenarios: dict[str, Scenario] = {}
     cannot_run: dict[str, str] = {}
-    mistakes: dict[str, list[str]] = {}
+    mistakes: dict[str, list[Recipe]] = {}
     for recipe in wanted:
         try:
-            scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), (*recipe.common, *recipe.varied))
+            scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
         except sim.ScenarioError as error:
             lines = [_as_typed(line, recipe.varied) for line in error.lines]
             if error.is_answer:
                 cannot_run[recipe.name] = "; ".join(lines)
                 continue
             for line in lines:
-                mistakes.setdefault(line, []).append(recipe.name)
+                mistakes.setdefault(line, []).append(recipe)
     if mistakes:
-        raise sim.ScenarioError(_told(mistakes, len(wanted)))
+        raise sim.ScenarioError([_told(line, found, wanted) for line, found in mistakes.items()])
     return Loaded(scenarios, cannot_run)
 
 
@@ -192,16 +201,31 @@ def warnings(variants: Sequence[Variant]) -> list[str]:
     for variant in variants:
         for line in variant.prepared.warnings:
             found.setdefault(line, []).append(variant.name)
-    return _told(found, len(variants))
+    return [line if len(names) == len(variants) else _naming(line, names) for line, names in found.items()]
 
 
-def _told(lines: Mapping[str, list[str]], variants: int) -> list[str]:
-    """Return lines with the names of the variants that they are about, unless all are or the line shows it."""
-    told = []
-    for line, names in lines.items():
-        is_plain = len(names) == variants or line.startswith("--vary ")
-        told += [line] if is_plain else [f"variant {name}: {line}" for name in names]
-    return told
+def _overrides(recipe: Recipe) -> list[str]:
+    """Return what replaces values in a variant: what is set inside of a path that varies comes after it."""
+    varied = tuple(f"{text.partition('=')[0].strip()}." for text in recipe.varied)
+    inside = [text for text in recipe.common if text.strip().startswith(varied)]
+    return [*(text for text in recipe.common if text not in inside), *recipe.varied, *inside]
+
+
+def _told(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:
+    """Return a mistake with the names of the variants that have it, unless it begins with what they have in common."""
+    for text in having[0].varied:
+        if line.startswith(f"--vary {text}: ") and all(recipe in having for recipe in wanted if text in recipe.varied):
+            return line
+    return _naming(line, [recipe.name for recipe in having])
+
+
+def _naming(line: str, names: Sequence[str]) -> str:
+    """Return a line with the variants that it is about."""
+    if len(names) == 1:
+        return f"variant {names[0]}: {line}"
+    more = len(names) - _NAMED
+    listed = [f"'{name}'" for name in names[:_NAMED]] + ([f"{more} more"] if more > 0 else [])
+    return f"variants {', '.join(listed[:-1])} and {listed[-1]}: {line}"
 
 
 def _as_typed(line: str, varied: Sequence[str]) -> str:

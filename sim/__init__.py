@@ -22,7 +22,7 @@ from sim.result import JobResult, Ratio, Result
 from sim.run import run, trace
 from sim.scenario import Scenario
 from sim.scenario_model import schema
-from sim.timeline import Timeline
+from sim.timeline import Span, Timeline
 from sim.topology import FABRIC_PARTS, ClusterSpec, Topology, edges
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "Span",
     "Timeline",
     "Topology",
     "check_memory",

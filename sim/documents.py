@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from sim.strict_yaml import DocumentError, Keys, Mark, Tree, dotted, dump, neighbour, parse, read, shown
 
 __all__ = [
+    "TAGS",
     "Document",
     "DocumentError",
     "Keys",
@@ -32,12 +33,13 @@ __all__ = [
     "nearest_mark",
     "nearest_place",
     "neighbour",
+    "parse",
     "suggest",
 ]
 
 Locate: TypeAlias = Callable[[str, Path], Path]
 
-_TAGS = ("use", "law")
+TAGS = ("use", "law")
 """Keys that name a choice; the other keys of their mapping are its parameters."""
 _NAMES = {"accelerator": "like"}
 """Keys at which a name may stand for a mapping, and the key in it that the name is for."""
@@ -161,7 +163,7 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
         raise DocumentError(mark, dotted(path), "has no value")
     reader = _Reader(frozenset(shorthand), locate, result.files)
     tree = replace(reader.expand(tree, Path("--set"), path, ()), key=mark)
-    if path[-1] in _TAGS and holder.get(path[-1]) != tree.content:
+    if path[-1] in TAGS and holder.get(path[-1]) != tree.content:
         result.stale |= {(*path[:-1], key) for key in holder}
     result.forget(path)
     holder[path[-1]] = _flatten(tree, path, result)
@@ -253,7 +255,7 @@ def _merge(base: Tree, over: Tree) -> Tree:
     if not (isinstance(base.content, dict) and isinstance(over.content, dict)):
         return over
     content = dict(base.content)
-    if any(tag in over.content and _plain(over, tag) != _plain(base, tag) for tag in _TAGS):
+    if any(tag in over.content and _plain(over, tag) != _plain(base, tag) for tag in TAGS):
         content = {key: replace(value, stale=True) for key, value in content.items()}
     for key, value in over.content.items():
         inherited = content.get(key)

@@ -226,6 +226,10 @@ class JobSpec(Model):
                 f"pipeline {layout.pipeline} x data {layout.data}), but the job asks for {self.gpus}"
             )
             raise RuleError(("parallelism",), message)
+        names = [work.name for work in self.periodic]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise RuleError(("periodic", index, "name"), f"'{name}' is also the name of an earlier one")
         if self.step_time is not None and self.mfu is not None:
             message = "give step_time or mfu, not both: each follows from the other"
             raise RuleError(("mfu",), message)

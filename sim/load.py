@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim.documents import Document, Keys
     from sim.scenario import Scenario
 
-__all__ = ["ScenarioError", "completed", "find", "load", "locate", "locate_files", "parse", "shipped"]
+__all__ = ["ScenarioError", "choices_first", "completed", "find", "load", "locate", "locate_files", "parse", "shipped"]
 
 _SHORTHAND = ("cluster",)
 _READERS = ("replay", "graph-file")
@@ -96,7 +96,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
     path
         The file.
     overrides
-        Texts ``a.b=c`` that replace values, in order.
+        Texts ``a.b=c`` that replace values, in the order of :func:`choices_first`.
     must_fit
         Whether to refuse jobs that do not fit into the memory of their GPUs.
 
@@ -107,12 +107,46 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
     """
     try:
         document = presets.lay(documents.extend(Path(path), shorthand=_SHORTHAND))
-        for text in overrides:
+        for text in choices_first(overrides):
             # Anew each time: an option may name another preset, or reach into a list of this one.
             document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
     return _validate(document, Path(path).parent, must_fit=must_fit)
+
+
+def choices_first(overrides: Iterable[str]) -> list[str]:
+    """Return texts ``a.b=c`` in the order in which they are applied: what chooses before what it chooses among.
+
+    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these. A change of what a strategy
+    brings would be lost if the strategy were named afterwards. Choices keep their order, but the one around another
+    one comes first, and so does whatever else replaces the mapping of a choice, or what is around it. The rest keeps
+    its order too.
+    """
+    texts = list(overrides)
+    places = [_chosen_at(text) for text in texts]
+    choices = [place for place, chooses in places if chooses]
+
+    def rank(position: int) -> tuple[bool, int]:
+        place, chooses = places[position]
+        is_first = chooses or any(choice[: len(place)] == place for choice in choices)
+        return not is_first, len(place) if is_first else 0
+
+    return [texts[position] for position in sorted(range(len(texts)), key=rank)]
+
+
+def _chosen_at(text: str) -> tuple[Keys, bool]:
+    """Return the path that a text ``a.b=c`` replaces or chooses for, and whether it chooses."""
+    name, _, value = text.partition("=")
+    path = tuple(name.strip().split("."))
+    if path[-1] in documents.TAGS:
+        return path[:-1], True
+    try:
+        tree = documents.parse(value, documents.Mark("--set"))
+    except documents.DocumentError:  # for assign to explain
+        return path, False
+    content = tree.content if tree is not None else None
+    return path, isinstance(content, dict) and any(tag in content for tag in documents.TAGS)
 
 
 def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
@@ -133,7 +167,8 @@ def _validate(document: Document, folder: Path, *, must_fit: bool = True) -> Sce
     try:
         scenario = scenario_model().model_validate(data)
     except ValidationError as error:
-        raise ScenarioError(complaints.complaints(scenario_model(), document, data, error)) from None
+        lines = complaints.complaints(scenario_model(), document, data, error)
+        raise ScenarioError(_about_detection(lines, document, data)) from None
     unknown = [
         complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in _unknown_words(scenario)
     ]
@@ -147,6 +182,18 @@ def _validate(document: Document, folder: Path, *, must_fit: bool = True) -> Sce
         lines = [complaints.line(document, error.path, error.rule)]
         raise ScenarioError(lines, is_answer=isinstance(error, DoesNotFitError)) from None
     return scenario
+
+
+def _about_detection(lines: list[str], document: Document, data: dict[str, Any]) -> list[str]:
+    """Return complaints with what presets have to do with a missing detection.
+
+    A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
+    """
+    missing = complaints.line(document, ("detection",), "is missing")
+    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(presets.strategies()):
+        return [line for line in lines if not line.startswith(missing)]
+    hint = "; a recovery preset would bring it)"
+    return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
 
 
 def _complete(document: Document, folder: Path) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class PeriodicWork(Model):
 
     name: str = Field(min_length=1, description="What it is, for example evaluation.")
     every: Every = Field(description="Stepping between two times: a number of steps, or a time.")
-    time: Duration = Field(description="How long training stops.")
+    time: Duration = Field(gt=0, description="How long training stops.")
 
     @property
     def steps(self) -> int:

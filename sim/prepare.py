@@ -29,6 +29,7 @@ from sim.prepare_network import (
 from sim.prepare_step import check_memory, shape_of, step_of, step_warnings
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
+from sim.presets import warnings as preset_warnings
 from sim.topology import FABRIC_PARTS
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def examine(scenario: Scenario) -> Prepared:
         capacity=relative_capacity(scenario),
         upkeep=upkeep_of(scenario, counts, sources),
         warnings=(
+            *preset_warnings(scenario),
             *fabric_warnings(scenario),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
             *(

@@ -19,8 +19,9 @@ from sim.recovery import RECOVERIES
 
 if TYPE_CHECKING:
     from sim.documents import Document, Keys, Mark
+    from sim.scenario import Scenario
 
-__all__ = ["lay", "strategies"]
+__all__ = ["lay", "strategies", "warnings"]
 
 _STORES: Keys = ("checkpoint", "tiers")
 
@@ -78,6 +79,17 @@ def lay(document: Document) -> Document:
     return result
 
 
+def warnings(scenario: Scenario) -> tuple[str, ...]:
+    """Return what to know of a preset of which a part is not used."""
+    recovery: Any = scenario.recovery
+    detection: Any = scenario.detection
+    name = recovery.use
+    brought = catalog.recovery(name).get("detection", {}).get("use") if name in catalog.recoveries() else None
+    if brought in (None, detection.use):
+        return ()
+    return (f"recovery '{name}' brings {brought}; the scenario's own detection is used instead",)
+
+
 def _chosen(document: Document) -> str:
     """Return the name of the preset that a document names, if any."""
     name = value_at(document.data, ("recovery", "use"), "")
@@ -110,6 +122,8 @@ def _lay_detection(document: Document, content: dict[str, Any], mark: Mark) -> N
     if known.issuperset(stated):
         _lay_mapping(document, place, content, mark)
     else:
+        # The mapping is that of the scenario then, even if the preset has made it.
+        document.laid.discard(place)
         _strip(document, place)
 
 

@@ -86,8 +86,8 @@ class Story:
             assert share == pace == 1, "below the healthy pace saves come at other amounts of work: say what they take"
             stalls = sum((upto // each - self.work // each) * stall for each, stall in self.saves.items())
         seconds = (upto - self.work) / (pace * share)
-        is_whole = share == pace == 1
-        self._span(0, "productive" if is_whole else "degraded", self.now, self.now + seconds + stalls)
+        kind = "degraded" if pace != 1 else "productive" if share == 1 else "smaller"
+        self._span(0, kind, self.now, self.now + seconds + stalls)
         self._charge("degraded", seconds * (1 - pace), share)
         self._charge("checkpoint_stall", stalls, share)
         self.now += seconds + stalls
@@ -131,13 +131,13 @@ class Story:
 
 
 def phases(result: sim.Result, group: int = 0) -> list[tuple[str, float, float]]:
-    """Return bucket, start and end [s] of each phase of a group, whatever caused it."""
+    """Return bucket, start and end [s] of each phase of a group, whatever caused it; `smaller` with replicas away."""
     assert result.timeline is not None
     found: list[tuple[str, float, float]] = []
     for span in result.timeline.spans:
         if span.group != group:
             continue
-        bucket, start = Bucket(span.bucket).name.lower(), span.start
+        bucket, start = "smaller" if span.name else Bucket(span.bucket).name.lower(), span.start
         if found and found[-1][0] == bucket and found[-1][2] == start:
             start = found.pop()[1]
         found.append((bucket, start, span.end))

@@ -206,6 +206,8 @@ class Tier(Model):
         RuleError
             If something that the numbers follow from is not known.
         """
+        if self.store == "peer-host" and 1 < nodes < self.clique:
+            raise RuleError(("clique",), f"is {self.clique} nodes, and the job has {nodes}")
         write, load, fetch, transfer = self.times(nodes, replicas, size)
         if self.store == "peer":
             return Rung("peer", 0.0, 0.0, 0.0, load, fetch)

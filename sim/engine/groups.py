@@ -68,7 +68,10 @@ class Groups:
         degraded = stepped * (1.0 - pace_of_nodes) * share if pace_of_nodes != 1.0 else 0.0
         cause = job.slow_cause if job.speed < 1.0 else group.cause
         at_risk = job.work if job.index in self.reaching_back else job.at_risk if job.taints else job.state.at_risk
-        job.account.step(stepped * pace.rate, degraded, (seconds - stepped - paused) * share, cause, at_risk)
+        stalled = seconds - stepped - paused
+        if stalled < 0.0:
+            stalled = 0.0  # a rounding error
+        job.account.step(stepped * pace.rate, degraded, stalled * share, cause, at_risk)
         if paused:
             job.account.table[Bucket.AUXILIARY][0] += paused * share
         job.running_seconds += seconds

@@ -25,7 +25,7 @@ class Recorder:
         self.milestones: list[Milestone] = []
         self.last: dict[tuple[int, int], int] = {}
 
-    def span(self, group: Group, bucket: int, start: float, end: float, cause: int) -> None:
+    def span(self, group: Group, bucket: int, start: float, end: float, cause: int, name: str = "") -> None:
         """Note that a group was in a phase."""
         job = group.job
         number = 0 if group is job.main else 1 + group.first // job.nodes_per_replica
@@ -34,18 +34,22 @@ class Recorder:
         index = self.last.get(key, -1)
         if index >= 0:
             before = self.spans[index]
-            if before.end == start and before.bucket == bucket and before.cause == cause:
+            if before.end == start and (before.bucket, before.cause, before.name) == (bucket, cause, name):
                 self.spans[index] = before._replace(end=end)
                 return
         self.last[key] = len(self.spans)
-        self.spans.append(Span(job.index, number, bucket, start, end, cause))
+        self.spans.append(Span(job.index, number, bucket, start, end, cause, name))
 
     def stepping(self, group: Group, start: float, end: float) -> None:
         """Note that a group stepped, its saves and periodic work included."""
         job = group.job
-        is_slow = job.speed < 1.0 or job.fraction < 1.0 or job.main.replicas < job.replicas
-        cause = (job.slow_cause if job.speed < 1.0 else group.cause) if is_slow else 0
-        self.span(group, Bucket.DEGRADED if is_slow else Bucket.PRODUCTIVE, start, end, cause)
+        if job.speed < 1.0 or job.fraction < 1.0:
+            cause = job.slow_cause if job.speed < 1.0 else group.cause
+            self.span(group, Bucket.DEGRADED, start, end, cause)
+        else:
+            away = job.replicas - job.main.replicas
+            name = f"step without {away} of {job.replicas} replicas" if away else ""
+            self.span(group, Bucket.PRODUCTIVE, start, end, group.cause if away else 0, name)
 
     def mark(self, time: float, kind: str, group: Group, failure: Failure, node: int = -1) -> None:
         """Note that something happened to a group."""

@@ -52,6 +52,7 @@ class Phase(Model):
     joiners: bool = Field(
         False, description="Whether only nodes that join go through it; where none joins it is left out."
     )
+    at_start: bool = Field(True, description="Whether a start of the job, where all nodes join, goes through it too.")
     faults: tuple[Fault, ...] | None = Field(
         None, min_length=1, description="Classes of faults after which it is needed; without them, after all."
     )
@@ -68,8 +69,12 @@ class Phase(Model):
         return self
 
     def takes_part(self, crew: Crew, fault: str) -> bool:
-        """Return whether the phase is needed after a fault of some class (nothing: at a start)."""
+        """Return whether the phase is needed after a fault of some class."""
         return (not self.joiners or crew.joiners > 0) and (self.faults is None or fault in self.faults)
+
+    def is_due(self, crew: Crew, fault: str) -> bool:
+        """Return the same where no fault is a start of the job."""
+        return self.takes_part(crew, fault) and (self.at_start or fault != "")
 
     def seconds(self, crew: Crew, mark: Callable[[str], float], purpose: str) -> float:
         """Return how long a phase that takes part takes [s], by the number that belongs to a purpose."""
@@ -169,7 +174,7 @@ def total(phases: Held, crew: Crew, mark: Callable[[str], float], purpose: str, 
     """
     if isinstance(phases, LawModel):
         return draw(phases, mark, purpose)
-    needed = (phase for phase in phases if phase.takes_part(crew, fault))
+    needed = (phase for phase in phases if phase.is_due(crew, fault))
     return sum(phase.seconds(crew, mark, f"{purpose} {phase.name}") for phase in needed)
 
 
@@ -182,7 +187,7 @@ def steps(
         return (Stall(bucket, seconds),) if seconds > 0 else ()
     found: list[Stall] = []
     for phase in phases:
-        if not phase.takes_part(crew, fault):
+        if not phase.is_due(crew, fault):
             continue
         seconds = phase.seconds(crew, mark, f"{purpose} {phase.name}")
         if found and found[-1].exposed == phase.exposed:

@@ -182,7 +182,7 @@ def test_torchrun_is_quick_after_a_process_and_slow_after_a_node() -> None:
     for source, replication in itertools.product(lost, range(100)):
         result = sim.run(case, replication, harness.trace([(1000.0, source, 2 * (1 - source))]), keeps_timeline=True)
         found = phases(result)
-        again = next(start for name, start, _ in found if start > 1000 and name in ("productive", "degraded"))
+        again = next(start for name, start, _ in found if start > 1000 and name in ("productive", "smaller"))
         lost[source].append(again - 1000.0)
     node, process = np.mean(lost[0]), np.mean(lost[1])
     assert process == pytest.approx(1.1 / 2 + 30 + 15 + 5 + 20 + 20, rel=0.15)
@@ -237,6 +237,6 @@ def test_a_minority_of_torchft_forms_no_quorum(replicas: int) -> None:
     for lost in range(1, replicas + 1):
         rows = [(1000.0, 0, node) for node in range(lost)]
         result = sim.run(case, 0, harness.trace(rows), keeps_timeline=True)
-        steps = [start for name, start, _ in phases(result) if name == "degraded"]
+        steps = [start for name, start, _ in phases(result) if name == "smaller"]
         assert bool(steps) is (replicas - lost > replicas / 2), (replicas, lost)
-        assert phases(result)[-1][0] == ("degraded" if steps else "starved")
+        assert phases(result)[-1][0] == ("smaller" if steps else "starved")

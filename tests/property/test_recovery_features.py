@@ -14,6 +14,7 @@ from sim.contracts import Bucket
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples
 from tests.strategies_laws import Draw, maybe, moments, seconds, times
+from tests.strategies_repair import repairs
 
 STORES = ("peer", "host", "peer-host", "disk")
 RECOVERIES = ("hot-spare", "full-restart", "shrink-rejoin", "restart-smaller", "ladder", "narrow", "standby")
@@ -27,11 +28,12 @@ class _Finite(Watch):
         """Assert it."""
         super().look()
         assert self.events < MOST_EVENTS
+        assert min(self.cluster.outages) >= 0
 
 
 @st.composite
-def _tiers(draw: Draw) -> list[dict[str, Any]]:
-    """Return ladders of stores of every kind."""
+def _tiers(draw: Draw, nodes: int) -> list[dict[str, Any]]:
+    """Return ladders of stores of every kind, for jobs of some nodes."""
     found = [{"store": "remote", **draw(_saving())}]
     for store in STORES:
         if maybe(draw, 2):
@@ -40,7 +42,7 @@ def _tiers(draw: Draw) -> list[dict[str, Any]]:
         if store not in ("peer", "peer-host") and draw(st.booleans()):
             tier["every_replica"] = True
         if store == "peer-host":
-            tier |= {"clique": draw(st.integers(2, 4)), "jump": draw(st.integers(1, 3))}
+            tier |= {"clique": draw(st.integers(2, max(min(nodes, 4), 2))), "jump": draw(st.integers(1, 3))}
         found.append(tier)
     return found
 
@@ -60,6 +62,15 @@ def _saving(draw: Draw) -> dict[str, Any]:
 
 
 @st.composite
+def _phases(draw: Draw, *means: float) -> Any:
+    """Return a time, or two phases of which failures cannot hit the first."""
+    if draw(st.booleans()):
+        return draw(times(*means))
+    hidden = {"name": "hidden", "time": draw(moments(1, 2 * max(means))), "exposed": False}
+    return [hidden, {"name": "rest", "time": draw(times(*means))}]
+
+
+@st.composite
 def _recoveries(draw: Draw, kind: str) -> dict[str, Any]:
     """Return a strategy with times that failures fall into."""
     launch = draw(times(20, 200))
@@ -75,13 +86,15 @@ def _recoveries(draw: Draw, kind: str) -> dict[str, Any]:
         return {"use": kind, "tensor": 2, "launch": launch, "reshard": "1 %", **patience}
     if kind == "shrink-rejoin":
         more = {"majority": draw(st.booleans()), "quorum_timeout": draw(moments(1, 60))}
-        stalls = {name: draw(times(10, 30)) for name in ("reconfigure", "catch_up", "rejoin")}
-        return {"use": kind, "initialize": launch, "scale": scale, **stalls, **more}
+        stalls = {name: draw(_phases(10, 30)) for name in ("reconfigure", "catch_up", "rejoin")}
+        return {"use": kind, "initialize": draw(_phases(20, 200)), "scale": scale, **stalls, **more}
     if kind == "restart-smaller":
         more = {"rejoin_keeps": draw(st.sampled_from(("hosts", "live"))), "except_first": draw(st.booleans())}
         if draw(st.booleans()):
             more["max_restarts"] = draw(st.integers(0, 3))
-        return {"use": kind, "launch": launch, "stop": draw(times(10, 30)), **patience, **more}
+        if draw(st.booleans()):
+            more["rejoin"] = draw(_phases(10, 60))
+        return {"use": kind, "launch": draw(_phases(20, 200)), "stop": draw(_phases(10, 30)), **patience, **more}
     ladder: dict[str, Any] = draw(_ladders(launch, patience))
     return ladder
 
@@ -107,7 +120,7 @@ def _ladders(draw: Draw, launch: Any, patience: dict[str, Any]) -> dict[str, Any
 
 
 def _sources(draw: Draw, horizon: float) -> list[dict[str, Any]]:
-    """Return everything that happens to jobs, often."""
+    """Return everything that happens to jobs, often. What tiers do not repair has a time of its own."""
     often = {"law": "exponential", "mean": f"{horizon / 6!r} s"}
     of_job = [
         {"use": "preemption", "name": "preempted", "away": draw(times(60, 400)), "notice": draw(moments(1, 90))},
@@ -122,9 +135,11 @@ def _sources(draw: Draw, horizon: float) -> list[dict[str, Any]]:
         {**a_node, "name": "boot", "repair": "0 s", "damage": "reboot"},
         {**a_node, "name": "wrong", "effect": "corrupt", "detection": draw(times(200, 900))},
         {**a_node, "name": "slow", "effect": {"kind": "slow", "factor": 0.5}, "detection": draw(times(200, 900))},
-        {**a_gpu, "damage": draw(st.sampled_from(("process", "reboot")))},
-        {"use": "component", "name": "rack", "part": "rack", "rate": f"{86_400 / horizon!r} per rack-day"},
+        {**a_gpu, "damage": draw(st.sampled_from(("process", "reboot"))), "repair": draw(times(60, 600))},
+        {"use": "component", "name": "rack", "part": "rack", "rate": f"{86_400 / horizon!r} per rack-day"}
+        | {"repair": draw(times(60, 600))},
     ]
+    of_nodes = [{**source, "defer": draw(st.booleans())} for source in of_nodes]
     start = 0.4 * horizon
     window = {"start": f"{start!r} s", "duration": draw(seconds(30, 400)), "units": 1}
     planned = [{"use": "maintenance", "name": "care", "windows": [window], "notice": draw(moments(1, 90))}]
@@ -161,10 +176,10 @@ def cases(draw: Draw) -> Scenario:
         "jobs": jobs,
         "failures": _sources(draw, horizon),
         "detection": {"time": draw(times(5, 60))},
-        "checkpoint": {"tiers": draw(_tiers())},
+        "checkpoint": {"tiers": draw(_tiers(replicas * stages))},
         "recovery": draw(_recoveries(kind)),
         "spares": {"hot": hot},
-        "repair": {"time": draw(times(60, 600))},
+        "repair": draw(repairs(horizon)) if draw(st.booleans()) else {"time": draw(times(60, 600))},
     }
 
 

@@ -158,6 +158,8 @@ def test_a_narrow_terminal_keeps_the_numbers(scenario: str) -> None:
         (["--vary", "seed=1,2"], "seed: is 1 and 2"),
         (["--vary", "spares.hot=1,2", "--precision", "0.1"], "'0.1' is not a precision"),
         (["--vary", "spares.hot=1,2", "--set", "spare.hot=1"], "did you mean 'spares'?"),
+        (["--vary", "spares.hot=1,2", "--set", "spares.hot=1"], "--set spares.hot=1: is varied too"),
+        (["--vary", "seed=1,2", "--seed", "1"], "--set seed=1: is varied too"),
         (["nowhere.yaml"], "nowhere.yaml: "),
     ],
 )
@@ -192,6 +194,18 @@ def test_a_job_that_never_starts_is_a_no(scenario: str) -> None:
     result = call(scenario, "--vary", "jobs.0.arrival=0 s,3 d", "--replications", "2")
     assert result.exit_code == NO
     assert "jobs.0.arrival=3 d: job 'train' can never start: it arrives when the horizon is over" in result.stderr
+
+
+def test_a_warning_is_in_every_document(scenario: str) -> None:
+    """That a preset's observers are not used is said on standard error, and with each variant that it is true of."""
+    result = call(scenario, "--vary", "recovery.use=hot-spare,nvrx-in-job", "--replications", "2", "--json")
+    line = "recovery 'nvrx-in-job' brings observers; the scenario's own detection is used instead"
+    assert result.stderr.splitlines() == [f"warning: variant recovery.use=nvrx-in-job: {line}"]
+    variants = json.loads(result.stdout)["variants"]
+    assert [of["warnings"] for of in variants.values()] == [[], [line]]
+    for command in (["check", scenario], ["run", scenario, "--replications", "2"]):
+        result = small.call(*command, "--set", "recovery.use=nvrx-in-job")
+        assert result.stderr.splitlines() == [f"warning: {line}"]
 
 
 def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import sim
 from analysis.ensemble import RequestError
-from analysis.variants import Recipe, Variation, load_variants, recipes, split
+from analysis.variants import Recipe, Variation, load_variants, prepared, recipes, split, warnings
 from tests import small
 
 
@@ -100,6 +100,38 @@ def test_a_common_value_reaches_the_variants_that_know_it(scenario: str) -> None
     assert [recovery.initialize.value for recovery in recoveries] == [420.0, 420.0]
 
 
+@pytest.mark.parametrize(
+    ("varied", "common"),
+    [
+        ("recovery.use=slurm-requeue,nvrx-in-job", "recovery.rungs.0.stop.0.time=1 h"),
+        ("recovery.rungs.0.stop.0.time=1 h,2 h", "recovery.use=nvrx-in-job"),
+        ("recovery={use: slurm-requeue},{use: nvrx-in-job}", "recovery.rungs.0.stop.0.time=1 h"),
+        ("detection={time: 1 min},{time: 3 min}", "detection.scale=2"),
+        ("recovery.scale=2,3", "recovery={use: full-restart, initialize: 1 min}"),
+    ],
+)
+def test_what_is_set_reaches_every_variant(scenario: str, varied: str, common: str) -> None:
+    """A value for all is in each variant, whichever of it and what varies is the choice, or inside the other."""
+    path, _, text = varied.partition("=")
+    loaded = load_variants(recipes([scenario], [varied], [common]))
+    for value, found in zip(split(text), loaded.scenarios.values(), strict=True):
+        chooses = path.endswith("use") or value.startswith("{")
+        alone, added = f"{path}={value}", common
+        assert found == sim.load(scenario, [alone, added] if chooses else [added, alone])
+        assert found not in (sim.load(scenario, [alone]) if "rungs" not in path else None, sim.load(scenario))
+    assert len(set(map(repr, loaded.scenarios.values()))) == 2
+
+
+@pytest.mark.parametrize("path", ["spares.hot", "recovery.use", "seed"])
+def test_a_path_is_not_set_and_varied(path: str) -> None:
+    """What is varied cannot be set too, nor can the choice inside of a mapping that varies: one line."""
+    with pytest.raises(RequestError, match=rf"^--set {path} = 5: is varied too, by --vary {path}; say it once$"):
+        recipes(["x"], [f"{path}=1,2"], ["horizon=1 d", f"{path} = 5"])
+    with pytest.raises(RequestError, match=r"^--set a\.use=b: is varied too, by --vary a; say it once$"):
+        recipes(["x"], ["a={use: c},{use: d}"], ["a.use=b"])
+    assert recipes(["x"], ["a.use=c,d"], ["a={use: b}", "a.b=1", "a.user=2"])
+
+
 def refusal(*arguments: list[str]) -> list[str]:
     """Return the lines in which the variants are refused."""
     with pytest.raises(sim.ScenarioError) as caught:
@@ -109,8 +141,14 @@ def refusal(*arguments: list[str]) -> list[str]:
 
 
 def test_a_mistake_of_all_variants_is_said_once(scenario: str) -> None:
-    """An unknown key is one line for any number of variants, with the nearest name."""
-    assert len(refusal([scenario], ["spares.hot=0,1,2"], ["horizn=1 d"])) == 1
+    """An unknown key is one line for any number of variants, with their names and the nearest one of the key."""
+    for values, names in (
+        ("0,1", "'spares.hot=0' and 'spares.hot=1'"),
+        ("0,1,2", "'spares.hot=0', 'spares.hot=1' and 'spares.hot=2'"),
+        ("0,1,2,3,4", "'spares.hot=0', 'spares.hot=1', 'spares.hot=2' and 2 more"),
+    ):
+        (line,) = refusal([scenario], [f"spares.hot={values}"], ["horizn=1 d"])
+        assert line.startswith(f"variants {names}: --set horizn=1 d: horizn: unknown key")
     (line,) = refusal([scenario], ["recovry.use=full-restart,hot-spare"])[:1]
     assert line.startswith("--vary recovry.use=full-restart: recovry: unknown key")
     assert "did you mean 'recovery'?" in line
@@ -124,6 +162,38 @@ def test_a_mistake_of_one_variant_names_it(scenario: str) -> None:
     (line,) = refusal([scenario], ["cluster.nodes=16,8"])
     assert line.startswith("variant cluster.nodes=8: ")
     assert "asks for 112 GPUs" in line
+
+
+def test_a_mistake_always_names_variants(scenario: str) -> None:
+    """What is wrong elsewhere because of what varies names it, for some variants and for all."""
+    lacks = Path(scenario).read_text().replace("detection:", "windows: 1 d\nx:").replace("x:\n  time: 2 min\n", "")
+    Path("lacks.yaml").write_text(lacks)
+    (line,) = refusal(["lacks.yaml"], ["recovery.use=hot-spare,slurm-requeue"], ["recovery.scale=1"])
+    assert line.startswith("variant recovery.use=hot-spare: lacks.yaml:1:1: detection: is missing")
+    (line,) = refusal(["lacks.yaml"], ["recovery.use=hot-spare,full-restart"])
+    assert line.startswith("variants 'recovery.use=hot-spare' and 'recovery.use=full-restart': lacks.yaml:1:1: ")
+    (line,) = refusal([scenario], ["recovery.use=full-restart,hot-spare"], ["recovery.patience=1 h"])
+    assert line.startswith("variant recovery.use=full-restart: --set recovery.patience=1 h: recovery.patience: unknown")
+
+
+def test_a_mistake_of_a_value_is_told_once_for_its_combinations(scenario: str) -> None:
+    """A wrong value is one line however many variants have it; one that is wrong only with another names both."""
+    (line,) = refusal([scenario], ["spares.hot=-1,1", "horizon=1 d,2 d,3 d"])
+    assert line == "--vary spares.hot=-1: spares.hot: must not be negative"
+    (line,) = refusal([scenario], ["jobs.0.gpus=64,128", "spares.hot=0,1"])
+    assert line.startswith("variant jobs.0.gpus=128, spares.hot=1: --vary jobs.0.gpus=128: jobs.0.gpus: needs 16 nodes")
+
+
+def test_warnings_are_one_line_each(scenario: str) -> None:
+    """A warning of all variants is plain; one of some names them, in one line."""
+    presets = "recovery.use=nvrx-in-job,slurm-requeue"
+    loaded = load_variants(recipes([scenario], [presets, "spares.hot=1,2"]))
+    for name, line in zip(("nvrx-in-job", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
+        of = " and ".join(f"'recovery.use={name}, spares.hot={hot}'" for hot in (1, 2))
+        told = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
+        assert line == f"variants {of}: {told}"
+    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=nvrx-in-job"]))
+    assert warnings(prepared(same)) == [told.replace("slurm-requeue", "nvrx-in-job")]
 
 
 def test_what_does_not_fit_is_an_answer(scenario: str) -> None:

@@ -8,17 +8,20 @@ restart takes 30 s.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+import sim
 from sim.contracts import Acquire, Background, Bucket, Requeue, Restore, Run, Stall
-from tests.harness import losses, play, prepared, seconds
+from tests.harness import Z, losses, play, prepared, seconds, trace
 from tests.unit.test_effects import NEVER, cause, nodes
+from tests.unit.test_engine_notice import preemption
 from tests.unit.test_plan_steps import Scripted, elastic
-
-if TYPE_CHECKING:
-    import sim
 
 EXACT = 1e-9
 HOST: dict[str, Any] = {"store": "host", "interval": "10 s", "mode": "async", "write": "0 s", "restore": "1 s"}
@@ -170,15 +173,17 @@ def test_a_plan_without_a_restore_comes_back_from_nowhere() -> None:
 # -------------------------------------------------------------------------------------------------- live peers
 
 
-def in_process(*sources: dict[str, Any]) -> tuple[sim.Prepared, Scripted]:
-    """Return a job of two replicas of two nodes, and a strategy that keeps the processes of those who have not failed.
+def in_process(*sources: dict[str, Any], replicas: int = 2) -> tuple[sim.Prepared, Scripted]:
+    """Return a job of four nodes in two replicas, and a strategy that keeps the processes of those who have not failed.
 
     With steps of 7 s and saves every 98 s: at 305 s 255 s have been stepped, 252 s of them in whole steps.
     """
     one = case(
         *sources,
         tiers=(PEER, {**REMOTE, "interval": "98 s"}),
-        jobs=[{"name": "job", "gpus": 4, "step_time": "7 s", "parallelism": {"data": 2, "tensor": 2}}],
+        jobs=[
+            {"name": "job", "gpus": 4, "step_time": "7 s", "parallelism": {"data": replicas, "tensor": 4 // replicas}}
+        ],
         recovery={"use": "shrink-rejoin", "reconfigure": "0 s", "initialize": "0 s"},
     )
     plan = (Acquire(), Stall(Bucket.INITIALIZE, 30.0), Restore("processes"), Run())
@@ -203,6 +208,55 @@ def test_a_replica_that_has_lost_nothing_holds_the_last_step(
     """A step of 7 s in flight is lost; without such a replica the newest copy is that of 196 s."""
     one, recovery = in_process(*sources)
     check(play(one, rows, recovery), store, lost, restore)
+
+
+@pytest.mark.parametrize(
+    ("dead", "store", "lost", "restore"), [(1, "peer", 3, 3), (3, "peer", 3, 3), (4, "remote", 59, 20)]
+)
+@pytest.mark.parametrize("use", ["scripted", "ladder"])
+def test_processes_of_several_replicas_end_before_anybody_knows(
+    dead: int, store: str, lost: float, restore: float, use: str
+) -> None:
+    """Their nodes stay, without the state of training; one of the four replicas has to be left with it."""
+    rungs = [{"name": "in-process", "keeps": "processes", "launch": "30 s"}]
+    one, recovery = in_process(cause("crash", repair="0 s", detection="10 s"), replicas=4)
+    ladder = replace(one, recovery=prepared(recovery={"use": "ladder", "rungs": rungs}).recovery)
+    rows = [(305.0 + number, 0, number) for number in range(dead)]
+    result = play(one, rows, recovery) if use == "scripted" else play(ladder, rows)
+    check(result, store, lost, restore)
+    assert result.down_node_seconds == 0.0
+
+
+def test_whoever_has_stepped_again_holds_the_state_again() -> None:
+    """The process of one replica ends, is started again, and is the only one that outlives the next incident."""
+    one, recovery = in_process(cause("crash", repair="0 s", detection="10 s"), replicas=4)
+    result = play(one, [(305, 0, 0), *((400.0, 0, number) for number in (1, 2, 3))], recovery)
+    assert result.jobs[0].restores == {"peer": 2}
+
+
+def test_a_job_of_one_replica_has_no_live_peer() -> None:
+    """Who keeps its processes reads the newest copy all the same: nobody else has held what the dead one did."""
+    rungs = [{"name": "in-process", "keeps": "processes", "launch": "30 s"}]
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 1, "tensor": 4}}]
+    one = case(software(), tiers=(PEER, REMOTE), jobs=jobs, recovery={"use": "ladder", "rungs": rungs})
+    check(play(one, [(305, 0, 0)]), "remote", 55, 20)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "store", "lost", "restore"),
+    [((REMOTE,), "remote", 55, 20), ((HOST, REMOTE), "remote", 55, 20), ((HOST, DISK, PEER, REMOTE), "disk", 5, 5)],
+)
+def test_nobody_shrinks_when_all_nodes_have_started_anew(
+    tiers: tuple[dict[str, Any], ...], store: str, lost: float, restore: float
+) -> None:
+    """No replica has the last step: all restart from a copy. Had only processes ended, three would have stepped on."""
+    shrink = {"use": "shrink-rejoin", "reconfigure": "5 s", "initialize": "30 s"}
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 4}}]
+    one = case(software(damage="reboot"), tiers=tiers, jobs=jobs, recovery=shrink)
+    check(play(one, [(305, 0, 0)]), store, lost, restore)
+    shrunk = seconds(play(case(software(), tiers=tiers, jobs=jobs, recovery=shrink), [(305, 0, 0)]))
+    assert "lost_work" not in shrunk
+    assert "restore" not in shrunk
 
 
 def test_after_a_restore_from_outside_nobody_holds_the_state_until_it_steps() -> None:
@@ -281,6 +335,71 @@ def test_software_fails_while_nobody_is_there() -> None:
     assert result.jobs[0].restores == {"remote": 1}
 
 
+@pytest.mark.parametrize("catch_up", ["0 s", "15 s"])
+def test_what_waits_for_a_replica_that_is_away_strikes_it_when_it_is_back(catch_up: str) -> None:
+    """Its new node fails at 330 s, in a phase from 305 to 365 s that nothing can hit: at 365 s it does.
+
+    Back among the others, who reconfigure again, or alone in the phase after it, which begins again.
+    """
+    hidden = [{"name": "boot", "time": "60 s", "exposed": False}]
+    recovery = {"use": "shrink-rejoin", "reconfigure": "5 s", "initialize": hidden, "catch_up": catch_up}
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 4}}]
+    sources = (cause("crash"), cause("second", defer=True))
+    one = case(*sources, tiers=(REMOTE,), jobs=jobs, recovery=recovery)
+    result = play(one, [(305, 0, 1), (330, 1, 4)])
+    assert result.jobs[0].interruptions == {1: 1, 2: 1}
+    assert (result.counts["candidates"], result.counts["suppressed"], result.counts["hits"]) == (2, 0, 2)
+    table = losses(one, result)
+    if catch_up == "0 s":
+        assert table["reschedule", "second"] == pytest.approx(5 * 3 / 4, abs=EXACT)
+    else:
+        assert ("reschedule", "second") not in table
+    # One of four replicas, from 305 to 365 s and for 60 s more.
+    assert table["initialize", "crash"] == pytest.approx(60 / 4, abs=EXACT)
+    assert table["initialize", "second"] == pytest.approx(60 / 4, abs=EXACT)
+
+
+def test_what_waits_goes_on_waiting_with_those_whom_nothing_can_hit() -> None:
+    """The replica is back at 365 s, while the others are out of reach from 340 to 380 s, for another one's sake."""
+    hidden = [{"name": "phase", "time": "60 s", "exposed": False}]
+    reconfigure = [{"name": "phase", "time": "40 s", "exposed": False}]
+    recovery = {"use": "shrink-rejoin", "reconfigure": reconfigure, "initialize": hidden}
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 4}}]
+    one = case(
+        cause("crash"), cause("second", defer=True), tiers=(REMOTE,), jobs=jobs, recovery=recovery, horizon="400 s"
+    )
+    result = play(one, [(300, 0, 1), (330, 1, 4), (340, 0, 2)])
+    assert result.jobs[0].interruptions == {1: 2, 2: 1}
+    # Known at 380 s, when their phase is over; the next one lasts beyond the horizon.
+    assert losses(one, result)["reschedule", "second"] == pytest.approx(20 * 2 / 4, abs=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("between", "requeued"),
+    [([], True), ([(300.0, 1, 0)], False), ([(300.0, 2, 0)], False)],
+    ids=["nothing", "it was preempted", "it had waited in vain"],
+)
+def test_restarts_are_counted_from_the_queue(between: list[tuple[float, ...]], requeued: bool) -> None:
+    """Of one restart that is allowed nothing is left at 600 s, unless the job has come from the queue since.
+
+    A lost node costs no restart: the others wait for it for 10 s, and go back to the queue.
+    """
+    recovery = {
+        "use": "restart-smaller",
+        "launch": "5 s",
+        "max_restarts": 1,
+        "min_replicas": 4,
+        "patience": "10 s",
+        "requeue": "77 s",
+    }
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 4}}]
+    sources = (software(), preemption("10 s"), cause("crash", repair="100 s"))
+    one = case(*sources, tiers=(REMOTE,), jobs=jobs, recovery=recovery, cluster=nodes(4))
+    table = losses(one, play(one, [(200, 0, 0), *between, (600, 0, 0)]))
+    assert (table.get(("reschedule", "software"), 0.0) == pytest.approx(77.0, abs=EXACT)) == requeued
+    assert (("reschedule", "software") in table) == requeued
+
+
 def test_a_restart_without_a_failure_reads_too() -> None:
     """Who starts anew with a replica that is back reads the newest copy: that is a second restore.
 
@@ -322,3 +441,26 @@ def test_copies_that_cannot_be_read() -> None:
         assert result.jobs[0].totals.min() >= -EXACT
         back_to.add(round(kept))
     assert back_to == {0, 100, 200, 300}
+
+
+def test_each_reading_has_its_own_chance() -> None:
+    """Half of the copies are bad. Whether the first one is at a failure says nothing of the first at the return.
+
+    One of four replicas leaves at 500 s and is back at 900 s, when all read again, another copy than before.
+    """
+    recovery = {"use": "restart-smaller", "launch": "5 s"}
+    jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 4}}]
+    tier = {**REMOTE, "corrupt": "50 %"}
+    one = case(cause("crash", repair="400 s"), tiers=(tier,), jobs=jobs, recovery=recovery, cluster=nodes(4))
+    restore = sim.JOB_BUCKETS.index("restore")
+    trials = 200
+    counts: Counter[tuple[bool, ...]] = Counter()
+    for replication in range(trials):
+        result = sim.run(one, replication, trace([(500, 0, 1)]), keeps_timeline=True)
+        assert result.timeline is not None
+        times = [span.end - span.start for span in result.timeline.spans if span.bucket == restore]
+        assert len(times) == 2
+        counts[tuple(time < 20 + 1e-6 for time in times)] += 1
+    half_width = Z * math.sqrt(trials * 1 / 4 * 3 / 4)
+    for outcome in itertools.product((False, True), repeat=2):
+        assert abs(counts[outcome] - trials / 4) <= half_width, outcome

@@ -111,6 +111,57 @@ def test_more_gpus(slots: tuple[int, ...], degraded: float, swapped: int) -> Non
     assert "starved" not in seconds(result)
 
 
+@pytest.mark.parametrize(
+    ("give_up_below", "slots", "missing", "swapped"),
+    [
+        (6, (0, 4), 2, 0),
+        (7, (0, 4), 1, 1),
+        (7, (0, 8), 1, 0),
+        (6, (0, 4, 8), 2, 0),
+        (6, (0, 1, 4), 2, 1),
+        (7, (0, 12, 4), 1, 1),
+    ],
+    ids=["enough", "one too many", "in two groups", "two and one", "one beside two", "one too many beside a group"],
+)
+@pytest.mark.parametrize("apart", [1.0, 0.0])
+def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
+    give_up_below: int, slots: tuple[int, ...], missing: int, swapped: int, apart: float
+) -> None:
+    """Two groups of eight GPUs on two nodes each, in one replica: the last node that asks too much is replaced.
+
+    Some seconds apart, or all at once: each failure is counted beside those before it.
+    """
+    one = case(
+        GPU,
+        jobs=[{"name": "job", "gpus": 16, "parallelism": {"data": 1, "tensor": 8, "pipeline": 2}}],
+        recovery={"use": "narrow", "tensor": 8, "give_up_below": give_up_below, "launch": "30 s"},
+        repair={"time": "5000 s"},
+    )
+    watched = Watch(one, 0, trace([(300.0 + apart * number, 0, slot) for number, slot in enumerate(slots)]))
+    result = watched.run()
+    stepped = 1000 - (300 + apart * (len(slots) - 1) + 50)
+    stepped -= 10 * (stepped // 110)
+    assert seconds(result)["degraded"] == pytest.approx(missing / 8 * stepped, abs=EXACT)
+    assert len(watched.cluster.repairing) == swapped
+    assert len(watched.cluster.narrow) == len({slot // 4 for slot in slots}) - swapped
+    assert "starved" not in seconds(result)
+
+
+@pytest.mark.parametrize(("give_up_below", "swapped"), [(6, 0), (7, 1)])
+def test_two_nodes_of_a_tensor_group_that_are_found_together(give_up_below: int, swapped: int) -> None:
+    """Both GPUs fail before anybody looks."""
+    one = case(
+        {**GPU, "detection": "20 s"},
+        jobs=[{"name": "job", "gpus": 16, "parallelism": {"data": 1, "tensor": 8, "pipeline": 2}}],
+        recovery={"use": "narrow", "tensor": 8, "give_up_below": give_up_below, "launch": "30 s"},
+        repair={"time": "5000 s"},
+    )
+    watched = Watch(one, 0, trace([(300, 0, 0), (310, 0, 4)]))
+    # From 370 s on there are 580 s of stepping, and five saves.
+    assert losses(one, watched.run())["degraded", "gpu"] == pytest.approx((2 - swapped) / 8 * 580, abs=EXACT)
+    assert (len(watched.cluster.repairing), len(watched.cluster.narrow)) == (swapped, 2 - swapped)
+
+
 def test_a_narrow_node_whose_host_fails_is_replaced() -> None:
     """From the swap at 400 s on no GPU is missing; the node is back when both repairs are over."""
     one = case(GPU, failing("host", "node"))
@@ -123,6 +174,37 @@ def test_a_narrow_node_whose_host_fails_is_replaced() -> None:
     # The repair of the GPU may also take longer than that of the host.
     slow = case({**GPU, "repair": "500 s"}, failing("host", "node"))
     assert outside(watch(slow, [(300, 0, 5), (400, 1, 1)]), Bucket.REPAIR) == pytest.approx(400.0, abs=EXACT)
+
+
+class _Counted(Watch):
+    """A simulation in which no node has come back more often than it went."""
+
+    def look(self) -> None:
+        """Assert it."""
+        super().look()
+        assert min(self.cluster.outages) >= 0
+
+
+@pytest.mark.parametrize(("own", "tier"), [(400, 100), (400, 800), (150, 100), (150, 30)])
+def test_a_narrow_node_in_the_tiers_of_repair(own: float, tier: float) -> None:
+    """A GPU fails at 300 s and is repaired in its own time; its host fails at 400 s and goes through a tier.
+
+    The node is in repair from then on until both are over, and down once, from 300 s on.
+    """
+    one = case(
+        {**GPU, "repair": f"{own} s"},
+        failing("host", "node"),
+        repair={"use": "tiers", "tiers": [{"name": "bench", "time": f"{tier} s"}]},
+        horizon="2000 s",
+    )
+    watched = _Counted(one, 0, trace([(300, 0, 5), (400, 1, 1)]))
+    result = watched.run()
+    end = max(300 + own, 400 + tier)
+    assert outside(result, Bucket.REPAIR) == pytest.approx(end - 400.0, abs=EXACT)
+    assert result.down_node_seconds == pytest.approx(end - 300.0, abs=EXACT)
+    assert watched.cluster.outages == [0] * 5
+    assert watched.cluster.down.count == 0
+    assert "degraded" not in seconds(result), "what was stepped narrow is lost"
 
 
 def test_a_rack_with_a_narrow_node_fails() -> None:

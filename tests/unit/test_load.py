@@ -11,6 +11,7 @@ import pytest
 
 import sim
 from sim import documents
+from sim.load import choices_first
 from tests.unit.bad_input import BASE
 
 DAY = 86400.0
@@ -142,6 +143,38 @@ def test_set_creates_what_is_not_there() -> None:
     assert scenario.jobs[0].batch.tokens == 2**24
     assert (scenario.seed, scenario.horizon) == (4, 90 * DAY)
     assert over("failures.0.scale=2").failures[0].scale == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("recovery.use=full-restart", "recovery.delay=2 min"),
+        ("recovery={use: full-restart, initialize: 1 min}", "recovery.delay=2 min"),
+        ("recovery={use: full-restart, initialize: 1 min}", "recovery.initialize={law: exponential, mean: 3 h}"),
+        ("repair={time: {law: fixed, value: 5 h}}", "repair.time={law: exponential, mean: 3 h}"),
+        ("repair.time={law: exponential, mean: 1 h}", "repair.time.mean=3 h"),
+        ("failures.0={use: llama3-table5}", "failures.0.scale=3"),
+    ],
+)
+def test_what_is_chosen_comes_before_what_it_is_chosen_for(first: str, second: str) -> None:
+    """A strategy or a law, and the whole around it, may be named after what is changed in it: both count."""
+    both = over(first, second)
+    assert over(second, first) == both
+    assert both not in (over(), over(first))
+
+
+def test_the_rest_keeps_its_order() -> None:
+    """Two choices for the same thing, and two values of it, count as they stand; only what is around a choice moves."""
+    names = ["recovery.use=hot-spare", "recovery={use: full-restart}", "repair.time.law=exponential"]
+    values = ["spares.hot=1", "cluster={nodes: 4}", "cluster.nodes=8", "repair.time", "=", "horizon={law"]
+    assert choices_first([*values[:3], *names[:2], *values[3:], names[2]]) == [
+        *names[:2],
+        "repair.time",
+        names[2],
+        *values[:3],
+        *values[4:],
+    ]
+    assert over("recovery.use=full-restart", "recovery.use=hot-spare") == over()
 
 
 def test_set_does_not_touch_the_file() -> None:

@@ -11,7 +11,8 @@ import pytest
 import sim
 from sim import catalog, documents, presets
 from sim.contracts import FAULTS
-from sim.scenario_model import schema
+from sim.load import completed
+from sim.scenario_model import DEFAULTS, scenario_model, schema
 from tests.unit.bad_input import BASE
 
 PRESETS = catalog.recoveries()
@@ -36,6 +37,14 @@ BARE = BASE.replace("detection: {time: 5 min}\n", "").replace("{use: hot-spare, 
 def quick(name: str, *overrides: str) -> Any:
     """Return quickstart, laid out in replicas, with a preset."""
     return sim.load(sim.find("quickstart"), [LAYOUT, f"recovery.use={name}", *overrides])
+
+
+def step_by_step(*overrides: str) -> Any:
+    """Return quickstart with options, each as if it were the last, in the order given."""
+    document = presets.lay(documents.extend(sim.find("quickstart"), shorthand=("cluster",)))
+    for text in overrides:
+        document = presets.lay(documents.assign(document, text))
+    return completed(scenario_model(), document, DEFAULTS)
 
 
 def write(text: str) -> Path:
@@ -155,9 +164,9 @@ def test_items_of_lists() -> None:
 
 def test_the_last_name_counts() -> None:
     """A preset that another one replaces leaves nothing behind, nor does what was changed inside of its values."""
-    direct = quick("gemini-in-memory", "detection={}")
-    detour = quick(
-        "nvrx-in-job",
+    direct = step_by_step("recovery.use=gemini-in-memory", "detection={}")
+    detour = step_by_step(
+        "recovery.use=nvrx-in-job",
         *("detection={}", "recovery.rungs.0.budget=5", "checkpoint.tiers.1.interval=7 min"),
         *("detection.observers.1.timeout=4 min", "recovery.use=gemini-in-memory"),
     )
@@ -165,6 +174,54 @@ def test_the_last_name_counts() -> None:
     for back in ("recovery={use: hot-spare, initialize: 4 min}", "recovery={initialize: 4 min, use: hot-spare}"):
         plain = sim.load(sim.find("quickstart"), [LAYOUT])
         assert sim.load(sim.find("quickstart"), [LAYOUT, "recovery.use=nvrx-in-process", back]) == plain
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["recovery.rungs.0.stop.0.time=1 h"],
+        ["recovery.rungs.0.stop.0.time={law: exponential, mean: 1 h}"],
+        ["detection={}", "detection.observers.1.timeout=4 min"],
+        ["checkpoint.tiers.1.interval=7 min"],
+        ["recovery.scale=3", "recovery.rungs.1.stop.0.time=5 s"],
+    ],
+)
+def test_a_preset_is_changed_wherever_it_is_named(changes: list[str]) -> None:
+    """A change counts whether the preset is named before it or after it, and is not that of the plain preset."""
+    name = "recovery.use=nvrx-in-job"
+    before, after = (sim.load(sim.find("quickstart"), order) for order in ([name, *changes], [*changes, name]))
+    assert before == after != quick("nvrx-in-job", *(change for change in changes if change == "detection={}"))
+
+
+def test_changes_of_the_file_s_preset_survive_another_one() -> None:
+    """What was set for the stack of the file holds for the one that replaces it, if it has such a number."""
+    write(BARE % "slurm-requeue")
+    for order in (1, -1):
+        options = ["recovery.rungs.0.stop.0.time=1 h", "recovery.use=nvrx-in-job"][::order]
+        scenario: Any = sim.load("s.yaml", options)
+        assert scenario.recovery.rungs[0].stop[0].time.value == 3600
+        (line,) = refused(BARE % "nvrx-in-job", *["recovery.rungs.1.budget=5", "recovery.use=slurm-requeue"][::order])
+        assert line == (
+            "--set recovery.rungs.1.budget=5: recovery.rungs: is a list of 1, counted from 0: there is no item '1'"
+        )
+
+
+def test_detection_of_a_preset_gives_way_to_an_option() -> None:
+    """A time of detection stays where only a preset had said something of detection, in either order."""
+    for order in (1, -1):
+        options = ["recovery.use=nvrx-in-job", "detection.time=3 min"][::order]
+        scenario: Any = sim.load(write(BARE % "slurm-requeue"), options)
+        assert (scenario.detection.use, scenario.detection.time.value) == ("latency", 180)
+
+
+@pytest.mark.parametrize("name", [*PRESETS, "full-restart"])
+def test_unused_detection_is_warned_of(name: str) -> None:
+    """A preset whose observers are not used has a warning that says so; with them, or without a preset, none."""
+    line = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
+    told = [text for text in sim.examine(quick(name)).warnings if "own detection" in text]
+    assert told == [line] * (name in PRESETS)
+    if name in PRESETS:
+        assert not [text for text in sim.examine(quick(name, "detection={}")).warnings if "own detection" in text]
 
 
 def test_what_was_meant_for_another_strategy_goes() -> None:
@@ -342,6 +399,20 @@ def test_mistakes_of_a_combination_name_the_preset() -> None:
     assert line.endswith(" (preset nvrx-in-job)")
     (line,) = refused(BASE, "recovery.use=nvrx-in-job", "recovery.rungs.0.name=requeue")
     assert line.startswith("--set recovery.use=nvrx-in-job: recovery.rungs.1.name: ")
+
+
+def test_missing_detection_points_to_presets() -> None:
+    """While the recovery has no known name nothing is said of detection; of a plain strategy, that presets bring it."""
+    for written in ("{use: torchft}", "torchft", "{initialize: 4 min}"):
+        (line,) = refused(BARE.replace("{use: %s}", written))
+        assert ": recovery" in line
+    (line,) = refused(BARE.replace("{use: %s}", "{use: hot-spare, initialize: 4 min}"))
+    assert ": detection: is missing (" in line
+    assert line.endswith("choose 'use' from latency, observers; a recovery preset would bring it)")
+    lines = refused(BARE.replace("{use: %s}", "{use: hot-spare}"))
+    assert [line.split(": ")[1] for line in lines] == ["detection", "recovery.initialize"]
+    lines = refused(BARE.replace("recovery: {use: %s}\n", ""))
+    assert [line.split(": ")[1] for line in lines] == ["detection", "recovery"]
 
 
 def test_elastic_presets_need_a_layout() -> None:

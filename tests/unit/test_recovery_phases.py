@@ -186,3 +186,12 @@ def test_names_are_for_one_phase_each() -> None:
     twice = [{"name": "a", "time": "3 s"}, {"name": "a", "time": "4 s"}]
     with pytest.raises(ValidationError, match="also the name of an earlier phase"):
         ShrinkRejoin.model_validate({"use": "shrink-rejoin", "reconfigure": twice, "initialize": "1 s"})
+
+
+def test_a_phase_that_a_start_does_without() -> None:
+    """Machines are replaced after faults; at a start there is nothing to replace."""
+    phases = (Phase(name="machine", time="5 min", joiners=True, at_start=False), Phase(name="imports", time="10 s"))
+    crew = Crew(64, 8, 8)
+    assert total(phases, crew, lambda _: 0.5, "launch") == 10.0
+    assert total(phases, crew, lambda _: 0.5, "launch", "host") == 310.0
+    assert mean(phases, crew) == (0.0, 310.0)

@@ -7,6 +7,7 @@ import gzip
 import itertools
 import json
 import math
+import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import sim
+from analysis.files import write_file
 from analysis.timeline import STEPPING, chrome_trace, encoded
 from sim import Bucket
 from sim.result import Outage
@@ -400,3 +402,34 @@ def test_what_cannot_be_written_is_one_line(scenario: str, arguments: list[str],
     assert len(result.stderr.splitlines()) == 1
     assert part in result.stderr
     assert [path.name for path in Path().iterdir()] == ["small.yaml"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to a pipe", "circle of links"])
+def test_nothing_but_a_file_is_replaced(scenario: str, kind: str) -> None:
+    """Pipes, devices and links that lead to one or nowhere stay what they are: status 2 and one line."""
+    os.mkfifo("pipe")
+    Path("out.json").symlink_to("out.json" if "circle" in kind else "pipe")
+    out = {"pipe": "pipe", "device": "/dev/null"}.get(kind, "out.json")
+    before = Path(out).lstat()
+    result = call(scenario, "-o", out)
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert result.stderr == f"--out {out}: is not a regular file\n"
+    assert Path(out).lstat().st_ino == before.st_ino
+    assert write_file(Path(out), b"") == "is not a regular file"
+    assert sorted(path.name for path in Path().iterdir()) == ["out.json", "pipe", "small.yaml"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_links_are_followed(scenario: str, *, there: bool) -> None:
+    """Behind links the file that they lead to is written, whether it is there already or not; the links stay."""
+    Path("elsewhere").mkdir()
+    target = Path("elsewhere/run.json")
+    if there:
+        target.write_text("old")
+    Path("elsewhere/link").symlink_to("run.json")
+    Path("out.json").symlink_to("elsewhere/link")
+    assert call(scenario, "-o", "out.json", "--set", "horizon=1 d").exit_code == DONE
+    assert (Path("out.json").is_symlink(), Path("elsewhere/link").is_symlink()) == (True, True)
+    assert not target.is_symlink()
+    check_format(json.loads(target.read_text()))
+    assert sorted(path.name for path in Path("elsewhere").iterdir()) == ["link", "run.json"]

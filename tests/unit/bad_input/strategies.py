@@ -18,6 +18,68 @@ CASES = [
         "checkpoint.tiers.1.store: 'remote' is there already: give each store once",
     ),
     bad(
+        "a clique larger than the job",
+        {
+            10: "  tiers: [{interval: 1 h, write: 1 s, restore: 1 s}, {store: peer-host, interval: 1 min, write: 1 s, "
+            "restore: 1 s, clique: §9}]"
+        },
+        "checkpoint.tiers.1.clique: is 9 nodes, and the job has 8",
+    ),
+    bad(
+        "a store that nobody can do with",
+        {10: "  tiers: §[{store: host, interval: 1 min, write: 1 s, restore: 1 s}]"},
+        "checkpoint.tiers",
+        "has no 'store: remote'",
+    ),
+    bad(
+        "a live peer without replicas",
+        {
+            5: "  - §{name: train, gpus: 64, step_time: 10 s}",
+            10: "  tiers: [{interval: 1 h, write: 1 s, restore: 1 s}, {store: peer, restore: 1 s}]",
+        },
+        "jobs.0: a store of checkpoints works by replica: give the job parallelism",
+    ),
+    bad(
+        "work that takes no time",
+        {5: "  - {name: train, gpus: 64, step_time: 10 s, periodic: [{name: eval, every: 1 h, time: §0 s}]}"},
+        "jobs.0.periodic.0.time: must be above 0",
+    ),
+    bad(
+        "two kinds of work of one name",
+        {
+            5: "  - {name: train, gpus: 64, step_time: 10 s, periodic: [{name: eval, every: 1 h, time: 1 s}, "
+            "{name: §eval, every: 2 h, time: 1 s}]}"
+        },
+        "jobs.0.periodic.1.name: 'eval' is also the name of an earlier one",
+    ),
+    bad(
+        "work every so many steps",
+        {5: "  - {name: train, gpus: 64, periodic: [{name: eval, every: §100 steps, time: 1 min}]}"},
+        "jobs.0.periodic.0.every: '100 steps' needs the time of a step",
+    ),
+    bad(
+        "spikes that nobody notices",
+        {7: "  - §{use: loss-spike, name: spike, rate: 1 per job-d}"},
+        "failures.0",
+        "'spike': nobody notices a loss spike here; give it a detection time",
+    ),
+    bad(
+        "narrow for another layout",
+        {
+            5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {tensor: 4, data: 16}}",
+            11: "recovery: {use: narrow, tensor: §8, launch: 1 min}",
+        },
+        "recovery.tensor: is 8, but job 'train' has a tensor width of 4",
+    ),
+    bad(
+        "rerouting without a model of the step",
+        {
+            5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {data: 64}}",
+            11: ELASTIC + ", reroute: §true}",
+        },
+        "recovery.reroute: needs the model of steps, and job 'train' lacks model and batch",
+    ),
+    bad(
         "rule of the interval",
         {10: TIER + "interval: §yung}]"},
         "checkpoint.tiers.0.interval: unknown rule 'yung'",
