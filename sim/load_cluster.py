@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sim import complaints, documents
-from sim.load import ScenarioError, completed, locate, locate_files, shipped
+from sim.load import ScenarioError, choices_first, completed, locate, locate_files, shipped
 from sim.topology import ClusterSpec
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     """
     try:
         document = documents.extend(Path(path), shorthand=(_KEY,))
-        for text in overrides:
+        for text in choices_first(overrides):
             document = _assigned(document, text)
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None

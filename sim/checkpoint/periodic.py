@@ -149,7 +149,10 @@ class Periodic(NamedTuple):
         if state.stall_left > 0:
             # The save that was cut off is still due.
             return CheckpointState(state.committed, state.at_risk, self.stepping(pace))
-        lost = math.fmod(state.position, pace.step) if pace.step > 0 else 0.0
+        lost = 0.0
+        if pace.step > 0:
+            steps = state.position / pace.step
+            lost = max(state.position - math.floor(steps + TIE * (1.0 + steps)) * pace.step, 0.0)
         return CheckpointState(state.committed, max(state.at_risk - lost * pace.rate, 0.0), state.position - lost)
 
     def saved(self, state: CheckpointState) -> CheckpointState:

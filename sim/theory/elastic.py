@@ -147,8 +147,9 @@ def elastic_shares(
     up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
     empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
     # Work is at risk while the groups stand still too, so that restarts come sooner in the time in which they step.
-    apart = stepping / restarts if restarts > 0 and stepping > 0 else math.inf
-    work = expected_shares(interval, write, apart, 0.0, 0.0, drain)
+    apart = float(stepping) / float(restarts) if restarts > 0 else math.inf
+    # Where nobody ever steps, it does not matter how that time would be spent.
+    work = expected_shares(interval, write, apart if apart > 0 else math.inf, 0.0, 0.0, drain)
     gone = up * _gone(leaving, away, downtime)
     own = gone * (absence / away if away > 0 else 0.0)
     found = {

@@ -22,19 +22,34 @@ ELASTIC = ("shrink-rejoin", "restart-smaller")
 
 
 class _Finite(Watch):
-    """A simulation that is looked at after every event and has to end."""
+    """A simulation that is looked at after every event and has to end.
+
+    No node comes back more often than it went; what can strike a group does not wait; and jobs that read the remote
+    store take no more of it than there is, and only while they wait for it.
+    """
 
     def look(self) -> None:
         """Assert it."""
         super().look()
         assert self.events < MOST_EVENTS
         assert min(self.cluster.outages) >= 0
+        for job in self.jobs:
+            assert not any(group.exposed and group.deferred for group in (job.main, *job.away))
+        readings = self.stores.readings
+        assert len({reading.group for reading in readings}) == len(readings)
+        assert not any(reading.group.running for reading in readings)
+        assert sum(reading.speed * reading.whole for reading in readings) <= 1 + 1e-9
 
 
 @st.composite
 def _tiers(draw: Draw, nodes: int) -> list[dict[str, Any]]:
     """Return ladders of stores of every kind, for jobs of some nodes."""
     found = [{"store": "remote", **draw(_saving())}]
+    if draw(st.booleans()):
+        found[0] |= {"aggregate": draw(st.sampled_from(("15 MB/s", "90 MB/s"))), "read_in": draw(moments(1, 20))}
+        if draw(st.booleans()):
+            found[0]["node_bandwidth"] = "10 MB/s"
+        del found[0]["write"], found[0]["restore"]
     for store in STORES:
         if maybe(draw, 2):
             continue
@@ -63,11 +78,12 @@ def _saving(draw: Draw) -> dict[str, Any]:
 
 @st.composite
 def _phases(draw: Draw, *means: float) -> Any:
-    """Return a time, or two phases of which failures cannot hit the first."""
+    """Return a time, or two phases of which failures cannot hit one."""
     if draw(st.booleans()):
         return draw(times(*means))
-    hidden = {"name": "hidden", "time": draw(moments(1, 2 * max(means))), "exposed": False}
-    return [hidden, {"name": "rest", "time": draw(times(*means))}]
+    hidden = {"name": "hidden", "time": draw(seconds(1, 2 * max(means))), "exposed": False}
+    rest = {"name": "rest", "time": draw(times(*means))}
+    return [hidden, rest] if draw(st.booleans()) else [rest, hidden]
 
 
 @st.composite
@@ -119,8 +135,8 @@ def _ladders(draw: Draw, launch: Any, patience: dict[str, Any]) -> dict[str, Any
     return ladder
 
 
-def _sources(draw: Draw, horizon: float) -> list[dict[str, Any]]:
-    """Return everything that happens to jobs, often. What tiers do not repair has a time of its own."""
+def _sources(draw: Draw, horizon: float, *, everything: bool) -> list[dict[str, Any]]:
+    """Return what happens to jobs, often: everything, or two of three. What tiers do not repair has its own time."""
     often = {"law": "exponential", "mean": f"{horizon / 6!r} s"}
     of_job = [
         {"use": "preemption", "name": "preempted", "away": draw(times(60, 400)), "notice": draw(moments(1, 90))},
@@ -139,19 +155,19 @@ def _sources(draw: Draw, horizon: float) -> list[dict[str, Any]]:
         {"use": "component", "name": "rack", "part": "rack", "rate": f"{86_400 / horizon!r} per rack-day"}
         | {"repair": draw(times(60, 600))},
     ]
-    of_nodes = [{**source, "defer": draw(st.booleans())} for source in of_nodes]
+    of_nodes = [{**source, "defer": everything or draw(st.booleans())} for source in of_nodes]
     start = 0.4 * horizon
     window = {"start": f"{start!r} s", "duration": draw(seconds(30, 400)), "units": 1}
     planned = [{"use": "maintenance", "name": "care", "windows": [window], "notice": draw(moments(1, 90))}]
-    everything = [{**source, "law": often} for source in of_job] + of_nodes + planned
-    return [source for source in everything if not maybe(draw, 3)]
+    found = [{**source, "law": often} for source in of_job] + of_nodes + planned
+    return [source for source in found if everything or not maybe(draw, 3)]
 
 
 @st.composite
-def cases(draw: Draw) -> Scenario:
-    """Return small clusters in which it all comes together."""
+def cases(draw: Draw, kinds: tuple[str, ...] = RECOVERIES, *, everything: bool = False) -> Scenario:
+    """Return small clusters in which it all comes together: with some of what happens to jobs, or with everything."""
     horizon = draw(st.integers(3_000, 8_000)) + 0.125
-    kind = draw(st.sampled_from(RECOVERIES))
+    kind = draw(st.sampled_from(kinds))
     replicas = draw(st.integers(2, 4)) if kind in ELASTIC else draw(st.integers(1, 3))
     stages = draw(st.integers(1, 2))
     jobs = []
@@ -166,6 +182,7 @@ def cases(draw: Draw) -> Scenario:
             job["periodic"] = [{"name": "evaluation", "every": every, "time": draw(seconds(1, 30))}]
         jobs.append(job | ({"arrival": "97.3 s"} if number else {}))
     nodes = replicas * stages * len(jobs) + draw(st.integers(0, 3))
+    repair = draw(repairs(horizon).filter(lambda found: "tiers" in found))
     hot = draw(st.integers(0, nodes - replicas * stages * len(jobs)))
     return {
         "name": "drawn",
@@ -174,19 +191,38 @@ def cases(draw: Draw) -> Scenario:
         "horizon": f"{horizon!r} s",
         "windows": f"{horizon / 3.7!r} s",
         "jobs": jobs,
-        "failures": _sources(draw, horizon),
+        "failures": _sources(draw, horizon, everything=everything),
         "detection": {"time": draw(times(5, 60))},
-        "checkpoint": {"tiers": draw(_tiers(replicas * stages))},
+        "checkpoint": {"size": "1 GB", "tiers": draw(_tiers(replicas * stages))},
         "recovery": draw(_recoveries(kind)),
         "spares": {"hot": hot},
-        "repair": draw(repairs(horizon)) if draw(st.booleans()) else {"time": draw(times(60, 600))},
+        "repair": repair if everything or draw(st.booleans()) else {"time": draw(times(60, 600))},
     }
 
 
-@examples(200)
+@examples(120)
 @given(cases())
 def test_whatever_happens_to_a_job(data: Scenario) -> None:
     """The ledger closes, no node is in two places, work is what counts as productive, and a run repeats exactly."""
+    check(data)
+
+
+@examples(40)
+@given(cases(("narrow",), everything=True))
+def test_nodes_that_lost_a_gpu_among_tiers_of_repair(data: Scenario) -> None:
+    """The same where a node that stays with fewer GPUs has its own repair, and goes through tiers if its host fails."""
+    check(data)
+
+
+@examples(40)
+@given(cases(ELASTIC, everything=True))
+def test_replicas_whose_failures_wait(data: Scenario) -> None:
+    """The same where replicas go on without one another, and failures wait for the end of hidden phases."""
+    check(data)
+
+
+def check(data: Scenario) -> None:
+    """Play a scenario twice, and look."""
     prepared = sim.prepare(sim.parse(data))
     result = _Finite(prepared, 0, sim.trace(prepared, 0)).run()
     assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)

@@ -140,8 +140,8 @@ def test_what_nodes_cannot_take_is_for_the_others(sizes: tuple[int, ...], expect
 def test_what_is_left_is_shared_anew_when_somebody_ends() -> None:
     """Of two nodes each, at 5 MB/s at most: three at a third each, until one that began 150 s earlier ends.
 
-    It has read three quarters in those 150 s, at half the store, and takes 75 s for the rest at a third. The others have
-    a quarter by then, and half the store each again: 150 s more.
+    It has read three quarters in those 150 s, at half the store, and takes 75 s for the rest at a third. The others
+    have a quarter by then, and half the store each again: 150 s more.
     """
     one = case(sizes=(2, 2, 2), checkpoint=of_store(node_bandwidth="2.5 MB/s"))
     found = restoring(one, [(1000, 0, 0), (1150, 0, 1), (1150, 0, 2)])
