@@ -153,12 +153,15 @@ class Incidents:
     def _rank(self, job: Job, failure: Failure) -> int:
         """Return the position of the rank that a failure of a job strikes: any that steps, or -1 if none does."""
         width = job.nodes_per_replica
-        away = {group.first // width for group in job.away}
-        left = [replica for replica in range(job.replicas) if replica not in away]
-        if not left:
+        away = sorted(group.first // width for group in job.away)
+        here = job.replicas - len(away)
+        if not here:
             return -1
-        place = int(failure.mark("rank") * len(left) * width)
-        return left[place // width] * width + place % width
+        replica, place = divmod(int(failure.mark("rank") * here * width), width)
+        for gone in away:
+            if gone <= replica:
+                replica += 1
+        return replica * width + place
 
     def remove_victims(self, group: Group, now: float) -> int:
         """Send the suspects that are still down to repair; return how many they are."""
@@ -201,22 +204,25 @@ class Incidents:
         if not self.cluster.outages[node]:
             return False
         position = self.cluster.position[node]
-        domain = position // job.nodes_per_domain
-        gone = sum(lost for place, lost in self._lost_parts(job) if place // job.nodes_per_domain == domain)
+        first = position // job.nodes_per_domain * job.nodes_per_domain
+        gone = sum(self._lost_at(job, place) for place in range(first, first + job.nodes_per_domain))
         if not self.recovery.keeps(gone + 1, self.cluster.gpus_per_node * job.nodes_per_domain):
             return False
         job.narrow.setdefault(position, []).append(failure)
         self.cluster.narrow.add(node)
         return True
 
+    def _lost_at(self, job: Job, place: int) -> int:
+        """Return how many GPUs the node at a position of a job lacks that have not been repaired."""
+        failures = job.narrow.get(place)
+        node = job.nodes[place]
+        if failures is None or node not in self.cluster.narrow:
+            return 0
+        return min(len(failures), self.cluster.outages[node])
+
     def _lost_parts(self, job: Job) -> list[tuple[int, int]]:
-        """Return the positions of a job whose node lacks GPUs that have not been repaired, and how many."""
-        nodes, outages, narrow = job.nodes, self.cluster.outages, self.cluster.narrow
-        return [
-            (place, min(len(failures), outages[nodes[place]]))
-            for place, failures in job.narrow.items()
-            if nodes[place] in narrow and outages[nodes[place]]
-        ]
+        """Return the positions of a job whose node lacks such GPUs, and how many."""
+        return [(place, lost) for place in job.narrow if (lost := self._lost_at(job, place))]
 
     def let_go(self, job: Job, now: float) -> None:
         """Send the nodes that a job kept although they had lost a GPU to repair: nobody else will have them."""
