@@ -15,7 +15,7 @@ from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.checkpoint.choice import choose
-from sim.checkpoint.series import TIE, Grid, whole
+from sim.checkpoint.series import TIE, Grid, in_flight, whole
 from sim.checkpoint.shelf import Shelf
 from sim.checkpoint.stores import Rung, Source, missing
 from sim.contracts import Damage, Pace, Restoration
@@ -297,10 +297,7 @@ class Ladder:
         if state.stall_left > 0:
             # The stop that was cut off is still due.
             return LadderState(state.work, self._since(state, self.grid(pace), shelves, state.work, 0.0), shelves)
-        lost = 0.0
-        if pace.step > 0:
-            steps = state.since[0] / pace.step
-            lost = max(state.since[0] - math.floor(steps + TIE * (1.0 + steps)) * pace.step, 0.0)
+        lost = in_flight(state.since[0], pace.step)
         # After a change of pace within a step, it may seem to have begun before the newest copy was taken.
         work = max(state.work - lost * pace.rate, *(shelf.newest for shelf in shelves))
         since = tuple(max(since - lost, 0.0) for since in state.since)

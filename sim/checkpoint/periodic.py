@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.checkpoint.series import TIE, whole
+from sim.checkpoint.series import TIE, in_flight, whole
 from sim.checkpoint.stores import Rung
 from sim.contracts import CheckpointState, Damage, Pace, Restoration
 
@@ -149,10 +149,7 @@ class Periodic(NamedTuple):
         if state.stall_left > 0:
             # The save that was cut off is still due.
             return CheckpointState(state.committed, state.at_risk, self.stepping(pace))
-        lost = 0.0
-        if pace.step > 0:
-            steps = state.position / pace.step
-            lost = max(state.position - math.floor(steps + TIE * (1.0 + steps)) * pace.step, 0.0)
+        lost = in_flight(state.position, pace.step)
         return CheckpointState(state.committed, max(state.at_risk - lost * pace.rate, 0.0), state.position - lost)
 
     def saved(self, state: CheckpointState) -> CheckpointState:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["TIE", "Grid", "Reached", "whole"]
+__all__ = ["TIE", "Grid", "Reached", "in_flight", "whole"]
 
 TIE = 1e-9
 """Relative difference below which two times, or two amounts of work, are the same [-]."""
@@ -22,6 +22,14 @@ TIE = 1e-9
 def whole(number: float) -> int:
     """Return `number` rounded up, where a whole number that rounding has moved stays what it was."""
     return math.ceil(number - TIE)
+
+
+def in_flight(stepped: float, step: float) -> float:
+    """Return how much of some stepping [s] belongs to a step that is not over, of `step` [s] each; 0 without steps."""
+    if step <= 0:
+        return 0.0
+    steps = stepped / step
+    return max(stepped - math.floor(steps + TIE * (1.0 + steps)) * step, 0.0)
 
 
 Reached: TypeAlias = tuple[float, list[int], tuple[int, ...], float]

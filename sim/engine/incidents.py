@@ -38,7 +38,7 @@ class Incidents:
         for job in dict.fromkeys(group.job for group in groups):
             job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
             if self.simulation.recorder is not None:
-                self.simulation.recorder.mark(now, "failure", job.main, failure)
+                self.simulation.recorder.failure(now, job, failure)
             if job.main in groups and job.main.is_running(now):
                 job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
             else:
@@ -114,7 +114,7 @@ class Incidents:
         failure: Failure = group.failure
         source = failure.info.source
         width = job.nodes_per_replica
-        if failure.info.of_job and source.fix is None and (self.recovery.elastic or failure.info.reboots):
+        if failure.info.of_job and source.fix is None and self.recovery.elastic:
             rank = self._rank(job, failure)
             if rank >= 0:
                 self._outlive(group, rank, failure)

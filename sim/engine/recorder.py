@@ -51,10 +51,11 @@ class Recorder:
             name = f"step without {away} of {job.replicas} replicas" if away else ""
             self.span(group, Bucket.PRODUCTIVE, start, end, group.cause if away else 0, name)
 
-    def mark(self, time: float, kind: str, group: Group, failure: Failure, node: int = -1) -> None:
-        """Note that something happened to a group."""
+    def failure(self, time: float, job: Job, failure: Failure) -> None:
+        """Note that a failure hit a job."""
         info = failure.info
-        self.marks.append(Mark(time - self.shift, kind, group.job.index, node, info.cause, info.source.name))
+        mark = Mark(time - self.shift, "failure", job.index, cause=info.cause, text=info.source.name)
+        self.marks.append(mark)
 
     def progress(self, time: float, job: Job) -> None:
         """Note how much of the work of a job survives."""
