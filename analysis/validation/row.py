@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = ["Conventions", "Estimate", "Row", "Tolerance", "Unchecked"]
 
-
 Kind: TypeAlias = Literal["printed", "relative", "absolute", "sampling", "at_least", "at_most", "interval", "must_miss"]
 
 
@@ -43,7 +42,87 @@ class Tolerance(_Stated):
     ``luck`` below is the half-width that the error rate of the whole table leaves to a row.
     """
 
-    kind: Kind = Field(default_factory=dict)
+    kind: Kind = Field(
+        description=(
+            "`printed`: as printed, within half a digit (`size`). `relative`, `absolute`: within `size`, to which luck "
+            "is added, and luck must be the smaller of the two. `sampling`: equal but for luck, and an edge of `size`. "
+            "`at_least`, `at_most`: an inequality that luck does not explain. `interval`: between `low` and `high`. "
+            "`must_miss`: a model that is known to be wrong is off by more than `size` and luck."
+        )
+    )
+    size: float = Field(0.0, ge=0, description="How much [unit of the row; of the value for `relative`].")
+    low: float | None = None
+    high: float | None = None
+    why: str = Field(min_length=1, description="Why so much and not less.")
+
+    @model_validator(mode="after")
+    def _has_its_numbers(self) -> Self:
+        if (self.kind == "interval") != (self.low is not None and self.high is not None):
+            message = "low and high belong to kind: interval, and it needs both"
+            raise ValueError(message)
+        if self.kind in ("printed", "relative", "absolute", "must_miss") and not self.size:
+            message = f"kind: {self.kind} needs a size"
+            raise ValueError(message)
+        return self
+
+
+class Conventions(_Stated):
+    """What has to be said before two numbers are compared; - where it does not matter."""
+
+    failures_in_restart: Literal["yes", "no", "-"] = "-"
+    downtime_in_mtbf: Literal["yes", "no", "-"] = "-"
+    queue_in_denominator: Literal["yes", "no", "-"] = "-"
+    write_in_interval: Literal["yes", "no", "-"] = "-"
+    start: Literal["cold", "warmed up", "stationary", "-"] = "-"
+
+
+class Row(_Stated):
+    """One value and what ours must be.
+
+    Parameters
+    ----------
+    id
+        Name, unique in the table: ``daly-wallclock-15min``.
+    group
+        Which part of the table it belongs to; the name of its file.
+    quantity
+        What it is, in words.
+    paper, where
+        Who states it, and in which figure, table or section.
+    provenance
+        ``primary``: read in the source. ``secondary``: quoted by somebody else. ``derived``: worked out from stated
+        figures. ``theory``: a closed form. ``program``: what another program printed.
+    inputs
+        What it rests on, in words.
+    value
+        The stated value; ``None`` where the measure works out what theory expects.
+    label
+        ``calibrated``: it, or what it follows from, was an input. ``emergent``: it comes out of the mechanism from
+        other inputs. ``sanity``: an identity, an inequality, a limit, an order.
+    measure, arguments
+        Name of the function that makes ours, and what it is called with.
+    replications
+        How many it simulates; 0 for a formula.
+    independent
+        Whether no other row rests on the same replications, so that its p-value counts in the combined one.
+    needs_data
+        Whether it needs reference data that are not part of the project.
+    """
+
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9.]+)*$")
+    group: str
+    quantity: str
+    paper: str
+    where: str
+    provenance: Literal["primary", "secondary", "derived", "theory", "program"]
+    inputs: str
+    value: float | None = None
+    unit: str
+    tolerance: Tolerance
+    label: Literal["calibrated", "emergent", "sanity"]
+    conventions: Conventions = Conventions()
+    measure: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
     replications: int = Field(0, ge=0)
     independent: bool = False
     needs_data: bool = False
