@@ -159,6 +159,7 @@ class Job:
         "disruptions",
         "end",
         "evenness",
+        "excess",
         "finish_at",
         "finished",
         "first",
@@ -170,6 +171,7 @@ class Job:
         "index",
         "interruptions",
         "known_paces",
+        "latencies",
         "live",
         "looks_at",
         "lost",
@@ -178,6 +180,7 @@ class Job:
         "merged",
         "name",
         "narrow",
+        "node_seconds",
         "nodes",
         "nodes_needed",
         "nodes_per_domain",
@@ -327,6 +330,12 @@ class Job:
         self.end = math.nan
         self.finished = False
         self.running_seconds = 0.0
+        self.node_seconds = 0.0
+        """Time of the nodes that stepped or saved in the main group [node s]."""
+        self.latencies: dict[int, float] = {}
+        """Drawn detection times of disruptions, by index of the cause [s]."""
+        self.excess = 0.0
+        """By how much the drawn times of its plans were above the means of their laws [s]."""
         self.interruptions: dict[int, int] = {}
         self.disruptions: dict[int, int] = {}
         self.merged = 0

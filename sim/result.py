@@ -61,6 +61,12 @@ class JobResult:
         Interruptions that fell into an open incident.
     steps
         Optimizer steps that survived [-]; 0 without a step time.
+    node_seconds
+        Time of the nodes that stepped or saved in the main group [node s].
+    latencies
+        Drawn detection times of the disruptions together, by index of the cause [s].
+    excess
+        By how much the drawn times of restarts were above the means of their laws, all together [s].
     restores
         How often it came back from each store.
     accepted
@@ -83,6 +89,9 @@ class JobResult:
     disruptions: Mapping[int, int]
     merged: int
     steps: float = 0.0
+    node_seconds: float = 0.0
+    latencies: Mapping[int, float] = field(default_factory=dict)
+    excess: float = 0.0
     restores: Mapping[str, int] = field(default_factory=dict)
     accepted: int = 0
 

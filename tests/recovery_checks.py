@@ -30,6 +30,8 @@ from sim.contracts import (
 from sim.places import Reserve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.contracts import Plan, Step
 
 __all__ = ["check_plans", "check_recovery", "times_of"]
@@ -116,6 +118,9 @@ def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
             _check_plan(plan, job)
             scaled, same = twice.plan(failure, job, cluster, memory)
             assert times_of(scaled) == [2.0 * time for time in times_of(plan)]
+            assert excesses_of(scaled) == [2.0 * excess for excess in excesses_of(plan)]
+            other = failure._replace(mark=_other_luck(number * failures + attempt_of))
+            _check_excesses(plan, strategy.plan(other, job, cluster, memory)[0])
             assert (_timeless(scaled), same) == (_timeless(plan), after)
             memory = after
             work += float(generator.choice([0.0, 0.0, 100.0]))
@@ -126,6 +131,29 @@ def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
         times, doubled = strategy.expected_times(job.gpus, job.nodes), twice.expected_times(job.gpus, job.nodes)
         assert doubled == (None if times is None else tuple(2.0 * time for time in times))
         assert times is None or (min(times) >= 0 and not strategy.no_formula)
+
+
+def _other_luck(number: int) -> Callable[[str], float]:
+    """Return other numbers for a failure."""
+    return lambda purpose: rng.uniform_one(rng.stream(8, 0, "mark", purpose), number)
+
+
+def _check_excesses(plan: Plan, other: Plan) -> None:
+    """A time less what it is above its mean is that mean, whatever the numbers of the failure are."""
+    assert len(plan) == len(other)
+    for mine, theirs in zip(plan, other, strict=True):
+        if isinstance(mine, Stall):
+            assert isinstance(theirs, Stall)
+            assert mine.seconds - mine.excess == pytest.approx(theirs.seconds - theirs.excess, rel=1e-9, abs=1e-9)
+        elif isinstance(mine, Requeue):
+            assert isinstance(theirs, Requeue)
+            usual = pytest.approx(theirs.delay - theirs.excess, rel=1e-9, abs=1e-9)
+            assert mine.delay == theirs.delay or mine.delay - mine.excess == usual
+
+
+def excesses_of(plan: Plan) -> list[float]:
+    """Return by how much each drawn time of a plan is above its mean [s]."""
+    return [step.excess for step in plan if isinstance(step, Stall | Requeue)]
 
 
 def _shape(strategy: Any, generator: np.random.Generator) -> dict[str, int]:
@@ -226,8 +254,10 @@ def _timeless(plan: Plan) -> list[Any]:
 
 
 def _timeless_step(step: Step) -> Any:
-    if isinstance(step, Stall | Evict):
+    if isinstance(step, Evict):
         return step._replace(seconds=0.0)
+    if isinstance(step, Stall):
+        return step._replace(seconds=0.0, excess=0.0)
     if isinstance(step, Requeue):
         return "requeue"
     if isinstance(step, Acquire):

@@ -31,11 +31,15 @@ ANY_POOL: tuple[PoolName, ...] = ("spare", "warm", "idle", "cold")
 
 
 class Stall(NamedTuple):
-    """The group waits; the time goes to `bucket`. `exposed` tells whether failures can hit it meanwhile."""
+    """The group waits; the time goes to `bucket`. `exposed` tells whether failures can hit it meanwhile.
+
+    ``excess`` is by how much a drawn time is above the mean of its law [s]: what luck has to do with it.
+    """
 
     bucket: Bucket
     seconds: float
     exposed: bool = True
+    excess: float = 0.0
 
 
 class Acquire(NamedTuple):
@@ -96,9 +100,13 @@ class Evict(NamedTuple):
 
 
 class Requeue(NamedTuple):
-    """Give every node back and enter the queue again after `delay` [s] (charged to ``reschedule``)."""
+    """Give every node back and enter the queue again after `delay` [s] (charged to ``reschedule``).
+
+    For ``excess`` see :class:`Stall`.
+    """
 
     delay: float
+    excess: float = 0.0
 
 
 class Run(NamedTuple):

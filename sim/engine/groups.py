@@ -75,6 +75,7 @@ class Groups:
         if paused:
             job.account.table[Bucket.AUXILIARY][0] += paused * share
         job.running_seconds += seconds
+        job.node_seconds += seconds * (group.replicas * job.nodes_per_replica - len(group.missing))
         if self.recorder is not None:
             self.recorder.stepping(group, group.since, now)
             self.recorder.progress(now, job)
@@ -224,6 +225,8 @@ class Groups:
             kind = type(step)
             if kind is Stall:
                 bucket, seconds = step.bucket, step.seconds  # type: ignore[union-attr]
+                if group is job.main:
+                    job.excess += step.excess  # type: ignore[union-attr]
             elif kind is Save:
                 bucket, seconds = Bucket.CHECKPOINT_STALL, job.checkpoint.save_time()
             else:
@@ -257,6 +260,7 @@ class Groups:
         job = group.job
         main = job.main
         self.stop(main, now)
+        job.excess += step.excess
         self.simulation.replicas.absorb(job, now)
         self.simulation.restores.roll_back(job, "stores", reads=False)
         if job.narrow:

@@ -41,6 +41,7 @@ class Incidents:
                 self.simulation.recorder.failure(now, job, failure)
             if job.main in groups and job.main.is_running(now):
                 job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
+                job.latencies[cause] = job.latencies.get(cause, 0.0) + latency
             else:
                 job.merged += 1
         store_out = failure.info.source.store_out

@@ -13,9 +13,11 @@ from sim.fields import Strategy
 from sim.laws import Fixed, LawModel, draw
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
 
-__all__ = ["Absence", "FromStore", "InPlace", "initialized", "scaled"]
+__all__ = ["Absence", "Drawn", "FromStore", "InPlace", "initialized", "scaled"]
 
 
 def scaled(plan: Plan, factor: float) -> Plan:
@@ -25,10 +27,12 @@ def scaled(plan: Plan, factor: float) -> Plan:
 
 def _scaled_step(step: Step, factor: float) -> Step:
     """Return one step with its times multiplied by a factor [-]."""
-    if isinstance(step, Stall | Evict):
+    if isinstance(step, Stall):
+        return step._replace(seconds=step.seconds * factor, excess=step.excess * factor)
+    if isinstance(step, Evict):
         return step._replace(seconds=step.seconds * factor)
     if isinstance(step, Requeue):
-        return Requeue(step.delay * factor)
+        return Requeue(step.delay * factor, step.excess * factor)
     if isinstance(step, Acquire):
         return step._replace(timeout=step.timeout * factor, otherwise=scaled(step.otherwise, factor))
     if isinstance(step, Background):
@@ -60,6 +64,25 @@ class Absence(NamedTuple):
     restart: float
     fewest: int
     is_fixed: bool
+
+
+class Drawn(NamedTuple):
+    """A time [s], and by how much it is above the mean of its law [s]."""
+
+    seconds: float
+    excess: float = 0.0
+
+    @classmethod
+    def of(cls, law: LawModel, mark: Callable[[str], float], purpose: str) -> Drawn:
+        """Return a time of a law, by the number that belongs to a purpose."""
+        if isinstance(law, Fixed):
+            return cls(law.value)
+        seconds = draw(law, mark, purpose)
+        return cls(seconds, seconds - law.mean_value)
+
+    def stall(self, bucket: Bucket, *, exposed: bool = True) -> tuple[Step, ...]:
+        """Return the step that waits so long; none where there is never anything to wait for."""
+        return (Stall(bucket, self.seconds, exposed, self.excess),) if self.seconds > 0 or self.excess else ()
 
 
 class FromStore(Strategy, ABC):
@@ -143,7 +166,7 @@ class FromStore(Strategy, ABC):
 
 def initialized(initialize: LawModel, job: JobView) -> Plan:
     """Return the start of a job that initializes and restores, all replicas together."""
-    return (Stall(Bucket.INITIALIZE, draw(initialize, job.mark, "initialize")), Restore("stores"), Run())
+    return (*Drawn.of(initialize, job.mark, "initialize").stall(Bucket.INITIALIZE), Restore("stores"), Run())
 
 
 class InPlace(FromStore, ABC):
@@ -165,7 +188,7 @@ class InPlace(FromStore, ABC):
         del cluster
         if self._fixed is not None:
             return self._fixed[job.nodes_missing > 0], memory
-        first, second = (draw(law, failure.mark, name) for name, law in self._laws.items())
+        first, second = (Drawn.of(law, failure.mark, name) for name, law in self._laws.items())
         return self._steps(first, second, swap=job.nodes_missing > 0), memory
 
     @property
@@ -175,11 +198,11 @@ class InPlace(FromStore, ABC):
     @functools.cached_property
     def _fixed(self) -> tuple[Plan, Plan] | None:
         """The two plans, without and with a swap, when no time is random."""
-        times = [law.value for law in self._laws.values() if isinstance(law, Fixed)]
+        times = [Drawn(law.value) for law in self._laws.values() if isinstance(law, Fixed)]
         if len(times) < len(self._times):
             return None
         return self._steps(*times, swap=False), self._steps(*times, swap=True)
 
     @abstractmethod
-    def _steps(self, first: float, second: float, /, *, swap: bool) -> Plan:
-        """Return the plan for the two times [s]."""
+    def _steps(self, first: Drawn, second: Drawn, /, *, swap: bool) -> Plan:
+        """Return the plan for the two times."""

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run, Stall
+from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
 from sim.fields import Duration
 from sim.laws import Law
 from sim.recovery.base import InPlace, initialized
 
 if TYPE_CHECKING:
-    from sim.contracts import JobView, Plan, Step
+    from sim.contracts import JobView, Plan
+    from sim.recovery.base import Drawn
 
 __all__ = ["HotSpare"]
 
@@ -46,14 +47,14 @@ class HotSpare(InPlace):
         """Initialize and restore."""
         return initialized(self.initialize, job)
 
-    def _steps(self, pause: float, initialize: float, /, *, swap: bool) -> Plan:
-        steps: list[Step] = []
-        if swap:
-            steps.append(self._acquire())
-        if pause:
-            steps.append(Stall(Bucket.RESCHEDULE, pause, self.exposed))
-        steps += [Stall(Bucket.INITIALIZE, initialize), Restore(), Run()]
-        return tuple(steps)
+    def _steps(self, pause: Drawn, initialize: Drawn, /, *, swap: bool) -> Plan:
+        return (
+            *((self._acquire(),) if swap else ()),
+            *pause.stall(Bucket.RESCHEDULE, exposed=self.exposed),
+            *initialize.stall(Bucket.INITIALIZE),
+            Restore(),
+            Run(),
+        )
 
     def _acquire(self) -> Acquire:
         if self.patience is None:

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from sim.contracts import Evict, Requeue, Restore, Run
 from sim.fields import RuleError
-from sim.laws import Law, draw
-from sim.recovery.base import FromStore
+from sim.laws import Law
+from sim.recovery.base import Drawn, FromStore
 from sim.recovery.phases import Crew, some
 from sim.recovery.rung import Eviction, Rung
 
@@ -148,7 +148,7 @@ class Ladder(FromStore):
         crew = Crew(job.gpus, job.nodes, joiners)
         stop = rung.stopping(crew, failure)
         if rung.keeps == "nothing":
-            return (*evict, *stop, Requeue(rung.requeue_delay(crew, failure, max(tries[index], 1))))
+            return (*evict, *stop, rung.requeue(crew, failure, max(tries[index], 1)))
 
         def otherwise() -> Plan:
             below = self._next(index + 1, failure, job, tries)
@@ -163,4 +163,6 @@ class Ladder(FromStore):
 
     def _call_a_human(self, failure: FailureView) -> Plan:
         """Give every node back until somebody starts the job again."""
-        return (Requeue(math.inf if self.gives_up else draw(self.exhausted, failure.mark, "human")),)
+        if self.gives_up:
+            return (Requeue(math.inf),)
+        return (Requeue(*Drawn.of(self.exhausted, failure.mark, "human")),)

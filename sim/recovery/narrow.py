@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
+from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
 from sim.fields import Duration, Fraction, RuleError
 from sim.recovery.base import FromStore
-from sim.recovery.phases import Crew, Phases, some, steps, total
+from sim.recovery.phases import Crew, Phases, back_to_queue, some, steps
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
@@ -115,8 +115,8 @@ class Narrow(FromStore):
         """Return the step that takes replacements."""
         if self.patience is None:
             return Acquire(pools=self.pools)
-        delay = total(self.requeue, everybody, failure.mark, "requeue", failure.fault)
-        return Acquire(timeout=self.patience, otherwise=(Requeue(delay),), pools=self.pools)
+        back = back_to_queue(self.requeue, everybody, failure.mark, "requeue", failure.fault)
+        return Acquire(timeout=self.patience, otherwise=(back,), pools=self.pools)
 
     def fraction(self, job: JobView) -> float:
         """Return the share of the healthy pace at which the job runs with its narrow domains [-]."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, Typ
 import numpy as np
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from sim.contracts import FAULTS, Stall
+from sim.contracts import FAULTS, Requeue, Stall
 from sim.fields import Model, RuleError
 from sim.laws import Fixed, Law, LawModel, draw
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     Fault = Literal[tuple(FAULTS)]
 
-__all__ = ["Crew", "Fault", "Phase", "Phases", "is_fixed", "longest", "mean", "some", "steps", "total"]
+__all__ = ["Crew", "Fault", "Phase", "Phases", "back_to_queue", "is_fixed", "longest", "mean", "some", "steps", "total"]
 
 _MOST = 1 - 2.0**-53
 """The largest number below 1 that a float can hold."""
@@ -178,22 +178,37 @@ def total(phases: Held, crew: Crew, mark: Callable[[str], float], purpose: str, 
     return sum(phase.seconds(crew, mark, f"{purpose} {phase.name}") for phase in needed)
 
 
+def back_to_queue(
+    phases: Held, crew: Crew, mark: Callable[[str], float], purpose: str, fault: str = "", more: float = 0.0
+) -> Requeue:
+    """Return the step that gives every node back until phases, and then some `more` seconds [s], are over."""
+    delay = total(phases, crew, mark, purpose, fault)
+    if isinstance(phases, LawModel):
+        usual = phases.mean_value
+    else:
+        usual = sum(phase.mean_seconds(crew) for phase in phases if phase.is_due(crew, fault))
+    return Requeue(delay + more, delay - usual)
+
+
 def steps(
     phases: Held, bucket: Bucket, crew: Crew, mark: Callable[[str], float], purpose: str, fault: str = ""
 ) -> tuple[Stall, ...]:
     """Return phases as steps of a plan that charge one bucket; for the parameters see `total`."""
     if isinstance(phases, LawModel):
         seconds = draw(phases, mark, purpose)
-        return (Stall(bucket, seconds),) if seconds > 0 else ()
+        above = seconds - phases.mean_value
+        return (Stall(bucket, seconds, excess=above),) if seconds > 0 or above else ()
     found: list[Stall] = []
     for phase in phases:
         if not phase.is_due(crew, fault):
             continue
         seconds = phase.seconds(crew, mark, f"{purpose} {phase.name}")
+        above = 0.0 if isinstance(phase.time, Fixed) else seconds - phase.mean_seconds(crew)
         if found and found[-1].exposed == phase.exposed:
-            found[-1] = Stall(bucket, found[-1].seconds + seconds, phase.exposed)
-        elif seconds > 0:
-            found.append(Stall(bucket, seconds, phase.exposed))
+            last = found[-1]
+            found[-1] = Stall(bucket, last.seconds + seconds, phase.exposed, last.excess + above)
+        elif seconds > 0 or above:
+            found.append(Stall(bucket, seconds, phase.exposed, above))
     return tuple(found)
 
 

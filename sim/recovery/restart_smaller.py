@@ -9,7 +9,7 @@ from pydantic import Field
 from sim.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
 from sim.fields import Duration
 from sim.recovery.base import FromStore
-from sim.recovery.phases import Crew, Phases, some, steps, total
+from sim.recovery.phases import Crew, Phases, back_to_queue, some, steps
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
@@ -128,4 +128,4 @@ class RestartSmaller(FromStore):
 
     def _requeue(self, failure: FailureView, crew: Crew) -> Requeue:
         """Return the step that gives every node back."""
-        return Requeue(total(self.requeue, crew, failure.mark, "requeue", failure.fault))
+        return back_to_queue(self.requeue, crew, failure.mark, "requeue", failure.fault)

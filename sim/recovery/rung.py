@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 
 from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName
 from sim.fields import Duration, Model, RuleError
-from sim.recovery.phases import Crew, Fault, Phases, mean, some, steps, total
+from sim.recovery.phases import Crew, Fault, Phases, back_to_queue, mean, some, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.contracts import FailureView, JobView, Plan, Step
+    from sim.contracts import FailureView, JobView, Plan, Requeue, Step
     from sim.recovery.phases import Held
 
 __all__ = ["Backoff", "Eviction", "Rung"]
@@ -99,10 +99,10 @@ class Rung(Model):
         """Return the steps that launch it."""
         return steps(self.launch, Bucket.INITIALIZE, crew, mark, f"{self.name} launch", fault)
 
-    def requeue_delay(self, crew: Crew, failure: FailureView, tries: int) -> float:
-        """Return the time until the job is eligible in the queue at some try, counted from 1 [s]."""
-        delay = total(self.delay, crew, failure.mark, f"{self.name} delay", failure.fault)
-        return delay if self.backoff is None else delay + self.backoff.seconds(tries)
+    def requeue(self, crew: Crew, failure: FailureView, tries: int) -> Requeue:
+        """Return the step that waits until the job is eligible in the queue, at some try, counted from 1."""
+        backoff = self.backoff.seconds(tries) if self.backoff is not None else 0.0
+        return back_to_queue(self.delay, crew, failure.mark, f"{self.name} delay", failure.fault, backoff)
 
     def swap(self, otherwise: Callable[[], Plan]) -> Acquire:
         """Return the step that takes replacements, with the way out for when they do not come in time."""

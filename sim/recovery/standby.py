@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.contracts import Acquire, Bucket, PoolName, Restore, Run, Stall
-from sim.laws import Law, draw
-from sim.recovery.base import InPlace
+from sim.contracts import Acquire, Bucket, PoolName, Restore, Run
+from sim.laws import Law
+from sim.recovery.base import Drawn, InPlace
 
 if TYPE_CHECKING:
     from sim.contracts import JobView, Plan, Step
@@ -41,22 +41,19 @@ class Standby(InPlace):
 
     def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""
-        select = self._stall(Bucket.RESCHEDULE, draw(self.selection, job.mark, "selection"))
-        return (*select, Restore("stores", self.exposed), Run())
+        select = Drawn.of(self.selection, job.mark, "selection")
+        return (*select.stall(Bucket.RESCHEDULE, exposed=self.exposed), Restore("stores", self.exposed), Run())
 
-    def _steps(self, recovery: float, selection: float, /, *, swap: bool) -> Plan:
-        recover = self._stall(Bucket.INITIALIZE, recovery)
+    def _steps(self, recovery: Drawn, selection: Drawn, /, *, swap: bool) -> Plan:
+        recover = recovery.stall(Bucket.INITIALIZE, exposed=self.exposed)
         if not swap:
             return (*recover, *self._end())
         anew = (
             Acquire(pools=self.pools, exposed=self.exposed, fill=True),
-            *self._stall(Bucket.RESCHEDULE, selection),
+            *selection.stall(Bucket.RESCHEDULE, exposed=self.exposed),
             *self._end(),
         )
         return (*recover, Acquire(pools=("spare",), timeout=0.0, otherwise=anew, exposed=self.exposed), *self._end())
-
-    def _stall(self, bucket: Bucket, seconds: float) -> tuple[Step, ...]:
-        return (Stall(bucket, seconds, self.exposed),) if seconds > 0 else ()
 
     def _end(self) -> tuple[Step, ...]:
         return Restore("hosts", self.exposed), Run()

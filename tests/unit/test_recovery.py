@@ -157,8 +157,8 @@ def test_standby_options() -> None:
     plan, _ = strategy("standby", recovery=law, selection=law).plan(
         failure._replace(mark=numbers.__getitem__), job, cluster, None
     )
-    assert plan[0] == Stall(Bucket.INITIALIZE, 15.0)
-    assert plan[1].otherwise[1] == Stall(Bucket.RESCHEDULE, 25.0)
+    assert plan[0] == Stall(Bucket.INITIALIZE, 15.0, excess=-5.0)
+    assert plan[1].otherwise[1] == Stall(Bucket.RESCHEDULE, 25.0, excess=5.0)
     quick = strategy("standby", selection="0 s")
     assert kinds(quick.start(job)) == ["Restore", "Run"]
     assert kinds(quick.plan(failure, job, cluster, None)[0][1].otherwise) == ["Acquire", "Restore", "Run"]
