@@ -132,13 +132,14 @@ def compare(
             precise = excess <= 1
             if not precise:
                 goal = _next_goal(len(rows[0]), excess)
+    ensembles = tuple(
+        Ensemble(variant.prepared, tuple(mine), tuple(of))
+        for variant, mine, of in zip(variants, results, rows, strict=True)
+    )
     return Comparison(
         tuple(variant.name for variant in variants),
-        tuple(
-            Ensemble(variant.prepared, tuple(mine), tuple(of))
-            for variant, mine, of in zip(variants, results, rows, strict=True)
-        ),
-        ({}, *(_differences(mine, rows[0]) for mine in rows[1:])),
+        ensembles,
+        ({}, *(_differences(ensemble, ensembles[0]) for ensemble in ensembles[1:])),
         metric,
         differs,
         precise,
@@ -175,10 +176,13 @@ def _play(variants: Any, index: int) -> Result:
     return run(variants[position], replication)
 
 
-def _differences(mine: Sequence[dict[str, Ratio]], first: Sequence[dict[str, Ratio]]) -> dict[str, Difference | None]:
+def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
     """Return how far each metric that both have is from the first variant's."""
+    mine, first = ours.rows, theirs.rows
+    # What is common to both: the luck of one alone may hang on a few replications in which nodes ran out.
+    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in zip(ours.luck, theirs.luck, strict=True)]
     common = [name for name in mine[0] if name in first[0]]
-    return {name: difference([row[name] for row in mine], [row[name] for row in first]) for name in common}
+    return {name: difference([row[name] for row in mine], [row[name] for row in first], luck) for name in common}
 
 
 def _check_common(variants: Sequence[Variant]) -> None:

@@ -79,7 +79,9 @@ def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, c
 
 def _plain(found: Difference | None) -> dict[str, Any] | None:
     """Return a difference as plain data."""
-    return None if found is None else found._asdict()
+    if found is None:
+        return None
+    return found._asdict() | {"controlled": None if found.controlled is None else found.controlled._asdict()}
 
 
 def _why_unranked(comparison: Comparison) -> str | None:

@@ -183,7 +183,15 @@ def _unresolved(content: dict[str, Any], prefix: str) -> Iterator[str]:
         yield (
             f"{label}: the difference to {first} is not resolved with "
             f"{number_of(content['replications'], 'replication')}; one of this size would take {number}"
+            f"{_without_luck(change['controlled'], _forms(content, metric))}"
         )
+
+
+def _without_luck(taken: dict[str, Any] | None, forms: _Forms) -> str:
+    """Return what is left of a difference without the luck of the failures, where that resolves it."""
+    if taken is None or taken["ci95"][0] <= 0 <= taken["ci95"][1]:
+        return ""
+    return f" (it is with the luck of the failures taken out: {range_text(taken['ci95'], forms.change)})"
 
 
 def _notes(content: dict[str, Any]) -> Iterator[str]:

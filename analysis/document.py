@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.controls import controlled
 from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
 from analysis.missing import nodes_down
 from analysis.spending import cost_content, energy_content, job_spending
@@ -22,6 +23,7 @@ from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario, clos
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from analysis.controls import Controlled
     from analysis.ensemble import Ensemble
     from analysis.statistics import Interval, Summary
     from sim import JobResult, Prepared, Ratio
@@ -43,7 +45,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "initial": prepared.scenario.initial,
         "horizon_s": prepared.horizon,
         "warmup_s": prepared.warmup,
-        "metrics": _metrics(ensemble.rows, bands or {}),
+        "metrics": _metrics(ensemble.rows, bands or {}, ensemble.luck),
         "time_shares": _time_shares([job for result in results for job in result.jobs]),
         "cluster_shares": _cluster_shares(ensemble),
         "interruptions_by_cause": _by_cause(ensemble, names),
@@ -101,9 +103,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _metrics(rows: Sequence[dict[str, Ratio]], bands: Mapping[str, Interval | None]) -> dict[str, Any]:
-    """Return the summaries of all metrics as plain data."""
+def _metrics(
+    rows: Sequence[dict[str, Ratio]], bands: Mapping[str, Interval | None], luck: Sequence[tuple[float, ...]] = ()
+) -> dict[str, Any]:
+    """Return the summaries of all metrics as plain data; with the luck taken out too, where it is known."""
     metrics = {name: _metric(name, summary, bands.get(name)) for name, summary in summaries(rows).items()}
+    for name, metric in metrics.items():
+        found = controlled([row[name] for row in rows], luck) if luck else None
+        metric["controlled"] = None if found is None else _controlled(name, found)
     for name in ("mtti", "mtti_running"):
         metrics[name]["lower_bound95"] = lower_bound(rows, name)
     return metrics
@@ -123,6 +130,11 @@ def _metric(name: str, summary: Summary, band90: Interval | None) -> dict[str, A
         "p95_ci95": summary.p95_ci95,
         "band90": _possible(name, band90),
     }
+
+
+def _controlled(name: str, found: Controlled) -> dict[str, Any]:
+    """Return an estimate with the luck taken out as plain data."""
+    return {"mean": found.mean, "mean_ci95": _possible(name, found.ci95), "worth": found.worth}
 
 
 def _possible(name: str, interval: Interval | None) -> Interval | None:

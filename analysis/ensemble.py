@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from analysis.controls import Luck, controlled
 from analysis.metrics import SHARES, means, ratios
 from analysis.processes import in_order
 from analysis.statistics import ratio_interval
@@ -64,12 +65,16 @@ class Precision:
             raise RequestError(message)
         return cls(float(match[1]) / 100, match[2] == "%")
 
-    def is_met(self, ratios: list[Ratio]) -> bool:
-        """Return whether the interval of a metric's mean is narrow enough."""
-        found = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
-        if found is None:
-            return False
-        mean, low, high = found
+    def is_met(self, ratios: list[Ratio], luck: list[tuple[float, ...]]) -> bool:
+        """Return whether the interval of a metric's mean, with the luck taken out if that can be, is narrow enough."""
+        found = controlled(ratios, luck)
+        if found is not None:
+            mean, (low, high) = found.mean, found.ci95
+        else:
+            plain = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+            if plain is None:
+                return False
+            mean, low, high = plain
         return (high - low) / 2 <= self.width * (abs(mean) if self.relative else 1.0)
 
 
@@ -89,6 +94,12 @@ class Ensemble:
     results: tuple[Result, ...]
     rows: tuple[dict[str, Ratio], ...]
     precise: bool | None = None
+
+    @functools.cached_property
+    def luck(self) -> list[tuple[float, ...]]:
+        """How lucky each replication was; see `analysis.controls`."""
+        luck = Luck(self.prepared)
+        return [luck.of(result) for result in self.results]
 
 
 def replicate(
@@ -125,6 +136,8 @@ def replicate(
     """
     results: list[Result] = []
     rows: list[dict[str, Ratio]] = []
+    luck: list[tuple[float, ...]] = []
+    how_lucky = Luck(prepared)
     total = replications if precision is None else None
     precise = None if precision is None else False
     play = functools.partial(run, keeps_log=keeps_log) if keeps_log else run
@@ -132,13 +145,14 @@ def replicate(
         for result in source:
             results.append(result)
             rows.append(ratios(prepared, result))
+            luck.append(how_lucky.of(result))
             if len(rows) == 1:
                 _check_metric(metric, rows[0], precision)
             if progress is not None:
                 progress(len(rows), total)
             if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
                 mine = [row[metric] for row in rows]
-                precise = precision.is_met(mine)
+                precise = precision.is_met(mine, luck)
                 # What was censored once has no mean, however long one goes on.
                 if precise or any(math.isinf(ratio.amount) for ratio in mine):
                     break

@@ -51,6 +51,12 @@ def print_headline(out: Console, content: dict[str, Any]) -> None:
             cells.append(range_text((metric["p05"], metric["p95"]), form))
         table.add_row(label, *cells)
     out.print(table)
+    taken = metrics["ettr"]["controlled"]
+    if taken is not None and taken["worth"] is not None and taken["worth"] > 1:
+        out.print(
+            f"  with the luck of the failures taken out: ETTR {range_text(taken['mean_ci95'], percent_text)}, "
+            f"worth {taken['worth']:.3g} times the replications"
+        )
     band = metrics["ettr"]["band90"]
     if band is not None:
         out.print(f"  failure rates known only from their counts: ETTR {range_text(band, percent_text)} (90 %)")

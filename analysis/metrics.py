@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from analysis.spending import spending
 from analysis.statistics import Summary, summarise_ratio
 from sim import Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
@@ -12,7 +14,9 @@ from sim import Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SHARES", "job_ratios", "lower_bound", "means", "ratios", "summaries"]
+    import numpy.typing as npt
+
+__all__ = ["SHARES", "contributions", "job_ratios", "lower_bound", "means", "ratios", "summaries"]
 
 _DAY = 86400.0
 
@@ -132,6 +136,22 @@ def means(rows: Sequence[dict[str, Ratio]]) -> dict[str, float | None]:
     for name in rows[0] if rows else ():
         amount, base = map(sum, _columns(rows, name))
         found[name] = amount / base if base and math.isfinite(amount) else None
+    return found
+
+
+def contributions(ratios: Sequence[Ratio]) -> npt.NDArray[np.float64] | None:
+    """Return what each replication contributes to a ratio of sums, shape (n,); their mean is that ratio.
+
+    ``None`` with nothing in the denominators, or an infinite amount.
+    """
+    amounts, bases = np.array(ratios, dtype=np.float64).reshape(-1, 2).T
+    base = float(bases.mean()) if len(bases) else 0.0
+    if not (np.all(np.isfinite(amounts)) and base):
+        return None
+    if np.all(bases == bases[0]):
+        return amounts / base  # not the same to the last bit, and it is what the docstring says
+    ratio = float(amounts.mean()) / base
+    found: npt.NDArray[np.float64] = ratio + (amounts - ratio * bases) / base
     return found
 
 

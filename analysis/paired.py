@@ -6,8 +6,8 @@ import bisect
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from analysis.controls import Controlled, of_values
+from analysis.metrics import contributions
 from analysis.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -36,15 +36,18 @@ class Difference(NamedTuple):
         Whether the interval leaves out zero.
     replications_to_resolve
         How many replications would leave it out if mean and spread stay as they are; ``None`` for more than `MANY`.
+    controlled
+        The same with the luck taken out that both had; ``None`` where it is not known.
     """
 
     mean: float
     ci95: Interval
     resolved: bool
     replications_to_resolve: int | None
+    controlled: Controlled | None = None
 
 
-def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio]) -> Difference | None:
+def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio], luck: npt.ArrayLike | None = None) -> Difference | None:
     """Return by how much a ratio metric of one variant is above that of another, over common replications.
 
     With ``r = sum(a) / sum(b)`` for each variant, replication i contributes ``d_i = (r + (a_i - r b_i) / b_mean)`` of
@@ -56,6 +59,8 @@ def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio]) -> Difference | N
     ----------
     ours, theirs : (n,) sequences
         The metric of two variants; entry i of both comes from replication i.
+    luck : (n, k) array, optional
+        Numbers with the mean zero that tell how lucky both were together; see `analysis.controls`.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio]) -> Difference | N
     if len(ours) != len(theirs):
         message = f"both variants must have the same replications, got {len(ours)} and {len(theirs)}"
         raise ValueError(message)
-    first, second = _contributions(ours), _contributions(theirs)
+    first, second = contributions(ours), contributions(theirs)
     if first is None or second is None:
         return None
     each = first - second
@@ -86,7 +91,8 @@ def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio]) -> Difference | N
         return None
     mean = (interval[0] + interval[1]) / 2
     needed = replications_to_resolve(mean, float(each.std(ddof=1)))
-    return Difference(mean, interval, not interval[0] <= 0 <= interval[1], needed)
+    controlled = of_values(each, luck) if luck is not None else None
+    return Difference(mean, interval, not interval[0] <= 0 <= interval[1], needed, controlled)
 
 
 def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95) -> int | None:
@@ -113,16 +119,3 @@ def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95
     numbers = range(2, MANY + 1)
     found = bisect.bisect_right(numbers, 0.0, key=margin)
     return numbers[found] if found < len(numbers) else None
-
-
-def _contributions(ratios: Sequence[Ratio]) -> npt.NDArray[np.float64] | None:
-    """Return what each replication contributes to a ratio of sums, shape (n,); their mean is that ratio."""
-    amounts, bases = np.array(ratios, dtype=np.float64).reshape(-1, 2).T
-    base = float(bases.mean()) if len(bases) else 0.0
-    if not (np.all(np.isfinite(amounts)) and base):
-        return None
-    if np.all(bases == bases[0]):
-        return amounts / base  # not the same to the last bit, and it is what the docstring says
-    ratio = float(amounts.mean()) / base
-    contributions: npt.NDArray[np.float64] = ratio + (amounts - ratio * bases) / base
-    return contributions

@@ -32,6 +32,7 @@ __all__ = [
     "ratio_interval",
     "summarise",
     "summarise_ratio",
+    "t_quantile",
 ]
 
 Interval = tuple[float, float]
@@ -100,7 +101,7 @@ def mean_interval(values: npt.ArrayLike, confidence: float = 0.95) -> Interval |
     mean = _mean(x)
     if mean is None or x.size < 2:
         return None
-    half = _t_quantile(confidence, x.size - 1) * _std(x) / math.sqrt(x.size)
+    half = t_quantile(confidence, x.size - 1) * _std(x) / math.sqrt(x.size)
     return mean - half, mean + half
 
 
@@ -138,7 +139,7 @@ def ratio_interval(
     ratio = _ratio(a, b)
     if ratio is None or a.size < 2:
         return None
-    half = _t_quantile(confidence, a.size - 1) * _std(a - ratio * b) / math.sqrt(a.size) / float(b.mean())
+    half = t_quantile(confidence, a.size - 1) * _std(a - ratio * b) / math.sqrt(a.size) / float(b.mean())
     return ratio, ratio - half, ratio + half
 
 
@@ -318,7 +319,8 @@ def _ratio(a: FloatArray, b: FloatArray) -> float | None:
     return None if above is None or not below else above / below
 
 
-def _t_quantile(confidence: float, degrees: int) -> float:
+def t_quantile(confidence: float, degrees: int) -> float:
+    """Return Student's quantile that leaves ``(1 - confidence) / 2`` above it."""
     from scipy.special import stdtrit
 
     _check_probability("confidence", confidence)

@@ -1,0 +1,205 @@
+"""Control variates: numbers whose mean is known, and means with the luck taken out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+import sim
+from analysis.controls import Luck, controlled, of_values
+from analysis.ensemble import FEWEST, Precision, replicate
+from sim import Ratio
+from tests.harness import Z, prepared
+
+SEED = 5
+
+
+def test_a_line_is_found_exactly() -> None:
+    """What is a constant plus multiples of the luck has that constant as its mean, without any error."""
+    luck = np.random.default_rng(SEED).normal(size=(12, 3))
+    found = of_values(0.7 + luck @ [0.1, -0.2, 0.3], luck)
+    assert found is not None
+    assert found.mean == pytest.approx(0.7, abs=1e-12)
+    assert found.ci95 == pytest.approx((0.7, 0.7), abs=1e-9)
+    assert found.worth > 1e12
+
+
+def test_the_interval_is_that_of_the_intercept() -> None:
+    """Textbook: with one control, m = mean(y) - b mean(z), and its error that of the intercept of a line."""
+    generator = np.random.default_rng(SEED)
+    z = generator.normal(size=20)
+    y = 3.0 + 2.0 * z + 0.5 * generator.normal(size=20)
+    found = of_values(y, z[:, np.newaxis])
+    assert found is not None
+    slope, intercept = np.polyfit(z, y, 1)
+    spread = math.sqrt(((y - intercept - slope * z) ** 2).sum() / 18)
+    error = spread * math.sqrt(1 / 20 + z.mean() ** 2 / ((z - z.mean()) ** 2).sum())
+    half = float(student.ppf(0.975, 18)) * error
+    assert found.mean == pytest.approx(intercept, rel=1e-12)
+    assert found.ci95 == pytest.approx((intercept - half, intercept + half), rel=1e-9)
+    plain = float(student.ppf(0.975, 19)) * y.std(ddof=1) / math.sqrt(20)
+    assert found.worth == pytest.approx((plain / half) ** 2, rel=1e-9)
+
+
+def test_controls_that_say_nothing_are_left_out() -> None:
+    """Constant controls and copies of one another change nothing; without any there is no answer."""
+    generator = np.random.default_rng(SEED)
+    z = generator.normal(size=(16, 1))
+    y = z[:, 0] + generator.normal(size=16)
+    alone = of_values(y, z)
+    crowd = of_values(y, np.hstack([z, 1000.0 * z, np.zeros((16, 1))]))
+    assert alone is not None
+    assert crowd is not None
+    assert crowd.mean == pytest.approx(alone.mean, rel=1e-9)
+    assert crowd.ci95 == pytest.approx(alone.ci95, rel=1e-9)
+    assert of_values(y, np.zeros((16, 3))) is None
+    assert of_values(y, np.zeros((16, 0))) is None
+
+
+@pytest.mark.parametrize(("count", "is_enough"), [(8, False), (9, True)])
+def test_enough_replications(count: int, is_enough: bool) -> None:
+    """Three controls need nine replications, so that five degrees of freedom are left."""
+    generator = np.random.default_rng(SEED)
+    found = of_values(generator.normal(size=count), generator.normal(size=(count, 3)))
+    assert (found is not None) == is_enough
+
+
+def test_without_a_mean() -> None:
+    """A metric that was censored once, or has nothing in its denominators, has no mean with the luck out either."""
+    luck = np.random.default_rng(SEED).normal(size=(12, 1))
+    assert controlled([Ratio(math.inf if index == 3 else 1.0, 1.0) for index in range(12)], luck) is None
+    assert controlled([Ratio(0.0, 0.0)] * 12, luck) is None
+    assert controlled([Ratio(2.0, 4.0)] * 12, luck) is None, "a constant needs no help"
+
+
+# ------------------------------------------------------------------------------------------------- the luck of runs
+
+
+def case(**changes: Any) -> sim.Prepared:
+    """Return 16 nodes of which 12 train, and which fail now and then."""
+    base: dict[str, Any] = {
+        "cluster": {"nodes": 16, "gpus_per_node": 8},
+        "horizon": "30 d",
+        "jobs": [{"name": "train", "gpus": 96, "step_time": "10 s"}],
+        "failures": [
+            {"use": "component", "name": "node", "part": "node", "rate": "300 per 1000 node-day"},
+            {"use": "job", "name": "bug", "rate": "2 per job-day"},
+        ],
+        "detection": {"time": {"law": "exponential", "mean": "5 min"}},
+        "checkpoint": {"tiers": [{"interval": "30 min", "mode": "blocking", "write": "30 s", "restore": "1 min"}]},
+        "recovery": {"use": "hot-spare", "reschedule": {"law": "uniform", "low": "0 s", "high": "4 min"},
+                     "initialize": {"law": "lognormal", "median": "4 min", "sigma": 1.0}},
+        "repair": {"time": "2 h"},
+        "seed": SEED,
+    }  # fmt: skip
+    return prepared(**(base | changes))
+
+
+LADDER = {
+    "use": "ladder",
+    "rungs": [
+        {"name": "in-job", "keeps": "hosts", "stop": "10 s", "launch": {"law": "exponential", "mean": "3 min"},
+         "patience": "20 min", "budget": 2},
+        {"name": "requeue", "keeps": "nothing", "launch": "6 min", "delay": {"law": "uniform", "low": "0 s",
+         "high": "10 min"}},
+    ],
+}  # fmt: skip
+
+CASES: dict[str, dict[str, Any]] = {
+    "hot spare": {},
+    "too few nodes": {"cluster": {"nodes": 13, "gpus_per_node": 8}, "repair": {"time": "8 h"}},
+    "busy clock": {
+        "failures": [
+            {"use": "component", "name": "node", "part": "node", "rate": "300 per 1000 node-day", "clock": "busy"}
+        ]
+    },
+    "lives from the return": {
+        "failures": [
+            {"use": "component", "name": "node", "part": "node", "rate": "300 per 1000 node-day", "renews": "at_return"}
+        ]
+    },
+    "not every fault interrupts": {
+        "failures": [
+            {"use": "component", "name": "gpu", "part": "gpu", "rate": "100 per 1000 gpu-day", "interrupts": 0.4}
+        ]
+    },
+    "unexposed": {"recovery": {"use": "hot-spare", "reschedule": "20 min", "exposed": False, "initialize": "3 min"}},
+    "back to the queue": {"recovery": {"use": "full-restart", "delay": "2 min", "initialize": "6 min"}},
+    "ladder": {"recovery": LADDER},
+    "replicas that leave": {
+        "jobs": [{"name": "train", "gpus": 96, "step_time": "10 s", "parallelism": {"data": 12, "tensor": 8}}],
+        "recovery": {"use": "shrink-rejoin", "reconfigure": "30 s", "initialize": "5 min", "rejoin": "20 s",
+                     "min_replicas": 6},
+    },
+    "two jobs, one of which ends": {
+        "jobs": [
+            {"name": "a", "gpus": 48, "step_time": "10 s", "work": {"time": "4 d"}},
+            {"name": "b", "gpus": 48, "step_time": "10 s", "arrival": "1 d"},
+        ]
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
+    """Each of the three numbers has the mean zero, whatever the policies are; and none is always zero.
+
+    A compensator at twice the rate, or of a node too many, is far outside.
+    """
+    ready = case(**CASES[name])
+    luck = Luck(ready)
+    results = [sim.run(ready, number) for number in range(60)]
+    table = np.array([luck.of(result) for result in results])
+    error = table.std(axis=0, ddof=1) / math.sqrt(len(table))
+    assert np.all(abs(table.mean(axis=0)) <= Z * error + 1e-6)
+    hits = np.mean([sum(job.gpus * sum(job.disruptions.values()) for job in result.jobs) for result in results])
+    assert hits > 2 * Z * error[0], "twice the rate would be seen"
+
+
+def test_causes_whose_rate_is_not_simple_are_left_out() -> None:
+    """Wear, faults that do not stop the job, and logs have no constant intensity: their luck stays in."""
+    simple = {"use": "component", "name": "node", "part": "node", "rate": "300 per 1000 node-day"}
+    wear = {"use": "component", "name": "wear", "part": "node", "law": {"law": "weibull", "shape": 2, "mean": "10 d"}}
+    slow = {"use": "component", "name": "slow", "part": "node", "rate": "1 per 1000 node-day", "effect": {
+        "kind": "slow", "factor": 0.5}, "detection": "1 h"}  # fmt: skip
+    ready = case(failures=[simple, wear, slow])
+    table = np.array([Luck(ready).of(sim.run(ready, number)) for number in range(30)])
+    alone = case(failures=[simple])
+    few = np.array([Luck(alone).of(sim.run(alone, number)) for number in range(30)])
+    assert np.all(table.std(axis=0) > 0)
+    # Only `node` is counted: wear would add two disruptions a day of 96 GPUs each.
+    assert table[:, 0].var() < 2.5 * few[:, 0].var()
+    only_wear = case(failures=[wear])
+    result = sim.run(only_wear, 0)
+    counts_and_time = Luck(only_wear).of(result)
+    assert counts_and_time[:2] == (0.0, 0.0)
+    # Drawn times of restarts have the mean zero whatever it was that failed.
+    assert counts_and_time[2] == result.jobs[0].gpus * result.jobs[0].excess != 0.0
+
+
+def test_replications_that_it_saves() -> None:
+    """Where spares do not bind, an interval as narrow takes less than a third of the replications."""
+    ready = case(cluster={"nodes": 40, "gpus_per_node": 8})
+    found = replicate(ready, 60, processes=1)
+    ettr = [row["ettr"] for row in found.rows]
+    taken = controlled(ettr, found.luck)
+    assert taken is not None
+    assert taken.worth > 3
+    mean = sum(ratio.amount for ratio in ettr) / sum(ratio.base for ratio in ettr)
+    assert abs(taken.mean - mean) < 3 * (taken.ci95[1] - taken.ci95[0]) * math.sqrt(taken.worth)
+
+
+def test_a_precision_is_reached_sooner() -> None:
+    """A run that replicates until it is precise uses the interval with the luck taken out."""
+    ready = case(cluster={"nodes": 40, "gpus_per_node": 8})
+    rows = replicate(ready, FEWEST, processes=1)
+    taken = controlled([row["ettr"] for row in rows.rows], rows.luck)
+    assert taken is not None
+    half = (taken.ci95[1] - taken.ci95[0]) / 2
+    found = replicate(ready, 0, precision=Precision(1.01 * half, relative=False), processes=1)
+    assert (len(found.rows), found.precise) == (FEWEST, True)
+    assert not Precision(1.01 * half, relative=False).is_met([row["ettr"] for row in rows.rows], [(0.0,)] * FEWEST)
