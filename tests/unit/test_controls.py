@@ -160,25 +160,39 @@ def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
     assert hits > 2 * Z * error[0], "twice the rate would be seen"
 
 
-def test_causes_whose_rate_is_not_simple_are_left_out() -> None:
-    """Wear, faults that do not stop the job, and logs have no constant intensity: their luck stays in."""
-    simple = {"use": "component", "name": "node", "part": "node", "rate": "300 per 1000 node-day"}
-    wear = {"use": "component", "name": "wear", "part": "node", "law": {"law": "weibull", "shape": 2, "mean": "10 d"}}
-    slow = {"use": "component", "name": "slow", "part": "node", "rate": "1 per 1000 node-day", "effect": {
-        "kind": "slow", "factor": 0.5}, "detection": "1 h"}  # fmt: skip
-    ready = case(failures=[simple, wear, slow])
-    table = np.array([Luck(ready).of(sim.run(ready, number)) for number in range(30)])
-    alone = case(failures=[simple])
-    few = np.array([Luck(alone).of(sim.run(alone, number)) for number in range(30)])
-    assert np.all(table.std(axis=0) > 0)
-    # Only `node` is counted: wear would add two disruptions a day of 96 GPUs each.
-    assert table[:, 0].var() < 2.5 * few[:, 0].var()
-    only_wear = case(failures=[wear])
-    result = sim.run(only_wear, 0)
-    counts_and_time = Luck(only_wear).of(result)
+NODE = {"use": "component", "name": "node", "part": "node", "rate": "300 per 1000 node-day"}
+
+NOT_SIMPLE: dict[str, dict[str, Any]] = {
+    "wear": {"law": {"law": "weibull", "shape": 2, "mean": "5 d"}, "rate": None},
+    "one life each": {"renews": "never"},
+    "nodes that differ": {"frailty": {"shape": 0.9}},
+    "a hazard that swings": {"tempo": {"swings": {"every": "5 d", "cv": 1.0}}},
+    "repairs that leave the fault": {"relapse": {"after": "1 h", "probability": 0.5}},
+    "slow nodes": {"effect": {"kind": "slow", "factor": 0.5}},
+}
+
+
+@pytest.mark.parametrize("name", NOT_SIMPLE)
+def test_causes_whose_rate_is_not_simple_are_left_out(name: str) -> None:
+    """They have no constant intensity, or do not disrupt at once: their luck stays in."""
+    source = {key: value for key, value in (NODE | NOT_SIMPLE[name]).items() if value is not None}
+    ready = case(failures=[source])
+    result = sim.run(ready, 0)
+    counts_and_time = Luck(ready).of(result)
+    assert result.counts["faults"] > 0
     assert counts_and_time[:2] == (0.0, 0.0)
     # Drawn times of restarts have the mean zero whatever it was that failed.
     assert counts_and_time[2] == result.jobs[0].gpus * result.jobs[0].excess != 0.0
+
+
+def test_a_simple_cause_counts_beside_others() -> None:
+    """The numbers of a simple cause are the same with and without a cause of the other kind that never strikes."""
+    rare = {"use": "component", "name": "wear", "part": "node", "law": {"law": "weibull", "shape": 2, "mean": "1e6 d"}}
+    alone, together = case(failures=[NODE]), case(failures=[rare, NODE])
+    luck = Luck(alone).of(sim.run(alone, 3))
+    assert luck == pytest.approx(Luck(together).of(sim.run(together, 3)), rel=1e-9)
+    assert luck[0] == pytest.approx(luck[1], rel=1e-12), "every node is away for a while"
+    assert luck[0] != 0.0
 
 
 def test_replications_that_it_saves() -> None:
