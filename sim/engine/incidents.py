@@ -206,8 +206,11 @@ class Incidents:
             return False
         position = self.cluster.position[node]
         first = position // job.nodes_per_domain * job.nodes_per_domain
-        gone = sum(self._lost_at(job, place) for place in range(first, first + job.nodes_per_domain))
-        if not self.recovery.keeps(gone + 1, self.cluster.gpus_per_node * job.nodes_per_domain):
+        others = (place for place in range(first, first + job.nodes_per_domain) if place != position)
+        # The outage of this failure is open already; some of those before it may have ended.
+        before = len(job.narrow.get(position, ())) if node in self.cluster.narrow else 0
+        gone = min(before + 1, self.cluster.outages[node]) + sum(self._lost_at(job, place) for place in others)
+        if not self.recovery.keeps(gone, self.cluster.gpus_per_node * job.nodes_per_domain):
             return False
         job.narrow.setdefault(position, []).append(failure)
         self.cluster.narrow.add(node)

@@ -111,6 +111,18 @@ def test_more_gpus(slots: tuple[int, ...], degraded: float, swapped: int) -> Non
     assert "starved" not in seconds(result)
 
 
+def test_a_gpu_that_is_whole_again_is_not_missing() -> None:
+    """At 430 s the third GPU of a node is lost, but the first is repaired since 400 s: two are missing, and it stays."""
+    one = case(GPU, repair={"time": "100 s"})
+    strikes = [(300.0, 0, 4), (360.0, 0, 5), (430.0, 0, 6)]
+    result = watch(one, strikes)
+    assert outside(result, Bucket.REPAIR) == 0.0, "nobody has replaced it"
+    # Half of what is stepped from 480 s on, a save in each 110 s; what was done at three quarters before is lost.
+    assert seconds(result)["degraded"] == pytest.approx((1000 - 480 - 40) * 0.5, abs=EXACT)
+    late = watch(case(GPU, repair={"time": "131 s"}), strikes)
+    assert outside(late, Bucket.REPAIR) > 0.0, "at 431 s it would be too late"
+
+
 @pytest.mark.parametrize(
     ("give_up_below", "slots", "missing", "swapped"),
     [
