@@ -16,7 +16,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim import ClusterSpec, Scenario
+    from sim import ClusterSpec, Prepared, Scenario
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -216,24 +216,123 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
 
 
 @app.command()
-def explain(scenario: ScenarioArgument, set_: SetOption = None, as_json: JsonOption = False) -> None:
-    """Show what a step of each job costs, and where every number comes from."""
-    described = _load(scenario, set_, None, must_fit=False)
+def explain(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    worth: Annotated[
+        bool, typer.Option("--worth", help="What each cause removed, and each knob better by a tenth, is worth.")
+    ] = False,
+    replications: Annotated[
+        int | None,
+        typer.Option(
+            help="How many replications stand beside the closed form; 8 unless told, 0 for none. With --worth: of each "
+            "change, 16 unless told.",
+            min=0,
+        ),
+    ] = None,
+    jobs: ProcessesOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Show what a scenario rests on: the step, the way back, the closed form, and where every number comes from."""
+    if worth:
+        _explain_worth(_load(scenario, set_, seed), replications, jobs, as_json=as_json, quiet=quiet or as_json)
+        return
+    described = _load(scenario, set_, seed, must_fit=False)
 
     import sim
     from analysis.document import render
+    from analysis.ensemble import replicate
     from analysis.explain import describe
     from analysis.explain_text import format_explanation
+    from analysis.progress import Progress
 
     prepared = sim.examine(described)
     _warn(prepared.warnings)
-    text = render(describe(prepared))
+    count = 8 if replications is None else replications
+    too_large = _too_large(described, prepared)
+    simulated = None
+    if count and too_large is None:
+        with Progress("replications", quiet=quiet or as_json) as progress:
+            simulated = replicate(sim.prepare(described), count, processes=jobs, progress=progress)
+    text = render(describe(prepared, simulated))
     _say(text if as_json else format_explanation(json.loads(text)))
+    _end([] if too_large is None else [too_large])
+
+
+def _too_large(described: Scenario, prepared: Prepared) -> str | None:
+    """Return why a job does not fit into the memory of its accelerators, if it does not."""
+    import sim
+
     try:
         sim.check_memory(described, prepared.jobs)
     except sim.PathError as error:
-        typer.echo(error.rule, err=True)
-        raise typer.Exit(NO) from None
+        return error.rule
+    return None
+
+
+def _explain_worth(described: Scenario, replications: int | None, jobs: int, *, as_json: bool, quiet: bool) -> None:
+    """Print what each cause and each knob of a scenario is worth."""
+    from analysis.document import render
+    from analysis.progress import Progress
+    from analysis.worth import worth
+    from analysis.worth_document import worth_document
+    from analysis.worth_text import format_worth
+
+    count = 16 if replications is None else replications
+    if count < 2:
+        _refuse(f"--replications {count}: --worth needs at least 2, or nothing could be said of luck")
+    with Progress("replications", quiet=quiet) as progress:
+        found = worth(described, count, processes=jobs, progress=progress)
+    _warn(found.base.prepared.warnings)
+    text = render(worth_document(found, command=_command()))
+    _say(text if as_json else format_worth(json.loads(text)))
+
+
+@app.command()
+def validate(
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A group of rows, or one row by its id. Repeatable.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page of all this too: a file that ends in .html.")
+    ] = None,
+    seed: Annotated[str, typer.Option(help="Seed of all scenarios: a number, or random for a new one.")] = "1",
+    jobs: ProcessesOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare with published values, with theory and with other programs; status 1 if a row fails."""
+    from analysis import files
+    from analysis.document import render
+    from analysis.progress import Progress
+    from analysis.validation import document, page, text
+    from analysis.validation.lab import Lab
+    from analysis.validation.play import play, seed_of
+    from analysis.validation.table import load_table
+
+    complaint = None
+    if report is not None:
+        complaint = files.not_to_be_replaced(report) if report.suffix.lower() == ".html" else "must end in .html"
+    if complaint is not None:
+        _refuse(f"--report {report}: {complaint}")
+    try:
+        lab = Lab(seed_of(seed), jobs)
+    except ValueError as error:
+        _refuse(f"--seed: {error}")
+    try:
+        with Progress("rows", quiet=quiet or as_json) as progress:
+            found = play(load_table(), lab, only or (), progress)
+    except ValueError as error:
+        _refuse(f"--only: {error}")
+    content = document.describe(found) | {"provenance": document.provenance(_command())}
+    rendered = render(content)
+    content = json.loads(rendered)
+    if report is not None:
+        _write(report, page.html(content).encode(), "--report")
+    _say(rendered if as_json else text.format_validation(content))
+    _end(document.against(content))
 
 
 @app.command()
@@ -458,13 +557,13 @@ def _end(reasons: list[str]) -> None:
         raise typer.Exit(NO)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes, option: str = "--out") -> None:
     """Write a file completely or not at all, or end with one line about why that cannot be done."""
     from analysis import files
 
     complaint = files.write_file(path, content)
     if complaint is not None:
-        _refuse(f"--out {path}: {complaint}")
+        _refuse(f"{option} {path}: {complaint}")
 
 
 def _command() -> str:

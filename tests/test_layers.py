@@ -93,7 +93,7 @@ ONLY_TO = {
     },
     "sim.strict_yaml": {"sim.documents", "sim.topology"},
 }
-OPEN_TO_ANALYSIS = {"sim.theory", "sim.perf", "sim.units", "sim.catalog"}
+OPEN_TO_ANALYSIS = {"sim.theory", "sim.perf", "sim.units", "sim.catalog", "sim.strict_yaml"}
 
 # Where a package may be imported at all (a module or a folder) ...
 CONFINED = {"simpy": "sim.engine.kernel", "networkx": "sim.topology", "matplotlib": "analysis.plots", "typer": "cli"}

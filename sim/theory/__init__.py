@@ -3,6 +3,22 @@
 They answer in microseconds what the simulator answers with intervals, under stronger assumptions; both are always
 shown side by side. Arguments broadcast, scalars in, float out; laws of counts and searches over them take
 scalars. All times [s], shares and probabilities [-].
+
+What is asked most is here; the rest is imported from its file, by the question that it answers:
+
+=====================  ================================================================================================
+what is up             `availability` in the long run, `transient` from a healthy start, `redundancy` (series, k of n,
+                       episodes of shortage), `common_cause` (domains, environments), `counts` (quantiles of all these)
+spares                 `spares` (how many are needed), `starved` (what a job loses while there are too few)
+when to save           `checkpointing` (Young, Daly, the exact optimum), `periods` (the same of others, whose period
+                       includes the save), `multilevel`, `multilevel_plan`, `levels`, `in_memory`
+what is left of time   `goodput` (Poisson failures), `classes` (several kinds of failures), `waste` (by cause),
+                       `renewal` (gaps of any law, or measured ones), `elastic`, `periodic`, `narrow`, `decomposition`
+how it scales          `interruptions`, `scaling`
+how sure               `uncertainty`
+=====================  ================================================================================================
+
+`broadcast` and `expansion` serve the others: checked arguments, and terms of first and second order.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ def test_the_best_interval_of_gaps_that_never_vary() -> None:
 
 @pytest.mark.parametrize("number", range(8))
 def test_no_interval_of_the_grid_beats_the_searched_one(number: int) -> None:
-    """Of a few gaps the share jumps where one more save fits; still none of 160 intervals around Young's leaves more."""
+    """Of a few gaps the share jumps where one more save fits; still none of 160 around Young's leaves more."""
     gaps = rival_seed(number).exponential(HOUR, 7)
     write = 1.0
     young = math.sqrt(2 * write * float(gaps.mean()))

@@ -53,7 +53,7 @@ def test_orders_are_those_of_the_exact_shares(stores: int) -> None:
 
 
 def test_first_order_by_hand() -> None:
-    """One store: lambda_c (d + h + u + tau / (tau + b) (tau / 2 + b + w)), and stalls less those that a job down lacks."""
+    """One store: lambda_c (d + h + u + tau / (tau + b) (tau / 2 + b + w)); stalls less those that a job down lacks."""
     rate, store = 1 / (5 * HOUR), STORES[0]
     found = waste_by_class(rate, lambda each: classes(each, 1), STORES[:1])["first"]
     period = store.interval + store.write

@@ -1,0 +1,284 @@
+r"""Expected goodput of a job whose failures differ: classes of them, each with its own times and its own copies.
+
+The model is that of `sim.theory.goodput`, but a failure belongs to a class c with the probability p_c, whatever came
+before (independent Poisson processes of rates ``lambda_c = p_c lambda`` are one process whose points are of classes).
+
+* A failure of class c starts a *downtime* of mean d_c, in which further failures merge into it.
+* A *restart* U_c of any law follows, of independent times, and within it a *pause* in which nothing can fail. A failure
+  during the restart starts over with a downtime and a restart of its own class.
+* A failure that ends running takes the job back to the newest durable copy in the store of its class.
+
+A restart is survived with the probability ``E exp(-lambda U_c)``, the Laplace transform of its law: its mean alone does
+not tell. With ``phi = sum p_c E exp(-lambda U_c)`` and ``D`` the mean of downtimes and pauses,
+
+.. math::
+
+    E = \frac{\lambda \tau e^{-\lambda w}\, \phi}{(e^{\lambda (\tau + b)} - 1)(1 + \lambda D)}
+
+is exact for one store: with restarts of one fixed length u, ``phi = exp(-lambda u)``, it is `sim.theory.efficiency`.
+All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for nodes, stragglers, lost domains.
+
+References
+----------
+Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first by
+A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here the
+saves of one store need not be multiples of another's, which is where `sim.theory.multilevel` is exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.theory.broadcast import non_negative, positive
+from sim.theory.expansion import Expansion, Number, decay, mean_decay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["ClassShares", "FailureClass", "Store", "shares_of_classes"]
+
+
+class Store(NamedTuple):
+    """Where copies are kept.
+
+    Parameters
+    ----------
+    interval
+        Stepping between two saves, tau [s].
+    write
+        Blocking time of one save, b [s].
+    drain
+        From the end of the blocking part to durability, w [s], at most `interval`.
+    """
+
+    interval: float
+    write: float = 0.0
+    drain: float = 0.0
+
+
+class FailureClass(NamedTuple):
+    """Failures of one class.
+
+    Parameters
+    ----------
+    share
+        Share of all failures that are of the class, p [-].
+    downtime
+        Mean time until they are known, d [s].
+    survival
+        Probability that a restart is not interrupted, ``E exp(-lambda U)`` [-].
+    pause
+        Mean time within a restart in which nothing can fail, as far as restarts come to it, h [s].
+    store
+        Which store they leave, by its place among the stores.
+    """
+
+    share: float
+    downtime: Number
+    survival: Number
+    pause: Number = 0.0
+    store: int = 0
+
+
+class ClassShares(NamedTuple):
+    """Shares of a job's time [-]: what no failure decides, and what is lost to each class, in the order of these."""
+
+    productive: Number
+    checkpoint_stall: Number
+    detection: tuple[Number, ...]
+    restart: tuple[Number, ...]
+    lost_work: tuple[Number, ...]
+
+    def up_to(self, order: int) -> ClassShares:
+        """Return the numbers without terms beyond an order in the rates, of shares that were worked out as expansions.
+
+        Raises
+        ------
+        TypeError
+            If they are plain numbers.
+        """
+        return ClassShares(
+            _cut(self.productive, order),
+            _cut(self.checkpoint_stall, order),
+            *(tuple(_cut(part, order) for part in parts) for parts in self[2:]),
+        )
+
+
+def _cut(value: Number, order: int) -> float:
+    """Return an expansion up to an order."""
+    if not isinstance(value, Expansion):
+        message = "plain numbers have no orders; give the rate as an Expansion"
+        raise TypeError(message)
+    return value.up_to(order)
+
+
+def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store]) -> ClassShares:
+    r"""Return where the time of a job goes whose failures are of several classes [-].
+
+    Of one store it is exact. Of several, an incident leaves all stores that any of its failures leaves, and comes back
+    as those failures do. Quickest first, each store is then taken by itself: with g the pace at which work comes about
+    under all incidents that end with quicker stores, its saves are ``P = tau / g`` apart in running time, and of each
+    second ``tau lambda_s exp(-lambda_s (w + P)) / (1 - exp(-lambda_s P))`` is durable. That is approximate: P is taken
+    as fixed, a store that has lost its copies as filled again at once, and a save that a failure cuts off while it
+    drains as made a whole interval later. While 0.9 of the time is productive it errs by less than 0.001, and at 0.7 by
+    less than 0.01.
+
+    Parameters
+    ----------
+    rate
+        Failures of the job, lambda [1/s]; an `Expansion` gives the shares as expansions in it.
+    classes
+        The classes of failures; their shares sum to 1. Without failures it does not matter which.
+    stores
+        The stores, the one whose copies are newest first.
+
+    Raises
+    ------
+    ValueError
+        If a time or a rate is negative or not finite, an `interval` is not positive, or a `drain` exceeds it.
+    """
+    _check(rate, classes, stores)
+    levels = _levels(classes, len(stores))
+    tries = [_tries(levels, place) for place in range(len(stores))]
+    # Of an incident, by the store that it has come to: how often a restart is tried, and how often in vain [-].
+    tried = [_dot((level.share for level in levels), (row[place] for row in tries)) for place in range(len(stores))]
+    failed = [number * (1.0 - level.survival) for number, level in zip(tried, levels, strict=True)]
+    failures = 1.0 + _dot(failed)
+    down = failures * _dot((row.share for row in classes), (row.downtime for row in classes))
+    running = 1.0 / (failures + rate * (down + _dot(tried, (level.pause for level in levels))))
+    ends = [[number * level.survival for number, level in zip(row, levels, strict=True)] for row in tries]
+    stepping, losses = _losses(rate, levels, ends, stores)
+    lost = tuple(running * (row.share * _dot(ends[row.store], losses)) for row in classes)
+    return ClassShares(
+        productive=running * stepping - _dot(lost),
+        checkpoint_stall=running * (1.0 - stepping),
+        detection=tuple(running * (rate * (failures * (row.share * row.downtime))) for row in classes),
+        restart=tuple(running * _restarting(rate, row, levels, failed) for row in classes),
+        lost_work=lost,
+    )
+
+
+class _Level(NamedTuple):
+    """What the classes of one store have in common: how many there are, and their mean survival and pause."""
+
+    share: float
+    survival: Number
+    pause: Number
+
+
+def _levels(classes: Sequence[FailureClass], stores: int) -> list[_Level]:
+    """Return the classes of each store as one; of a store that none leaves, a restart that takes no time."""
+    found = []
+    for place in range(stores):
+        rows = [row for row in classes if row.store == place]
+        share = sum(row.share for row in rows)
+        if share == 0:
+            found.append(_Level(0.0, 1.0, 0.0))
+            continue
+        parts = [row.share / share for row in rows]
+        survival, pause = _dot(parts, (row.survival for row in rows)), _dot(parts, (row.pause for row in rows))
+        found.append(_Level(share, survival, pause))
+    return found
+
+
+def _tries(levels: Sequence[_Level], first: int) -> list[Number]:
+    """Return how often an incident that begins at a level tries to restart at each level [-].
+
+    What a failure destroys is gone until the job runs again: a later one leads from level r to s > r with the share of
+    s, and leaves the job where it is with the share of all others.
+    """
+    found: list[Number] = []
+    for place, level in enumerate(levels):
+        if place < first or (place > first and level.share == 0):
+            found.append(0.0)
+            continue
+        earlier = _dot(number * (1.0 - levels[before].survival) for before, number in enumerate(found))
+        entries = level.share * earlier if place > first else 1.0
+        staying = sum(each.share for each in levels[: place + 1])
+        found.append(entries / _chance(1.0 - (1.0 - level.survival) * staying))
+    return found
+
+
+def _restarting(rate: Number, row: FailureClass, levels: Sequence[_Level], failed: Sequence[Number]) -> Number:
+    """Return the time that failures of a class keep a job in restarts, for each second of running [-]."""
+    own = row.share * (1.0 + _dot(failed[: row.store + 1])) * (1.0 - row.survival + rate * row.pause)
+    later = zip(levels[row.store + 1 :], failed[row.store + 1 :], strict=True)
+    return own + row.share * _dot(number * (1.0 - level.survival + rate * level.pause) for level, number in later)
+
+
+def _dot(values: Iterable[Number], others: Iterable[Number] | None = None) -> Number:
+    """Return the sum of numbers, or of their products with others."""
+    total: Number = 0.0
+    for value in values if others is None else (one * other for one, other in zip(values, others, strict=True)):
+        total = total + value
+    return total
+
+
+def _losses(
+    rate: Number, levels: Sequence[_Level], ends: Sequence[Sequence[Number]], stores: Sequence[Store]
+) -> tuple[Number, list[Number]]:
+    """Return the share of running time that is stepping, and the part of it that an incident of each store makes void.
+
+    The part [-] is what would be lost if all incidents were such.
+    """
+    # Whatever leaves a store leaves all quicker ones too.
+    own = [_dot((level.share for level in levels), (row[place] for row in ends)) for place in range(len(stores))]
+    leaving = [_dot(own[place:]) for place in range(len(stores))]
+    stalls: Number = 0.0
+    for store, share in zip(stores, leaving, strict=True):
+        cut = mean_decay(rate * (share * store.interval)) / mean_decay(rate * (share * (store.interval + store.write)))
+        # Of a running time that failures cut off so much is stepping.
+        stalls = stalls + (store.interval + store.write) / (store.interval * cut) - 1.0
+    stepping = 1.0 / (1.0 + stalls)
+    pace, plain = stepping, 1.0 / (1.0 + sum(store.write / store.interval for store in stores))
+    losses: list[Number] = []
+    for place, (store, level, share) in enumerate(zip(stores, levels, leaving, strict=True)):
+        if level.share == 0:
+            losses.append(0.0)
+            continue
+        hazard = rate * share
+        period = store.interval / (plain if place == 0 else pace)
+        durable = store.interval * decay(hazard * (store.drain + period)) / (period * mean_decay(hazard * period))
+        # A save that is void leaves the one before it, an interval older.
+        late = rate * (store.interval * (1.0 / decay(_void(rate * ((1.0 - share) * store.drain))) - 1.0))
+        losses.append(_lost((pace - durable) / _chance(share) + late, pace, own[place]))
+        pace = pace - own[place] * losses[-1]
+    return stepping, losses
+
+
+def _lost(lost: Number, pace: Number, share: Number) -> Number:
+    """Return what is lost: neither below zero, by rounding, nor, with its `share` of failures, more than there is."""
+    if isinstance(lost, Expansion) or isinstance(pace, Expansion) or isinstance(share, Expansion):
+        return lost
+    return min(max(lost, 0.0), pace / max(share, 1e-100))
+
+
+def _chance(value: Number) -> Number:
+    """Return a probability [-], no smaller than its inverse can bear."""
+    return value if isinstance(value, Expansion) else max(value, 1e-100)
+
+
+def _void(hazard: Number) -> Number:
+    """Return the hazard of a save on its way [-], no larger than `exp` can bear."""
+    return hazard if isinstance(hazard, Expansion) else min(hazard, 300.0)
+
+
+def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store]) -> None:
+    """Refuse times and rates that cannot be."""
+    if not isinstance(rate, Expansion):
+        non_negative("rate", rate)
+    for row in classes:
+        for name, value in (("downtime", row.downtime), ("pause", row.pause), ("survival", row.survival)):
+            if not isinstance(value, Expansion):
+                non_negative(name, value)
+    total = sum(row.share for row in classes)
+    if classes and abs(total - 1.0) > 1e-9:
+        message = f"the shares of the classes sum to {total:g}, not to 1"
+        raise ValueError(message)
+    for store in stores:
+        positive("interval", store.interval)
+        non_negative("write", store.write)
+        non_negative("drain", store.drain)
+        if store.drain > store.interval:
+            message = f"drain must not exceed interval (one save would overtake the next), got {store}"
+            raise ValueError(message)
