@@ -6,7 +6,7 @@ INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check test fresh validate bench fit-steps docs clean
+.PHONY: help run check test fresh validate bench fit-steps validation-page docs clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,9 +33,11 @@ check: .venv/.stamp ## lint, format and types
 test: .venv/.stamp ## every test but the nightly ones and the benchmarks
 	$(BIN)/python -m pytest -n auto
 
-# A seed given on the command line replaces the fixed one, so that a nightly run sees new luck.
-validate: .venv/.stamp ## long statistical tests; SEED=n for a fresh seed
-	$(if $(SEED),ETTRICK_SEED=$(SEED)) $(BIN)/python -m pytest -n auto -m nightly --timeout 1800
+# A seed given on the command line replaces the fixed one, so that a nightly run sees new luck; both halves say theirs.
+validate: SEED_ := $(if $(filter random,$(SEED)),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '),$(SEED))
+validate: .venv/.stamp ## the validation table, then long statistical tests; SEED=n, or random, for a fresh seed
+	$(BIN)/ettrick validate $(if $(SEED_),--seed $(SEED_))
+	$(if $(SEED_),ETTRICK_SEED=$(SEED_)) $(BIN)/python -m pytest -n auto -m nightly --timeout 1800
 
 bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 	$(BIN)/python -m tests.bench
@@ -43,6 +45,9 @@ bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 # The published steps are not part of the repository: they lie beside it, or in the folder DATA.
 fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=folder of the tables
 	$(BIN)/python -m analysis.calibrate.steps $(if $(DATA),--data $(DATA))
+
+validation-page: .venv/.stamp ## play the validation table, and write its page of the reference anew
+	$(BIN)/python -m analysis.validation.record
 
 docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/_build; a warning is an error
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json

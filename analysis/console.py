@@ -17,6 +17,7 @@ from analysis.cells import (
     text_or_dash,
     time_text,
 )
+from analysis.closed_form_text import compared_text, extrapolated_texts
 from analysis.explain_recovery import stores_of
 from analysis.headline import print_headline
 
@@ -251,6 +252,10 @@ def _print_closed_form(out: Console, content: dict[str, Any]) -> None:
                 " + ".join(_NAMES[part] for part in parts), percent_text(value), text_or_dash(other, percent_text)
             )
         out.print(table)
+        out.print(f"  form: {formula['form']}")
+        out.print(f"  ETTR: {compared_text(formula)}")
+    for line in extrapolated_texts(formula):
+        out.print(f"  extrapolated: {line}")
     for line in formula["assumptions"]:
         out.print(f"  assumes: {line}")
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.closed_form import describe_closed_form
 from analysis.controls import controlled
 from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
 from analysis.missing import nodes_down
 from analysis.spending import cost_content, energy_content, job_spending
 from analysis.statistics import summarise
 from analysis.step import describe_step
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario, closed_form
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,6 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     prepared = ensemble.prepared
     results = ensemble.results
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    formula = closed_form(prepared)
     return {
         "scenario": prepared.name,
         "engine": "des",
@@ -55,11 +55,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "energy": energy_content(prepared, results),
         "cost": cost_content(prepared, results),
         "windows": _windows(ensemble),
-        "closed_form": {
-            "ettr": formula.ettr,
-            "time_shares": formula.shares,
-            "assumptions": list(formula.assumptions),
-        },
+        "closed_form": describe_closed_form(prepared, ensemble),
         "step": _step(prepared),
         "per_job": _per_job(ensemble),
         "assumptions": list(prepared.scenario.assumptions),

@@ -145,7 +145,8 @@ def replicate(
         for result in source:
             results.append(result)
             rows.append(ratios(prepared, result))
-            luck.append(how_lucky.of(result))
+            if precision is not None:
+                luck.append(how_lucky.of(result))
             if len(rows) == 1:
                 _check_metric(metric, rows[0], precision)
             if progress is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from analysis.closed_form import describe_closed_form
 from analysis.explain_recovery import describe_recovery
 from analysis.step import degraded, describe_step, parts, sizes, utilisation
-from sim import closed_form, units
+from sim import units
 from sim.catalog import steps
 from sim.perf import Constants, checkpoint_size, communicator_time, start_time
 from sim.perf.layer import rate
@@ -15,6 +16,7 @@ from sim.perf.memory import CHECKPOINT_BYTES
 from sim.perf.power import node_power
 
 if TYPE_CHECKING:
+    from analysis.ensemble import Ensemble
     from sim import Prepared, PreparedJob
     from sim.perf import Link, StepPlan, Workload
 
@@ -50,20 +52,23 @@ _PLANNED = (
 )
 
 
-def describe(prepared: Prepared) -> dict[str, Any]:
-    """Return what there is to say about the jobs of a scenario, ready for JSON; see docs/reference/json.md."""
-    formula = closed_form(prepared)
+def describe(prepared: Prepared, simulated: Ensemble | None = None) -> dict[str, Any]:
+    """Return what there is to say about the jobs of a scenario, ready for JSON; see docs/reference/json.md.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    simulated
+        Its replications, if the closed form is to be compared with some.
+    """
     errors = steps.fit()["errors"]
     return {
         "scenario": prepared.name,
         "description": prepared.scenario.description,
         "jobs": {job.name: _job(prepared, index) for index, job in enumerate(prepared.jobs)},
         "fit": {"steps": errors["rows"], "mean_error": errors["mape"], "unseen_source_error": errors["left_out"]},
-        "closed_form": {
-            "ettr": formula.ettr,
-            "time_shares": formula.shares,
-            "assumptions": list(formula.assumptions),
-        },
+        "closed_form": describe_closed_form(prepared, simulated),
         "assumptions": list(prepared.scenario.assumptions),
         "warnings": list(prepared.warnings),
     }

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from analysis.cells import amount_text, bar_text, empty_table, label_grid, percent_text, range_text, time_text
+from analysis.closed_form_text import print_explained
 from analysis.console import console
 from analysis.explain_recovery_text import print_recovery
 from analysis.explain_terms import band_text, degraded_text, source_of_term, unit_text
@@ -60,7 +61,7 @@ def format_explanation(content: dict[str, Any], *, width: int | None = None) -> 
         for name, job in content["jobs"].items():
             _print_job(out, name, job, content["fit"])
             print_recovery(out, content["jobs"], name)
-        _print_closed_form(out, content["closed_form"])
+        print_explained(out, content["closed_form"])
         if content["assumptions"]:
             out.print("\nAssumptions of the scenario", style="bold")
             out.print(label_grid([("-", " ".join(line.split())) for line in content["assumptions"]]))
@@ -276,16 +277,6 @@ def _print_degraded(out: Console, job: dict[str, Any]) -> None:
     out.print(table)
     if any(row["basis"] == "communication" for row in job["degraded"].values()):
         out.print("  slow GPUs and NICs as the scenario's communication says, not the model of steps")
-
-
-def _print_closed_form(out: Console, formula: dict[str, Any]) -> None:
-    """Print the closed form and what it takes for granted."""
-    out.print("\nClosed form", style="bold")
-    if formula["ettr"] is not None:
-        which = "expected shares of jobs that save at fixed intervals, in the long run"
-        out.print(f"  ETTR {percent_text(formula['ettr'])}: {which}")
-    label = "assumes" if formula["ettr"] is not None else "none"
-    out.print(label_grid([(label, line) for line in formula["assumptions"]]))
 
 
 def _seconds(value: float) -> str:

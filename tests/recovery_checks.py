@@ -28,13 +28,14 @@ from sim.contracts import (
     Stall,
 )
 from sim.places import Reserve
+from sim.recovery.returns import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.contracts import Plan, Step
 
-__all__ = ["check_plans", "check_recovery", "times_of"]
+__all__ = ["check_plans", "check_recovery", "mean_times", "times_of"]
 
 
 def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes: Any) -> None:
@@ -128,9 +129,33 @@ def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
         assert isinstance(start[-1], Run)
         assert [step.keeps for step in start if isinstance(step, Restore)] == ["stores"]
         assert times_of(twice.start(job)) == [2.0 * time for time in times_of(strategy.start(job))]
-        times, doubled = strategy.expected_times(job.gpus, job.nodes), twice.expected_times(job.gpus, job.nodes)
-        assert doubled == (None if times is None else tuple(2.0 * time for time in times))
-        assert times is None or (min(times) >= 0 and not strategy.no_formula)
+        _check_returns(strategy, twice, job)
+
+
+def mean_times(strategy: Any, gpus: int, nodes: int, fault: str = "process", takes: int = 1) -> Any:
+    """Return what the closed form is told of the only way back: mean times [s] without and with failures, or None."""
+    found = strategy.returns(Hit(fault, gpus, nodes, takes))
+    if found is None:
+        return None
+    (way,) = found
+    hidden, exposed = (sum(span.mean for span in way.spans if span.exposed is kind) for kind in (False, True))
+    return hidden, exposed
+
+
+def _check_returns(strategy: Any, twice: Any, job: JobView) -> None:
+    """Assert that the closed form is told of every way back, or why there is none; with the factor of the times."""
+    for fault in FAULTS:
+        hit = Hit(fault, job.gpus, job.nodes, 1)
+        found, doubled = strategy.returns(hit), twice.returns(hit)
+        if found is None:
+            assert doubled is None
+            assert strategy.elastic or strategy.no_formula
+            continue
+        assert sum(way.chance for way in found) == pytest.approx(1.0)
+        for way, other in zip(found, doubled, strict=True):
+            assert other._replace(spans=way.spans) == way
+            assert [span.mean for span in other.spans] == [2.0 * span.mean for span in way.spans]
+            assert all(span.mean >= 0 for span in way.spans)
 
 
 def _other_luck(number: int) -> Callable[[str], float]:

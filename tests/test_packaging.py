@@ -59,12 +59,13 @@ def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
         expected |= {
             f"{target}/{path.relative_to(ROOT / source).as_posix()}"
             for path in (ROOT / source).rglob("*")
-            if path.suffix in {".py", ".yaml", ".csv"}
+            if path.suffix in {".py", ".yaml", ".csv", ".html"}
         }
     inside = names(wheel)
     assert expected - inside == set()
     assert "sim/_data/scenarios/quickstart.yaml" in inside
-    for start in ("sim/_data/topologies/", "sim/catalog/"):
+    assert "analysis/validation/page.html" in inside
+    for start in ("sim/_data/topologies/", "sim/catalog/", "analysis/validation/tables/"):
         assert any(name.startswith(start) and name.endswith(".yaml") for name in inside), start
 
 
@@ -98,6 +99,14 @@ def test_quickstart_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -
     assert document["scenario"] == "quickstart"
     assert document["replications"] == 10
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_validation_table_is_read_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    """Its rows, its measures and what is not checked are found without the repository."""
+    code = "from analysis.validation.table import load_table as load; print(len(load().rows), len(load().unchecked))"
+    answer = run_python(installed, tmp_path, "-c", code)
+    assert answer.returncode == 0, answer.stderr
+    assert all(int(number) > 10 for number in answer.stdout.split())
 
 
 def test_every_shipped_scenario_is_found_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:

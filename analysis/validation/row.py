@@ -44,10 +44,10 @@ class Tolerance(_Stated):
 
     kind: Kind = Field(
         description=(
-            "`printed`: as printed, within half a digit (`size`). `relative`, `absolute`: within `size`, to which luck "
-            "is added, and luck must be the smaller of the two. `sampling`: equal but for luck, and an edge of `size`. "
-            "`at_least`, `at_most`: an inequality that luck does not explain. `interval`: between `low` and `high`. "
-            "`must_miss`: a model that is known to be wrong is off by more than `size` and luck."
+            "`printed`: as printed, within half a digit (`size`). `relative`, `absolute`: within `size`. `interval`: "
+            "between `low` and `high`. To these four luck is added, and must not be larger than the tolerance. "
+            "`sampling`: equal but for luck, and an edge of `size`. `at_least`, `at_most`: an inequality that luck "
+            "does not explain. `must_miss`: a model that is known to be wrong is off by more than `size` and luck."
         )
     )
     size: float = Field(0.0, ge=0, description="How much [unit of the row; of the value for `relative`].")
@@ -59,6 +59,9 @@ class Tolerance(_Stated):
     def _has_its_numbers(self) -> Self:
         if (self.kind == "interval") != (self.low is not None and self.high is not None):
             message = "low and high belong to kind: interval, and it needs both"
+            raise ValueError(message)
+        if self.low is not None and self.high is not None and self.low > self.high:
+            message = "low is above high"
             raise ValueError(message)
         if self.kind in ("printed", "relative", "absolute", "must_miss") and not self.size:
             message = f"kind: {self.kind} needs a size"
@@ -126,6 +129,17 @@ class Row(_Stated):
     replications: int = Field(0, ge=0)
     independent: bool = False
     needs_data: bool = False
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> Self:
+        kind = self.tolerance.kind
+        if self.replications == 1 or (kind == "sampling" and not self.replications):
+            message = "needs two replications or more: one does not say how much luck is in it"
+            raise ValueError(message)
+        if self.independent and kind != "sampling":
+            message = "independent belongs to kind: sampling, of which alone there is a p-value"
+            raise ValueError(message)
+        return self
 
     @property
     def is_stochastic(self) -> bool:

@@ -15,7 +15,7 @@ from sim.perf.shape import Experts, LatentAttention, ModelShape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["accelerators", "bundle", "bundles", "causes", "models", "recoveries", "recovery", "unknown"]
+__all__ = ["accelerators", "bundle", "bundles", "causes", "counted_on", "models", "recoveries", "recovery", "unknown"]
 
 _Entry = TypeVar("_Entry")
 _HERE = Path(__file__).parent
@@ -51,6 +51,15 @@ def causes(name: str) -> list[str]:
     """Return the causes of a failure bundle."""
     content = bundle(name)
     return [entry["name"] for entry in (*content.get("causes", ()), *content.get("sources", ()))]
+
+
+def counted_on(name: str) -> tuple[int, int] | None:
+    """Return the GPUs of the smallest and the largest job that the failures of a bundle were counted on [-].
+
+    ``None`` for a bundle that nobody has counted.
+    """
+    jobs = bundle(name).get("jobs")
+    return None if jobs is None else (jobs["smallest"], jobs["largest"])
 
 
 @functools.cache

@@ -22,13 +22,6 @@ class RecoveryStrategy(Protocol):
         """Whether replicas may go on without one another."""
         ...
 
-    def expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return the mean times [s] in which failures cannot and can hit a job of some size before it restores.
-
-        ``None`` when the closed form of a restart does not describe the strategy.
-        """
-        ...
-
     @property
     def reroutes(self) -> bool:
         """Whether the others do the work of lost stages, so that the batch stays as it is."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
+    from sim.recovery.returns import Hit, Return
 
 __all__ = ["Absence", "Drawn", "FromStore", "InPlace", "initialized", "scaled"]
 
@@ -123,10 +124,13 @@ class FromStore(Strategy, ABC):
         """Why no closed form describes the strategy; nothing where one does."""
         return ""
 
-    def expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return the mean times [s] in which failures cannot and can hit a job of some size before it restores."""
-        times = self._expected_times(gpus, nodes)
-        return None if times is None else (times[0] * self.scale, times[1] * self.scale)
+    def returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the ways back after a failure, if the closed form of a restart describes them; else ``None``.
+
+        Every failure is taken to be the first one, with healthy nodes at hand.
+        """
+        found = self._returns(hit)
+        return None if found is None else tuple(way.scaled(self.scale) for way in found)
 
     def absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
         """Return what the closed form of replicas that leave alone has to know; ``None`` where they do not."""
@@ -145,9 +149,9 @@ class FromStore(Strategy, ABC):
         plan, memory = self._plan(failure, job, cluster, memory)
         return (plan if self.scale == 1.0 else scaled(plan, self.scale)), memory
 
-    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return `expected_times` at a scale of one."""
-        del gpus, nodes
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return `returns` at a scale of one."""
+        del hit
         return None
 
     def _absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:

@@ -8,11 +8,13 @@ from pydantic import Field
 
 from sim.contracts import Requeue
 from sim.fields import Duration
-from sim.laws import Law
+from sim.laws import Fixed, Law
 from sim.recovery.base import FromStore, initialized
+from sim.recovery.returns import Return, Span
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.recovery.returns import Hit
 
 __all__ = ["FullRestart"]
 
@@ -24,10 +26,10 @@ class FullRestart(FromStore):
     delay: Duration = Field("0 s", description="From the failure being known to the job being eligible again.")  # type: ignore[assignment]
     initialize: Law = Field(description="From nodes to processes that are ready to restore.")
 
-    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return the delay and the initialization."""
-        del gpus, nodes
-        return self.delay, self.initialize.mean_value
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the delay, in which nothing can fail, and the initialization."""
+        delay = Span(Fixed.from_seconds(value=self.delay), exposed=False)
+        return (Return("stores", (delay, Span(self.initialize)), joiners=hit.nodes),)
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore."""

@@ -10,10 +10,12 @@ from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore,
 from sim.fields import Duration
 from sim.laws import Law
 from sim.recovery.base import InPlace, initialized
+from sim.recovery.returns import Return, Span
 
 if TYPE_CHECKING:
     from sim.contracts import JobView, Plan
     from sim.recovery.base import Drawn
+    from sim.recovery.returns import Hit
 
 __all__ = ["HotSpare"]
 
@@ -37,11 +39,10 @@ class HotSpare(InPlace):
 
     _times = ("reschedule", "initialize")
 
-    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return the two times, the first on the side of what failures cannot hit unless it is exposed."""
-        del gpus, nodes
-        pause, restart = self.reschedule.mean_value, self.initialize.mean_value
-        return (0.0, pause + restart) if self.exposed else (pause, restart)
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the two times."""
+        times = Span(self.reschedule, exposed=self.exposed), Span(self.initialize)
+        return (Return("hosts", times, joiners=hit.takes),)
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore."""

@@ -12,10 +12,12 @@ from sim.fields import RuleError
 from sim.laws import Law
 from sim.recovery.base import Drawn, FromStore
 from sim.recovery.phases import Crew, some
+from sim.recovery.returns import Return, Span, spans
 from sim.recovery.rung import Eviction, Rung
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.recovery.returns import Hit
 
 __all__ = ["Ladder", "LadderMemory"]
 
@@ -89,16 +91,31 @@ class Ladder(FromStore):
     @property
     def no_formula(self) -> str:
         """Why no closed form describes the strategy; nothing where one does."""
-        first = self.rungs[0]
-        if any(some(phases, lambda phase: phase.faults is not None) for phases in first.timed):
-            return "some phases depend on the fault"
-        always = first.handles is None and not first.except_first
-        leads_on = first.budget is not None or (first.keeps != "nothing" and first.patience is not None)
-        return "" if always and not (leads_on and len(self.rungs) > 1) else "the rung depends on the failure"
+        return "with no way left the job has failed for good" if self.gives_up else ""
 
-    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return the mean times of the first rung, if all failures take it."""
-        return None if self.no_formula else self.rungs[0].mean_times(gpus, nodes)
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return what the first rung takes that may be tried: without the first node another one may be."""
+        lost = hit.takes / hit.nodes if any(rung.except_first for rung in self.rungs) else 0.0
+        chances = ((False, 1.0 - lost), (True, lost))
+        found = [self._return(hit, chance, first_lost=first_lost) for first_lost, chance in chances if chance > 0]
+        return None if None in found else tuple(way for way in found if way is not None)
+
+    def _return(self, hit: Hit, chance: float, *, first_lost: bool) -> Return | None:
+        """Return the way back after a failure that struck the first node, or did not; ``None`` if there is none."""
+        rungs = (rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=first_lost) and rung.budget != 0)
+        rung = next(rungs, None)
+        evict = self.evict
+        joiners = max(hit.takes, evict.nodes) if evict is not None and hit.fault in evict.faults else hit.takes
+        if rung is not None and rung.keeps != "nothing":
+            return Return(rung.keeps, rung.spans(Crew(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
+        if rung is None and self.gives_up:
+            return None
+        everybody = Crew(hit.gpus, hit.nodes, hit.nodes)
+        start = tuple(spans(self.rungs[-1].launch, everybody))
+        if rung is None:
+            return Return("stores", (Span(self.exhausted, exposed=False), *start), hit.nodes, chance)
+        crew = Crew(hit.gpus, hit.nodes, joiners)
+        return Return("stores", (*rung.spans(crew, hit.fault), *start), hit.nodes, chance)
 
     def _start(self, job: JobView) -> Plan:
         """Launch from nothing, which is how the last rung does it."""

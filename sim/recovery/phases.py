@@ -21,13 +21,28 @@ from sim.laws import Fixed, Law, LawModel, draw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from sim.contracts import Bucket
 
     Fault: TypeAlias = str
 else:
     Fault = Literal[tuple(FAULTS)]
 
-__all__ = ["Crew", "Fault", "Phase", "Phases", "back_to_queue", "is_fixed", "longest", "mean", "some", "steps", "total"]
+__all__ = [
+    "Crew",
+    "Fault",
+    "Phase",
+    "Phases",
+    "back_to_queue",
+    "is_fixed",
+    "longest",
+    "mean",
+    "rule_of_longest",
+    "some",
+    "steps",
+    "total",
+]
 
 _MOST = 1 - 2.0**-53
 """The largest number below 1 that a float can hold."""
@@ -84,18 +99,19 @@ class Phase(Model):
         elif self.each == "job":
             time = law.ppf_one(mark(purpose))
         else:
-            time = law.ppf_one(min(mark(purpose) ** (1 / self._count(crew)), _MOST))
-        return time * self._factor(crew)
+            time = law.ppf_one(min(mark(purpose) ** (1 / self.count(crew)), _MOST))
+        return time * self.factor(crew)
 
     def mean_seconds(self, crew: Crew) -> float:
         """Return the mean of `seconds`."""
-        count = self._count(crew) if self.each == "node" else 1
-        return longest(self.time, count) * self._factor(crew)
+        return longest(self.time, self.count(crew)) * self.factor(crew)
 
-    def _count(self, crew: Crew) -> int:
-        return max(crew.joiners if self.joiners else crew.nodes, 1)
+    def count(self, crew: Crew) -> int:
+        """Return how many draw the time [-], of whom the slowest decides."""
+        return max(crew.joiners if self.joiners else crew.nodes, 1) if self.each == "node" else 1
 
-    def _factor(self, crew: Crew) -> float:
+    def factor(self, crew: Crew) -> float:
+        """Return what the time is multiplied by at the size of a crew [-]."""
         return float((crew.gpus / self.at) ** self.exponent) if self.at is not None else 1.0
 
 
@@ -145,6 +161,13 @@ def longest(law: LawModel, count: int) -> float:
         return law.value
     if count == 1:
         return law.mean_value
+    times, weights = rule_of_longest(law, count)
+    return float((times * weights).sum())
+
+
+@functools.lru_cache(maxsize=4096)
+def rule_of_longest(law: LawModel, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return times [s] and weights [-], shape (n,), that integrate over the law of `longest`; not to be written to."""
     end = 53 * math.log(2)
     kinks = (law.cumulative_hazard_one(time) for time in law.breaks)
     edges = sorted({0.0, *np.linspace(0.0, end, 257).tolist(), *(kink for kink in kinks if 0 < kink < end)})
@@ -153,7 +176,7 @@ def longest(law: LawModel, count: int) -> float:
     hazard = (np.array(edges[:-1])[:, None] + half + half * nodes).ravel()
     below = np.minimum(-np.expm1(-hazard), _MOST)
     density = count * np.exp((count - 1) * np.log(below) - hazard)
-    return float((law.ppf(below) * density * (half * weights).ravel()).sum())
+    return law.ppf(below), density * (half * weights).ravel()
 
 
 def total(phases: Held, crew: Crew, mark: Callable[[str], float], purpose: str, fault: str = "") -> float:

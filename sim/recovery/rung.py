@@ -8,7 +8,9 @@ from pydantic import Field, model_validator
 
 from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName
 from sim.fields import Duration, Model, RuleError
+from sim.laws import Fixed
 from sim.recovery.phases import Crew, Fault, Phases, back_to_queue, mean, some, steps
+from sim.recovery.returns import Span, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,13 +85,23 @@ class Rung(Model):
         """All its phases."""
         return self.stop, self.launch, self.delay
 
+    def is_for(self, fault: str, *, first_lost: bool) -> bool:
+        """Return whether it is for faults of a class, and bears the loss of the first node if that is lost."""
+        return (self.handles is None or fault in self.handles) and not (self.except_first and first_lost)
+
     def may_try(self, failure: FailureView, job: JobView, tries: int) -> bool:
         """Return whether it may be tried after a failure, given how often it was tried in a row."""
-        return (
-            (self.handles is None or failure.fault in self.handles)
-            and not (self.except_first and job.first_lost)
-            and (self.budget is None or tries < self.budget)
-        )
+        return self.is_for(failure.fault, first_lost=job.first_lost) and (self.budget is None or tries < self.budget)
+
+    def spans(self, crew: Crew, fault: str) -> tuple[Span, ...]:
+        """Return its times after a fault of some class, at the first try; if it keeps nothing, until it queues."""
+        stop = spans(self.stop, crew, fault)
+        if self.keeps != "nothing":
+            return (*stop, *spans(self.launch, crew, fault))
+        delay = (*stop, *spans(self.delay, crew, fault, exposed=False))
+        if self.backoff is None:
+            return delay
+        return (*delay, Span(Fixed.from_seconds(value=self.backoff.seconds(1)), exposed=False))
 
     def stopping(self, crew: Crew, failure: FailureView) -> tuple[Step, ...]:
         """Return the steps that stop the job."""

@@ -9,9 +9,11 @@ from pydantic import Field
 from sim.contracts import Acquire, Bucket, PoolName, Restore, Run
 from sim.laws import Law
 from sim.recovery.base import Drawn, InPlace
+from sim.recovery.returns import Return, Span
 
 if TYPE_CHECKING:
     from sim.contracts import JobView, Plan, Step
+    from sim.recovery.returns import Hit
 
 __all__ = ["Standby"]
 
@@ -33,11 +35,10 @@ class Standby(InPlace):
 
     _times = ("recovery", "selection")
 
-    def _expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return the recovery time, on the side of what failures can hit if it is exposed."""
-        del gpus, nodes
-        mean = self.recovery.mean_value
-        return (0.0, mean) if self.exposed else (mean, 0.0)
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the recovery time: a hot spare is at hand."""
+        recovery = Span(self.recovery, exposed=self.exposed)
+        return (Return("hosts", (recovery,), joiners=hit.takes, exposed=self.exposed),)
 
     def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""

@@ -93,7 +93,7 @@ def test_a_knob_changes_what_it_is_about_alone(data: Scenario) -> None:
 
 
 @examples(6)
-@given(scenarios(most_jobs=1, fewest_sources=1))
+@given(scenarios(most_jobs=2, fewest_sources=1))
 def test_what_is_gained_adds_up(data: Scenario) -> None:
     """Of every scenario all at once is the sum of the rows and the residual, and intervals hold their means."""
     found = worth(sim.parse(data), 2, processes=1)

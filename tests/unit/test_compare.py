@@ -56,7 +56,7 @@ def test_the_same_variant_twice_differs_in_nothing() -> None:
     found = compare(variants({}, {}), 4, processes=1)
     changes = {name: change for name, change in found.differences[1].items() if change is not None}
     assert {"ettr", "interruptions", "mtti"} <= set(changes)
-    assert all(change == (0.0, (0.0, 0.0), False, None) for change in changes.values())
+    assert all(change == (0.0, (0.0, 0.0), False, None, None) for change in changes.values())
 
 
 def test_without_failures_the_difference_is_that_of_the_stalls() -> None:

@@ -69,7 +69,7 @@ def test_document_is_that_of_the_variants_alone(scenario: str) -> None:
             assert variant[key] == alone[-1][key]
         assert variant["scenario_sha256"] == alone[-1]["provenance"]["scenario_sha256"]
     change = content["variants"]["spares.hot=2"]["difference"]
-    assert set(change["ettr"]) == {"mean", "ci95", "resolved", "replications_to_resolve"}
+    assert set(change["ettr"]) == {"mean", "ci95", "resolved", "replications_to_resolve", "controlled"}
     means = [of["metrics"]["ettr"]["mean"] for of in alone]
     assert change["ettr"]["mean"] == pytest.approx(means[1] - means[0])
     assert content["variants"]["spares.hot=1"]["difference"] == {}
@@ -90,16 +90,39 @@ def test_several_scenarios_and_what_varies(scenario: str) -> None:
     ("change", "line"),
     [
         (
-            {"mean": 0.001, "ci95": [-0.002, 0.004], "resolved": False, "replications_to_resolve": 1234},
+            {
+                "mean": 0.001,
+                "ci95": [-0.002, 0.004],
+                "resolved": False,
+                "replications_to_resolve": 1234,
+                "controlled": None,
+            },
             "2: the difference to 1 is not resolved with 2 replications; one of this size would take about 1,234",
         ),
         (
-            {"mean": 0.0, "ci95": [-0.002, 0.002], "resolved": False, "replications_to_resolve": None},
+            {
+                "mean": 0.0,
+                "ci95": [-0.002, 0.002],
+                "resolved": False,
+                "replications_to_resolve": None,
+                "controlled": None,
+            },
             "2: the difference to 1 is not resolved with 2 replications; one of this size would take more than 10,000",
         ),
         (
-            {"mean": 0.0, "ci95": [0.0, 0.0], "resolved": False, "replications_to_resolve": None},
+            {"mean": 0.0, "ci95": [0.0, 0.0], "resolved": False, "replications_to_resolve": None, "controlled": None},
             "2: the same as 1 in every replication",
+        ),
+        (
+            {
+                "mean": 0.001,
+                "ci95": [-0.002, 0.004],
+                "resolved": False,
+                "replications_to_resolve": 1234,
+                "controlled": {"mean": 0.0012, "ci95": [0.0005, 0.0019], "worth": 9.0},
+            },
+            "2: the difference to 1 is not resolved with 2 replications; one of this size would take about 1,234 "
+            "(it is with the luck of the failures taken out: +0.05..+0.19 pt)",
         ),
         ({"mean": 0.003, "ci95": [0.002, 0.004], "resolved": True, "replications_to_resolve": 2}, ""),
     ],

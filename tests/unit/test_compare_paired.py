@@ -144,7 +144,7 @@ def test_rounding_is_no_difference() -> None:
     """Amounts that differ by the order of a sum alone are the same."""
     found = difference(ratios([0.1 + 0.2, 0.7]), ratios([0.3, 0.7]))
     assert found is not None
-    assert found == (0.0, (0.0, 0.0), False, None)
+    assert found == (0.0, (0.0, 0.0), False, None, None)
 
 
 def test_pairing_narrows_the_interval_of_a_real_difference() -> None:

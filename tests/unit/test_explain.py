@@ -455,10 +455,13 @@ def test_pools_of_hosts_are_told_apart() -> None:
 def test_the_closed_form_is_that_of_a_run() -> None:
     """ETTR and what it takes for granted are as `run` prints them."""
     prepared = small.prepare(**CASES["modelled"])
-    content = describe(prepared)
-    assert content["closed_form"] == document(replicate(prepared, 1), command="")["closed_form"]
+    ensemble = replicate(prepared, 2)
+    content = describe(prepared, ensemble)
+    assert content["closed_form"] == document(ensemble, command="")["closed_form"]
+    assert describe(prepared)["closed_form"] == {**content["closed_form"], "simulated": None}
     assert "  ETTR " in format_explanation(content)
-    content["closed_form"] = {"ettr": None, "time_shares": {}, "assumptions": ["no closed form for this"]}
+    content["closed_form"] |= {"ettr": None, "time_shares": {}, "assumptions": ["no closed form for this"]}
+    content["closed_form"] |= {"form": None, "waste": None, "waste_by_cause": None, "simulated": None}
     assert "  none  no closed form for this" in format_explanation(content).splitlines()
 
 

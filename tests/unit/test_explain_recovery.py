@@ -21,6 +21,7 @@ from sim.laws import LawModel
 from sim.recovery import RECOVERIES
 from sim.recovery.phases import Phase
 from tests import small
+from tests.recovery_checks import mean_times
 from tests.unit.test_explain import numbers, strings
 
 DAY = 86400
@@ -316,9 +317,7 @@ def test_phases_of_replicas_are_those_of_the_formula() -> None:
 def test_times_are_those_of_the_closed_form(strategy: dict[str, Any]) -> None:
     """All that a failure costs before the restore is what the closed form takes, factors included."""
     prepared = sim.examine(small.parse(recovery=strategy))
-    job, model = prepared.jobs[0], prepared.recovery
-    formula: Any = model
-    wanted = sum(formula.expected_times(job.gpus, job.nodes))
+    wanted = sum(mean_times(prepared.recovery, prepared.jobs[0].gpus, prepared.jobs[0].nodes))
     assert sum(stage["mean_s"] for stage in all_stages(of_small(recovery=strategy))) == pytest.approx(wanted, rel=1e-12)
 
 

@@ -50,10 +50,6 @@ class Scripted:
     reroutes: bool = False
     seen: list[tuple[FailureView, JobView, ClusterView, Memory]] = field(default_factory=list)
 
-    def expected_times(self, gpus: int, nodes: int) -> tuple[float, float] | None:
-        """Return nothing: no formula."""
-        return None
-
     def keeps(self, lost: int, gpus: int) -> bool:
         """Return that no tensor group may step on with fewer GPUs."""
         return False

@@ -12,6 +12,7 @@ from sim.recovery import RestartSmaller, ShrinkRejoin
 from sim.recovery.base import Absence
 from sim.recovery.restart_smaller import Restarts
 from tests.harness import check_recovery, losses, play, prepared, seconds
+from tests.recovery_checks import mean_times
 
 EXACT = 1e-9
 SHRINK: dict[str, Any] = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s"}
@@ -194,7 +195,7 @@ def test_a_start_from_the_queue_may_take_longer() -> None:
 
 def test_no_formula_describes_it() -> None:
     """Neither that of a restart nor that of replicas that come and go at the cost of a stall."""
-    assert restarts().expected_times(64, 8) is None
+    assert mean_times(restarts(), 64, 8) is None
     assert restarts().absence_for(64, 8, 4) is None
     assert restarts().no_formula
 

@@ -23,8 +23,10 @@ from sim.contracts import (
 )
 from sim.recovery import Ladder
 from sim.recovery.ladder import LadderMemory
+from sim.recovery.returns import Hit
 from sim.recovery.rung import Backoff
 from tests.harness import check_recovery, losses, play, prepared, seconds
+from tests.recovery_checks import mean_times
 
 EXACT = 1e-9
 IN_PROCESS: dict[str, Any] = {
@@ -239,24 +241,46 @@ def test_the_queue_may_double_its_delay() -> None:
 
 
 def test_mean_times_are_those_of_the_only_rung() -> None:
-    """Where every failure takes the first rung its mean times are known; where it depends, the reason is."""
-    assert ladder(IN_JOB).expected_times(64, 8) == (0.0, 30.0)
-    assert ladder(REQUEUE, scale=2.0).expected_times(64, 8) == (302.0, 260.0)
+    """The closed form takes the first rung that is for a fault, with the phases of its class and of those who join."""
+    assert mean_times(ladder(IN_JOB), 64, 8) == (0.0, 30.0)
+    assert mean_times(ladder(REQUEUE, scale=2.0), 64, 8) == (302.0, 260.0)
     hidden = [{"name": "teardown", "time": "4 s", "exposed": False}]
-    assert ladder(IN_JOB | {"stop": hidden}).expected_times(64, 8) == (4.0, 20.0)
-    assert ladder(IN_JOB | {"budget": None}, REQUEUE).expected_times(64, 8) == (0.0, 30.0), "it never goes on"
-    assert ladder(IN_JOB, REQUEUE).no_formula == "the rung depends on the failure"
-    assert ladder(IN_JOB | {"budget": None, "patience": "1 s"}, REQUEUE).expected_times(64, 8) is None
-    assert ladder(IN_JOB | {"handles": ["gpu"]}).expected_times(64, 8) is None
-    diagnosis = [{"name": "diagnosis", "time": "4 s", "faults": ["hang"]}]
-    assert ladder(IN_JOB | {"stop": diagnosis}).no_formula == "some phases depend on the fault"
+    assert mean_times(ladder(IN_JOB | {"stop": hidden}), 64, 8) == (4.0, 20.0)
+    for rungs in ((IN_JOB | {"budget": None}, REQUEUE), (IN_JOB, REQUEUE), (IN_JOB | {"patience": "1 s"}, REQUEUE)):
+        assert mean_times(ladder(*rungs), 64, 8) == (0.0, 30.0), "as if every failure were the first"
+    narrow = ladder(IN_JOB | {"handles": ["gpu"]}, REQUEUE)
+    assert mean_times(narrow, 64, 8, "gpu") == (0.0, 30.0)
+    assert mean_times(narrow, 64, 8, "hang") == mean_times(ladder(REQUEUE), 64, 8) == (151.0, 130.0)
+    assert mean_times(ladder(IN_JOB | {"budget": 0}, REQUEUE), 64, 8) == (151.0, 130.0)
+    diagnosis = ladder(IN_JOB | {"stop": [{"name": "diagnosis", "time": "4 s", "faults": ["hang"]}]})
+    assert (mean_times(diagnosis, 64, 8, "hang"), mean_times(diagnosis, 64, 8)) == ((0.0, 24.0), (0.0, 20.0))
     backoff = {"first": "60 s", "most": "3600 s"}
-    assert ladder(REQUEUE | {"delay": "1 s", "backoff": backoff}).expected_times(64, 8) == (61.0, 130.0)
+    assert mean_times(ladder(REQUEUE | {"delay": "1 s", "backoff": backoff}), 64, 8) == (61.0, 130.0)
     image = [
         {"name": "image", "time": {"law": "uniform", "low": "0 s", "high": "8 s"}, "each": "node", "joiners": True}
     ]
-    assert ladder(IN_JOB | {"launch": image}).expected_times(64, 8) == (0.0, 14.0), "one node is replaced"
-    assert ladder(REQUEUE | {"launch": image}).expected_times(64, 8) == (151.0, pytest.approx(30 + 8 * 8 / 9))
+    assert mean_times(ladder(IN_JOB | {"launch": image}), 64, 8) == (0.0, 14.0), "one node is replaced"
+    assert mean_times(ladder(IN_JOB | {"launch": image}), 64, 8, takes=0) == (0.0, 10.0), "or none"
+    assert mean_times(ladder(REQUEUE | {"launch": image}), 64, 8) == (151.0, pytest.approx(30 + 8 * 8 / 9))
+
+
+def test_the_first_node_is_lost_once_in_as_many_failures() -> None:
+    """A rung that cannot bear the loss of the first of 8 nodes is passed over after one in 8 failures that take one."""
+    strategy = ladder(IN_JOB | {"except_first": True}, REQUEUE)
+    ways = strategy.returns(Hit("host", 64, 8, 1))
+    assert [(way.keeps, way.chance, way.joiners) for way in ways] == [("hosts", 7 / 8, 1), ("stores", 1 / 8, 8)]
+    (only,) = strategy.returns(Hit("process", 64, 8, 0))
+    assert (only.keeps, only.chance, only.joiners) == ("hosts", 1.0, 0)
+
+
+def test_with_no_way_left_a_human_is_the_way_back() -> None:
+    """Where no rung is for a fault a human starts the job, whose mean time is told; if nobody does there is no form."""
+    only = IN_JOB | {"handles": ["gpu"]}
+    (way,) = ladder(only, exhausted="20 min").returns(Hit("hang", 64, 8, 0))
+    assert (way.keeps, [(span.mean, span.exposed) for span in way.spans]) == ("stores", [(1200.0, False), (20.0, True)])
+    lost = ladder(only, gives_up=True)
+    assert lost.returns(Hit("hang", 64, 8, 0)) is None
+    assert lost.no_formula == "with no way left the job has failed for good"
 
 
 def test_unexposed_phases_are_told() -> None:

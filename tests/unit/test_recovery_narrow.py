@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from sim.contracts import Acquire, Bucket, ClusterView, FailureView, JobView, Requeue, Restore, Run, Stall
 from sim.recovery import Narrow
 from tests.harness import check_recovery, play, prepared, seconds
+from tests.recovery_checks import mean_times
 
 EXACT = 1e-9
 KEYS: dict[str, Any] = {"use": "narrow", "tensor": 8, "stop": "5 s", "launch": "25 s"}
@@ -148,7 +149,7 @@ def test_options_that_make_no_sense(keys: dict[str, Any], rule: str) -> None:
 
 def test_no_formula_describes_it() -> None:
     """The pace depends on how many GPUs are missing."""
-    assert narrow().expected_times(64, 8) is None
+    assert mean_times(narrow(), 64, 8) is None
     assert narrow().absence_for(64, 8, 4) is None
     assert narrow().no_formula
     hidden = [{"name": "a", "time": "1 s", "exposed": False}]

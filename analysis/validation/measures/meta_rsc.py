@@ -1,0 +1,83 @@
+"""Meta's research clusters: MTTF from a rate, and the ETTR of a large job, by two formulas and simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.validation.lab import estimate
+from analysis.validation.measures.daly import seconds
+from analysis.validation.row import Estimate
+from sim import Bucket
+from sim.theory import efficiency, first_order_efficiency
+
+if TYPE_CHECKING:
+    from analysis.validation.lab import Lab
+
+__all__ = ["MEASURES"]
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+NODE_FAILURES = 6.5
+"""RSC-1: failures per 1000 node-days."""
+RESTART = 5 * MINUTE
+GPUS, GPUS_PER_NODE = 16000, 8
+
+
+def _mttf(gpus: int) -> float:
+    """Return the mean time to a failure of any node of a job [s]."""
+    return 1000 * DAY / (gpus / GPUS_PER_NODE * NODE_FAILURES)
+
+
+def rsc_mttf(lab: Lab, replications: int, *, gpus: int) -> Estimate:
+    """Return the mean time to failure of a job on RSC-1 [h]."""
+    del lab, replications
+    return Estimate(_mttf(gpus) / HOUR)
+
+
+def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str = "exact") -> Estimate:
+    """Return the ETTR of a job of 16,000 GPUs on RSC-1 that loses nothing to saves, by formula or simulated [-].
+
+    `formula` is ``exact``, the renewal argument, or ``first-order``, that of the paper.
+    """
+    interval, mttf = interval_min * MINUTE, _mttf(GPUS)
+    formulas = {
+        "exact": efficiency(interval, 0.0, mttf, RESTART),
+        "first-order": first_order_efficiency(interval, 0.0, mttf, RESTART),
+    }
+    known = formulas[formula]
+    if not replications:
+        return Estimate(known)
+    return estimate(_simulated(lab, replications, interval), known)
+
+
+def rsc_formula_error(lab: Lab, replications: int, *, interval_min: float) -> Estimate:
+    """Return by what share of the simulated ETTR the formula of the paper is below it [-]."""
+    interval, mttf = interval_min * MINUTE, _mttf(GPUS)
+    formula = first_order_efficiency(interval, 0.0, mttf, RESTART)
+    expected = 1 - formula / efficiency(interval, 0.0, mttf, RESTART)
+    return estimate((1 - formula / ettr for ettr in _simulated(lab, replications, interval)), expected)
+
+
+def _simulated(lab: Lab, replications: int, interval: float) -> list[float]:
+    """Return the ETTR of each replication, 80 days and about a thousand failures long [-]."""
+    name = f"rsc {interval / MINUTE:g} min"
+    tier = {"interval": seconds(interval), "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    node = {"use": "component", "name": name, "part": "node", "rate": f"{NODE_FAILURES} per 1000 node-day"}
+    prepared = lab.scenario(
+        {
+            "name": name,
+            "cluster": {"nodes": GPUS // GPUS_PER_NODE, "gpus_per_node": GPUS_PER_NODE, "fabric": {"radix": 1024}},
+            "horizon": "80 d",
+            "jobs": [{"name": "job", "gpus": GPUS}],
+            "failures": [node],
+            "detection": {"time": "0 s"},
+            "checkpoint": {"tiers": [tier]},
+            "recovery": {"use": "hot-spare", "initialize": seconds(RESTART)},
+            "repair": {"time": "0 s"},
+            "scheduler": {"use": "fifo"},
+        }
+    )
+    jobs = [result.jobs[0] for result in lab.results(prepared, replications)]
+    return [float(job.buckets[Bucket.PRODUCTIVE]) / job.requested for job in jobs]
+
+
+MEASURES = {"rsc_mttf": rsc_mttf, "rsc_ettr": rsc_ettr, "rsc_formula_error": rsc_formula_error}

@@ -1,0 +1,270 @@
+"""Cases in which theory is exact, simulated: the shares of a job, nodes that are down, ages, counts, independence.
+
+Each case has causes of its own name, and with them luck of its own: rows of different cases are independent.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import sim
+from analysis.validation.lab import estimate
+from sim import Bucket
+from sim.theory import expected_shares, missing_nodes_pmf, steady_unavailability
+from sim.theory.elastic import elastic_shares
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from analysis.validation.lab import Lab
+    from analysis.validation.row import Estimate
+
+__all__ = ["MEASURES"]
+
+HOUR, DAY = 3600.0, 86400.0
+
+_BUCKETS = {
+    "productive": (Bucket.PRODUCTIVE,),
+    "checkpoint_stall": (Bucket.CHECKPOINT_STALL,),
+    "lost_work": (Bucket.LOST_WORK,),
+    "detection": (Bucket.DETECTION,),
+    "restart": (Bucket.RESCHEDULE, Bucket.INITIALIZE, Bucket.RESTORE),
+    "waiting": (Bucket.QUEUED, Bucket.STARVED),
+}
+
+
+def seconds(value: float) -> str:
+    """Return a time as text that is read back to the same number."""
+    return f"{value!r} s"
+
+
+def scenario(name: str, **changes: Any) -> dict[str, Any]:
+    """Return plain data of a small cluster of one GPU a node, where nothing costs time that the case does not name."""
+    base: dict[str, Any] = {
+        "name": name,
+        "cluster": {"nodes": 4, "gpus_per_node": 1, "fabric": {"rails": 1}},
+        "jobs": [{"name": f"{name} job", "gpus": 1}],
+        "detection": {"time": "0 s"},
+        "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
+        "recovery": {"use": "hot-spare", "initialize": "0 s"},
+        "repair": {"time": "0 s"},
+        "scheduler": {"use": "fifo"},
+    }
+    return base | changes
+
+
+def nodes_of(name: str, nodes: int, **law: Any) -> dict[str, Any]:
+    """Return what a cluster of nodes that fail by a law changes; its job has all of them, and none of the luck."""
+    cause = {"use": "component", "name": f"{name} node", "part": "node", **law}
+    return {"cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}}, "failures": [cause]}
+
+
+# ------------------------------------------------------------------------------------------------- one job
+
+
+def job_share(
+    lab: Lab,
+    replications: int,
+    *,
+    case: str,
+    share: str,
+    mtti: float,
+    interval: float,
+    write: float,
+    restart: float,
+    detection: float = 0.0,
+    drain: float = 0.0,
+    failures: float = 300.0,
+) -> Estimate:
+    """Return a share of the time of a job that fails as a whole, and that of renewal theory.
+
+    Times in seconds; ``failures`` mean times to interrupt are simulated. With a drain, saves go on beside the steps.
+    """
+    tier = {"interval": seconds(interval), "mode": "blocking", "write": seconds(write), "restore": "0 s"}
+    if drain:
+        tier |= {"mode": "async", "stall": seconds(write), "write": seconds(drain)}
+    data = scenario(
+        case,
+        horizon=seconds(failures * mtti),
+        failures=[{"use": "job", "name": f"{case} job", "law": {"law": "exponential", "mean": seconds(mtti)}}],
+        detection={"time": seconds(detection)},
+        checkpoint={"tiers": [tier]},
+        recovery={"use": "hot-spare", "initialize": seconds(restart)},
+    )
+    theory = expected_shares(interval, write, mtti, restart, detection, drain)
+    return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
+
+
+def elastic_share(
+    lab: Lab,
+    replications: int,
+    *,
+    case: str,
+    share: str,
+    groups: int,
+    width: int,
+    rate: float,
+    stall: float,
+    away: float,
+    rejoin: float,
+    detection: float,
+) -> Estimate:
+    """Return a share of a job whose replicas leave and come back one by one, and that of theory.
+
+    Failures of a node a day, times in seconds; other nodes are always at hand.
+    """
+    interval, write, drain, step = 1200.0, 10.0, 60.0, 10.0
+    nodes = groups * width
+    data = scenario(case, horizon="60 d", **nodes_of(case, nodes + 40, rate=f"{rate!r} per node-day"))
+    layout = {"data": groups, "tensor": width}
+    tier = {"mode": "async", "interval": seconds(interval), "stall": seconds(write), "write": seconds(drain)}
+    data |= {
+        "jobs": [{"name": f"{case} job", "gpus": nodes, "parallelism": layout, "step_time": seconds(step)}],
+        "detection": {"time": seconds(detection)},
+        "checkpoint": {"tiers": [tier | {"restore": "0 s"}]},
+        "recovery": {
+            "use": "shrink-rejoin",
+            "reconfigure": seconds(stall),
+            "initialize": seconds(away),
+            "rejoin": seconds(rejoin),
+        },
+        "repair": {"time": "1 h"},
+    }
+    theory = elastic_shares(
+        interval,
+        write,
+        DAY / (rate * nodes),
+        groups,
+        stall=stall,
+        absence=away,
+        rejoin=rejoin,
+        downtime=detection,
+        drain=drain,
+        step=step,
+    )
+    return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
+
+
+def waiting_share(
+    lab: Lab, replications: int, *, case: str, needed: int, spares: int, life: float, repair: float
+) -> Estimate:
+    """Return the share of time in which a job waits for nodes, and the probability that more are down than are spare.
+
+    Lives and repairs are exponential, times in hours; a failure costs nothing but the node. No node is down at the
+    start: a job that is queued would not be given the spares.
+    """
+    nodes = needed + spares
+    law = {"law": "exponential", "mean": seconds(life * HOUR)}
+    data = scenario(case, horizon=seconds(100 * life * HOUR), **nodes_of(case, nodes, law=law))
+    data |= {
+        "jobs": [{"name": f"{case} job", "gpus": needed}],
+        "spares": {"hot": spares},
+        "repair": {"time": {"law": "exponential", "mean": seconds(repair * HOUR)}},
+    }
+    down = missing_nodes_pmf(nodes, steady_unavailability(life, repair))
+    expected = float(down[spares + 1 :].sum())
+    return estimate(_shares(lab.results(lab.scenario(data), replications), "waiting"), expected)
+
+
+# ------------------------------------------------------------------------------------------------- nodes
+
+
+def nodes_down(
+    lab: Lab, replications: int, *, case: str, nodes: int, life: float, repair: float, moment: int
+) -> Estimate:
+    """Return a central moment of the number of nodes that are down, over time, and that of the binomial law.
+
+    Moment 1 is the mean. Lives are exponential and repairs of a fixed length, both in hours.
+    """
+    law = {"law": "exponential", "mean": seconds(life * HOUR)}
+    cause = nodes_of(case, nodes, law=law, renews="at_return")
+    data = scenario(case, horizon=seconds(20 * life * HOUR), initial="stationary", **cause)
+    data["repair"] = {"time": seconds(repair * HOUR)}
+    mean = nodes * steady_unavailability(life, repair)
+    values = []
+    for result in lab.results(lab.scenario(data), replications):
+        number = np.array(list(result.down_times), dtype=np.float64)
+        time = np.array(list(result.down_times.values()))
+        values.append(float((number if moment == 1 else (number - mean) ** moment) @ time / time.sum()))
+    counts = np.arange(nodes + 1)
+    law_down = missing_nodes_pmf(nodes, mean / nodes)
+    return estimate(values, mean if moment == 1 else float(law_down @ (counts - mean) ** moment))
+
+
+def aged_failures(
+    lab: Lab, replications: int, *, case: str, nodes: int, shape: float, scale: float, age: float, days: float
+) -> Estimate:
+    """Return how many nodes of a known age fail for the first time, and N (1 - S(a + t) / S(a)); times in days."""
+    cluster = {
+        "pools": [{"count": nodes, "accelerator": "h100", "age": seconds(age * DAY)}],
+        "gpus_per_node": 1,
+        "fabric": {"rails": 1},
+    }
+    law = {"law": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
+    data = scenario(case, horizon=seconds(days * DAY), **nodes_of(case, nodes, law=law, renews="never"))
+    data["cluster"] = cluster
+    spent = ((age + days) / scale) ** shape - (age / scale) ** shape
+    return estimate(_counts(lab, data, replications), nodes * -math.expm1(-spent))
+
+
+def stationary_failures(
+    lab: Lab, replications: int, *, case: str, nodes: int, shape: float, scale: float, days: float
+) -> Estimate:
+    """Return how many parts fail that have run for ever, N t / E[X] whatever the law; times in days."""
+    law = {"law": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
+    data = scenario(case, horizon=seconds(days * DAY), initial="stationary", **nodes_of(case, nodes, law=law))
+    return estimate(_counts(lab, data, replications), nodes * days / (scale * math.gamma(1.0 + 1.0 / shape)))
+
+
+# ------------------------------------------------------------------------------------------------- luck
+
+
+def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: float, of: str) -> Estimate:
+    """Return what failures of a constant rate in a replication come to: their ``mean``, or a second moment over it.
+
+    ``dispersion`` is E(n - mean)^2 / mean, 1; ``replications`` pairs each replication with the next one,
+    E(n - mean)(n' - mean) / mean, 0 if they are independent of each other.
+    """
+    data = scenario(case, horizon="100 d", **nodes_of(case, nodes, rate=f"{mean / nodes / 100.0!r} per node-day"))
+    off = (np.array(_counts(lab, data, replications)) - mean) / math.sqrt(mean)
+    if of == "mean":
+        return estimate(mean + off * math.sqrt(mean), mean)
+    return estimate(off**2, 1.0) if of == "dispersion" else estimate(off[0::2] * off[1::2], 0.0)
+
+
+def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: float) -> Estimate:
+    """Return E(n - mean)(n' - mean) / mean of the counts of two causes with one law, 0 if they are independent."""
+    data = scenario(case, horizon="100 d", **nodes_of(case, nodes))
+    rate = f"{mean / nodes / 100.0!r} per node-day"
+    cause = {"use": "component", "part": "node", "rate": rate}
+    data["failures"] = [cause | {"name": f"{case} {number}"} for number in ("one", "two")]
+    prepared = lab.scenario(data)
+    counts = [np.bincount(sim.trace(prepared, number).source, minlength=2) for number in range(replications)]
+    off = np.array(counts) - mean
+    return estimate(off[:, 0] * off[:, 1] / mean, 0.0)
+
+
+def _counts(lab: Lab, data: dict[str, Any], replications: int) -> list[float]:
+    """Return the number of failures that a replication draws; nothing has to be played for that."""
+    prepared = lab.scenario(data)
+    return [float(len(sim.trace(prepared, number).time)) for number in range(replications)]
+
+
+def _shares(results: Iterable[sim.Result], share: str) -> list[float]:
+    """Return a share of the requested time of the first job, by replication."""
+    return [float(result.jobs[0].buckets[[*_BUCKETS[share]]].sum() / result.jobs[0].requested) for result in results]
+
+
+MEASURES = {
+    "job_share": job_share,
+    "elastic_share": elastic_share,
+    "waiting_share": waiting_share,
+    "nodes_down": nodes_down,
+    "aged_failures": aged_failures,
+    "stationary_failures": stationary_failures,
+    "poisson_counts": poisson_counts,
+    "two_causes": two_causes,
+}

@@ -1,0 +1,111 @@
+"""The rows of the table, played one after another, and what they say together."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
+
+from analysis.validation.measures import MEASURES
+from analysis.validation.table import Table, chosen
+from analysis.validation.verdict import Combined, Verdict, combined, failed, judge, skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from analysis.validation.lab import Lab
+    from analysis.validation.row import Estimate, Row
+
+__all__ = ["Findings", "play", "seed_of"]
+
+
+class Findings(NamedTuple):
+    """Verdicts on rows.
+
+    Parameters
+    ----------
+    table
+        The rows that were played.
+    stochastic
+        Rows of the whole table that luck is in, played or not: they share its error rate.
+    seed
+        Of all scenarios.
+    verdicts
+        One for each row, in the order of the table.
+    together
+        The p-value of those that are independent; ``None`` if none of them was played.
+    """
+
+    table: Table
+    stochastic: int
+    seed: int
+    verdicts: tuple[Verdict, ...]
+    together: Combined | None
+
+
+def play(
+    table: Table,
+    lab: Lab,
+    only: Iterable[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+    measures: Mapping[str, Callable[..., Estimate]] = MEASURES,
+) -> Findings:
+    """Return the verdicts on the rows of a table.
+
+    Parameters
+    ----------
+    table
+        The whole table.
+    lab
+        Where they are measured.
+    only
+        Groups and ids; without any, all rows.
+    progress
+        Told after each row how many are done, of how many.
+    measures
+        What makes our values.
+
+    Raises
+    ------
+    ValueError
+        If no group and no row has a name of `only`.
+    """
+    part = chosen(table, only)
+    verdicts = []
+    for row in part.rows:
+        verdicts.append(_verdict(row, lab, measures[row.measure], table.stochastic))
+        if progress is not None:
+            progress(len(verdicts), len(part.rows))
+    return Findings(part, table.stochastic, lab.seed, tuple(verdicts), combined(verdicts))
+
+
+def seed_of(text: str) -> int:
+    """Return a seed as it was typed: a number, or ``random`` for one that nobody has seen.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if text == "random":
+        return secrets.randbelow(2**31)
+    if not (text.isascii() and text.isdigit()):
+        message = f"must be a whole number from 0, or random, not {text!r}"
+        raise ValueError(message)
+    return int(text)
+
+
+def _verdict(row: Row, lab: Lab, measure: Callable[..., Estimate], stochastic: int) -> Verdict:
+    """Return the verdict on one row: whatever goes wrong in its measure is a failure of this row alone."""
+    try:
+        estimate = measure(lab, row.replications, **row.arguments)
+    except FileNotFoundError as error:
+        return skipped(row) if row.needs_data else failed(row, _line(error))
+    except Exception as error:  # of a row like any other, to be told beside those that hold
+        return failed(row, _line(error))
+    return judge(row, estimate, stochastic)
+
+
+def _line(error: Exception) -> str:
+    """Return an error in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

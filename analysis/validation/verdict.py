@@ -1,0 +1,217 @@
+r"""Whether a row holds: what luck leaves to it, its limit, and one p-value of all rows that are independent.
+
+One family-wise error rate is shared by all rows of the table that luck is in, also when only some of them are played:
+of m such rows each may be a false alarm with a probability of ``FAMILY / m`` (Bonferroni). Luck is then
+
+.. math:: L = t_{n - 1}(1 - \text{FAMILY} / 2m) \cdot s / \sqrt{n}
+
+with the standard error over n independent replications; for an inequality, the quantile of one side.
+
+References
+----------
+Student, "The probable error of a mean", Biometrika 6 (1908). O. J. Dunn, "Multiple comparisons among means", Journal of
+the American Statistical Association 56 (1961). R. A. Fisher, "Statistical Methods for Research Workers" (1932), section
+21.1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from analysis.validation.row import Estimate, Row
+
+__all__ = ["FAMILY", "LEAST", "SKIPPED", "Combined", "Verdict", "combined", "failed", "judge", "luck_of", "skipped"]
+
+FAMILY = 0.001
+"""Probability of a false alarm in the whole table [-]."""
+
+LEAST = 1e-4
+"""Smallest combined p-value that is not a failure [-]."""
+
+SKIPPED = "reference data not present"
+_TOO_FEW = "too few replications: the sampling error is larger than the tolerance"
+
+
+class Verdict(NamedTuple):
+    """What became of a row.
+
+    Parameters
+    ----------
+    row
+        The row.
+    state
+        ``pass``, ``fail``, or ``skipped`` where reference data are not there.
+    published
+        What others state: the value of the row, or what theory expects.
+    estimate
+        Ours; ``None`` where there is none.
+    luck
+        Half-width that the error rate of the table leaves to the row [unit of the row]; 0 where no luck is in it.
+    limit
+        How far ours may be from what is published [unit of the row]. Of an inequality, how far it must be beyond it,
+        and of a model that must miss, how far off it must be.
+    p_value
+        Probability of being off as far or farther by luck alone, for a row that is equal but for luck [-].
+    reason
+        Why it failed or was skipped, where the numbers do not say it.
+    """
+
+    row: Row
+    state: Literal["pass", "fail", "skipped"]
+    published: float | None = None
+    estimate: Estimate | None = None
+    luck: float = 0.0
+    limit: float | None = None
+    p_value: float | None = None
+    reason: str = ""
+
+    @property
+    def delta(self) -> float | None:
+        """Ours less what is published [unit of the row]; of an interval, what it is outside by."""
+        if self.estimate is None:
+            return None
+        ours, low, high = self.estimate.value, self.row.tolerance.low, self.row.tolerance.high
+        if low is not None and high is not None:
+            return ours - min(max(ours, low), high)
+        return None if self.published is None else ours - self.published
+
+
+class Combined(NamedTuple):
+    """The p-value of independent rows together, and how many they are."""
+
+    rows: int
+    p_value: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether luck may explain all of them together."""
+        return self.p_value >= LEAST
+
+
+def judge(row: Row, estimate: Estimate, stochastic: int) -> Verdict:
+    """Return whether ours is as near as the row asks for.
+
+    Parameters
+    ----------
+    row
+        The row.
+    estimate
+        Ours.
+    stochastic
+        Rows of the whole table that luck is in, m.
+    """
+    published = row.value if row.value is not None else estimate.expected
+    complaint = _unfit(row, estimate, published)
+    if complaint:
+        return failed(row, complaint, estimate)
+    luck = luck_of(row, estimate, stochastic)
+    limit = _limit(row, published, luck)
+    verdict = Verdict(row, "pass", published, estimate, luck, limit)
+    delta = verdict.delta
+    assert delta is not None, "a published value or an interval is there"
+    if row.tolerance.kind == "sampling":
+        verdict = verdict._replace(p_value=_p_value(abs(delta) - row.tolerance.size, estimate))
+    if not _holds(row, delta, limit):
+        return verdict._replace(state="fail")
+    return verdict._replace(state="fail", reason=_TOO_FEW) if _is_drowned(row, published, luck) else verdict
+
+
+def failed(row: Row, reason: str, estimate: Estimate | None = None) -> Verdict:
+    """Return the verdict on a row of which the numbers cannot be compared."""
+    return Verdict(row, "fail", row.value, estimate, reason=reason)
+
+
+def skipped(row: Row) -> Verdict:
+    """Return the verdict on a row that needs what is not there."""
+    return Verdict(row, "skipped", row.value, reason=SKIPPED)
+
+
+def luck_of(row: Row, estimate: Estimate, stochastic: int) -> float:
+    """Return the half-width that the error rate of the table leaves to a row [unit of the row]."""
+    if estimate.error == 0:
+        return 0.0
+    from scipy.special import stdtrit
+
+    sides = 1 if row.tolerance.kind in ("at_least", "at_most") else 2
+    return -float(stdtrit(estimate.replications - 1, FAMILY / sides / max(stochastic, 1))) * estimate.error
+
+
+def combined(verdicts: Iterable[Verdict]) -> Combined | None:
+    """Return the p-value of all independent rows by Fisher's method: -2 sum ln p is chi-square with 2 k degrees.
+
+    Without such rows there is none.
+    """
+    values = [verdict.p_value for verdict in verdicts if verdict.row.independent and verdict.p_value is not None]
+    if not values:
+        return None
+    from scipy.special import chdtrc
+
+    statistic = -2.0 * sum(math.log(value) if value > 0 else -math.inf for value in values)
+    return Combined(len(values), float(chdtrc(2 * len(values), statistic)) if math.isfinite(statistic) else 0.0)
+
+
+def _unfit(row: Row, estimate: Estimate, published: float | None) -> str:
+    """Return why an estimate cannot be compared with anything; nothing if it can."""
+    if not (math.isfinite(estimate.value) and math.isfinite(estimate.error)):
+        return "ours is not a number"
+    if published is None and row.tolerance.kind != "interval":
+        return "neither the row nor its measure says what is expected"
+    if published is not None and not math.isfinite(published):
+        return "what is expected is not a number"
+    if row.is_stochastic and estimate.replications < 2:
+        return "luck is in it, and it takes two replications to say how much"
+    if not row.is_stochastic and estimate.replications:
+        return "its measure simulates, and the row states no replications"
+    return ""
+
+
+def _size(row: Row, published: float | None) -> float:
+    """Return the tolerance without luck [unit of the row]."""
+    tolerance = row.tolerance
+    if tolerance.kind == "relative":
+        assert published is not None
+        return tolerance.size * abs(published)
+    if tolerance.low is not None and tolerance.high is not None:
+        return (tolerance.high - tolerance.low) / 2.0
+    return tolerance.size
+
+
+def _limit(row: Row, published: float | None, luck: float) -> float:
+    """Return how far ours may be, or must be, from what is published [unit of the row]."""
+    if row.tolerance.kind in ("at_least", "at_most", "interval"):
+        return luck
+    return _size(row, published) + luck
+
+
+def _holds(row: Row, delta: float, limit: float) -> bool:
+    """Return whether ours is where it should be; equality holds, but for a model that must miss."""
+    # A value that is worked out to lie on the edge must not fall off it by the rounding of its last digit.
+    edge = limit * (1.0 + 1e-9)
+    if row.tolerance.kind == "at_least":
+        return delta >= limit
+    if row.tolerance.kind == "at_most":
+        return delta <= -limit
+    if row.tolerance.kind == "must_miss":
+        return abs(delta) > edge
+    return abs(delta) <= edge
+
+
+def _is_drowned(row: Row, published: float | None, luck: float) -> bool:
+    """Return whether luck is larger than the tolerance that it is added to."""
+    added = row.tolerance.kind in ("printed", "relative", "absolute", "interval")
+    return added and luck > _size(row, published)
+
+
+def _p_value(beyond: float, estimate: Estimate) -> float:
+    """Return the probability that luck puts a mean as far off, on either side [-]."""
+    if beyond <= 0:
+        return 1.0
+    if estimate.error == 0:
+        return 0.0
+    from scipy.special import stdtr
+
+    return 2.0 * float(stdtr(estimate.replications - 1, -beyond / estimate.error))
