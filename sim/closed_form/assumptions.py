@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim.closed_form.elastic import takes_nodes
+from sim.closed_form.elastic import idle_nodes, lives_and_repairs, takes_nodes
+from sim.places import Reserve
+from sim.theory.starved import starvation
 
 if TYPE_CHECKING:
     from sim.failures import Source
     from sim.prepared import Prepared
 
 __all__ = ["broken_assumptions"]
+
+_NEVER = 1e-6
+"""Share of time that nobody would see in a result [-]."""
 
 
 def broken_assumptions(prepared: Prepared) -> list[str]:
@@ -43,7 +48,7 @@ def broken_assumptions(prepared: Prepared) -> list[str]:
     if recovery.elastic:
         broken += _assumptions_of_absences(prepared, repaired)
     elif repaired:
-        broken.append("a healthy node is always at hand")
+        broken += _of_nodes_at_hand(prepared)
     broken += _assumptions_of_copies(prepared)
     if not recovery.elastic and len(getattr(recovery, "rungs", ())) + (getattr(recovery, "no_progress", None) or 0) > 1:
         broken.append("failures are over before the next: no budget is spent, no way back in vain, no human is called")
@@ -56,6 +61,34 @@ def broken_assumptions(prepared: Prepared) -> list[str]:
     if any(math.isfinite(job.target) for job in prepared.jobs):
         broken.append("the job never ends")
     return broken
+
+
+def _of_nodes_at_hand(prepared: Prepared) -> list[str]:
+    """Return that a formula takes nodes to be at hand; for how long they are not, where theory knows; else nothing."""
+    assumed = "a healthy node is always at hand"
+    share = _share_starved(prepared)
+    if share is None:
+        return [assumed]
+    return [f"{assumed}: in the long run none is for {100 * share:.2g} % of the time"] if share > _NEVER else []
+
+
+def _share_starved(prepared: Prepared) -> float | None:
+    """Return for which share of time the one job of a scenario has too few nodes [-]; ``None`` where it is not known.
+
+    It is known for a job that keeps its nodes, and takes at once any other that is there (`sim.theory.starved`).
+    """
+    recovery: Any = prepared.recovery
+    pools, lives = getattr(recovery, "pools", None), lives_and_repairs(prepared)
+    hazards = {source.idle_hazard for source in prepared.sources if takes_nodes(source)}
+    if pools is None or lives is None or len(prepared.jobs) > 1 or prepared.units is not None or len(hazards) > 1:
+        return None
+    reserves = {"idle": Reserve(idle_nodes(prepared)), **prepared.reserves}
+    left_out = [name for name, pool in reserves.items() if pool.nodes and name not in pools]
+    job, cold = prepared.jobs[0], 0.0 in hazards
+    if left_out or any(pool.delay for pool in reserves.values() if pool.nodes) or not (cold or 1.0 in hazards):
+        return None
+    spares = sum(pool.nodes for pool in reserves.values())
+    return starvation(*lives, job.nodes, spares, downtime=job.detection_mean, cold=cold).share
 
 
 def _assumptions_of_copies(prepared: Prepared) -> list[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sim.prepared import Prepared, PreparedJob
     from sim.recovery.base import Absence
 
-__all__ = ["elastic_form", "success", "takes_nodes"]
+__all__ = ["elastic_form", "idle_nodes", "lives_and_repairs", "success", "takes_nodes"]
 
 _RARE = 1e-4
 """Probability below which a number of missing replicas is left out [-]."""
@@ -136,23 +136,33 @@ def _sends_away(source: Source) -> bool:
 def _wait(prepared: Prepared) -> float:
     """Return the mean time until there is a node for one that failed [s]; 0 where nobody knows."""
     recovery: Any = prepared.recovery
-    sources = [source for source in prepared.sources if takes_nodes(source) and source.noticing is not None]
-    if any(source.repair is None for source in sources):
-        return 0.0
-    rate = repairs = 0.0
-    for source in sources:
-        assert source.repair is not None
-        mtti, _ = prior([source], 1 / prepared.nodes, prepared.warmup + prepared.horizon, success(prepared))
-        rate += 1 / mtti
-        repairs += source.repair.mean_value / mtti
-    if rate == 0:
+    lives = lives_and_repairs(prepared)
+    if lives is None:
         return 0.0
     needed = sum(each.nodes for each in prepared.jobs)
-    # Jobs that wait for one another may ask for more nodes together than there are.
-    idle = max(prepared.nodes - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)
-    pools = {"idle": Reserve(idle), **prepared.reserves}
+    pools = {"idle": Reserve(idle_nodes(prepared)), **prepared.reserves}
     used = [pools[name] for name in recovery.pools if name in pools and pools[name].nodes]
     extra = sum(pool.nodes for pool in used)
     refills = "idle" not in recovery.pools and any(pool.refills for pool in used)
-    found = mean_wait(needed, extra, 1 / rate, repairs / rate, idle if refills else 0)
+    found = mean_wait(needed, extra, *lives, idle_nodes(prepared) if refills else 0)
     return found + (used[0].delay if used else 0.0)
+
+
+def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:
+    """Return the mean life of a node and its mean repair [s]; ``None`` where repairs have no law, or nothing fails."""
+    sources = [source for source in prepared.sources if takes_nodes(source) and source.noticing is not None]
+    rate = repairs = 0.0
+    for source in sources:
+        if source.repair is None:
+            return None
+        mtti, _ = prior([source], 1 / prepared.nodes, prepared.warmup + prepared.horizon, success(prepared))
+        rate += 1 / mtti
+        repairs += source.repair.mean_value / mtti
+    return (1 / rate, repairs / rate) if rate > 0 else None
+
+
+def idle_nodes(prepared: Prepared) -> int:
+    """Return the nodes that neither a job needs nor a reserve has [-]."""
+    needed = sum(each.nodes for each in prepared.jobs)
+    # Jobs that wait for one another may ask for more nodes together than there are.
+    return max(prepared.nodes - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)

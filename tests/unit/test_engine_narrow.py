@@ -112,7 +112,7 @@ def test_more_gpus(slots: tuple[int, ...], degraded: float, swapped: int) -> Non
 
 
 def test_a_gpu_that_is_whole_again_is_not_missing() -> None:
-    """At 430 s the third GPU of a node is lost, but the first is repaired since 400 s: two are missing, and it stays."""
+    """At 430 s a third GPU of a node is lost, but the first is repaired since 400 s: two are missing, and it stays."""
     one = case(GPU, repair={"time": "100 s"})
     strikes = [(300.0, 0, 4), (360.0, 0, 5), (430.0, 0, 6)]
     result = watch(one, strikes)
