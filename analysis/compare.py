@@ -180,7 +180,8 @@ def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | Non
     """Return how far each metric that both have is from the first variant's."""
     mine, first = ours.rows, theirs.rows
     # What is common to both: the luck of one alone may hang on a few replications in which nodes ran out.
-    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in zip(ours.luck, theirs.luck, strict=True)]
+    pairs = zip(ours.luck, theirs.luck, strict=True) if ours.luck and theirs.luck else ()
+    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs]
     common = [name for name in mine[0] if name in first[0]]
     return {name: difference([row[name] for row in mine], [row[name] for row in first], luck) for name in common}
 

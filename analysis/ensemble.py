@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.controls import Luck, controlled
+from analysis.controls import Luck, controlled, of_all
 from analysis.metrics import SHARES, means, ratios
 from analysis.processes import in_order
 from analysis.statistics import ratio_interval
 from sim import Prepared, Ratio, Result, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = ["BATCH", "FEWEST", "MOST", "Ensemble", "Precision", "RequestError", "band", "replicate"]
 
@@ -65,7 +65,7 @@ class Precision:
             raise RequestError(message)
         return cls(float(match[1]) / 100, match[2] == "%")
 
-    def is_met(self, ratios: list[Ratio], luck: list[tuple[float, ...]]) -> bool:
+    def is_met(self, ratios: list[Ratio], luck: Sequence[tuple[float, ...]]) -> bool:
         """Return whether the interval of a metric's mean, with the luck taken out if that can be, is narrow enough."""
         found = controlled(ratios, luck)
         if found is not None:
@@ -97,9 +97,9 @@ class Ensemble:
 
     @functools.cached_property
     def luck(self) -> list[tuple[float, ...]]:
-        """How lucky each replication was; see `analysis.controls`."""
-        luck = Luck(self.prepared)
-        return [luck.of(result) for result in self.results]
+        """How lucky each replication was, by `analysis.controls`; empty where that is not known."""
+        how_lucky = Luck(self.prepared)
+        return of_all([how_lucky.of(result) for result in self.results])
 
 
 def replicate(
@@ -136,7 +136,7 @@ def replicate(
     """
     results: list[Result] = []
     rows: list[dict[str, Ratio]] = []
-    luck: list[tuple[float, ...]] = []
+    luck: list[tuple[float, ...] | None] = []
     how_lucky = Luck(prepared)
     total = replications if precision is None else None
     precise = None if precision is None else False
@@ -153,7 +153,7 @@ def replicate(
                 progress(len(rows), total)
             if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
                 mine = [row[metric] for row in rows]
-                precise = precision.is_met(mine, luck)
+                precise = precision.is_met(mine, of_all(luck))
                 # What was censored once has no mean, however long one goes on.
                 if precise or any(math.isinf(ratio.amount) for ratio in mine):
                     break

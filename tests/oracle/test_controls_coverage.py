@@ -53,7 +53,8 @@ def runs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         seed=SEED,
     )
     luck = Luck(case)
-    ends, lucky = [], []
+    ends: list[float] = []
+    lucky: list[Any] = []
     for number in range(REPETITIONS * REPLICATIONS):
         result = sim.run(case, number)
         assert result.jobs[0].finished

@@ -20,9 +20,8 @@ from scipy import stats
 
 import sim
 from analysis import ensemble, processes
-from analysis.controls import controlled
 from analysis.document import document, render
-from analysis.ensemble import BATCH, FEWEST, Ensemble, Precision, RequestError, band, replicate
+from analysis.ensemble import FEWEST, Ensemble, Precision, RequestError, band, replicate
 from analysis.metrics import means
 from sim import Prepared, Ratio
 from tests import small
@@ -69,7 +68,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 yield index
 
         monkeypatch.setattr(ensemble, "in_order", in_order)
-        monkeypatch.setattr(ensemble, "Luck", lambda prepared: SimpleNamespace(of=lambda result: (0.0,)))
+        monkeypatch.setattr(ensemble, "Luck", lambda prepared: SimpleNamespace(of=lambda result: None))
         monkeypatch.setattr(ensemble, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
         found = replicate(small.prepare(), 1, **options)
         assert len(drawn) == len(found.rows)
@@ -192,17 +191,10 @@ def test_numbers_do_not_depend_on_processes(eager: list[int]) -> None:
 
 def test_precision_does_not_depend_on_processes(eager: list[int]) -> None:
     """The decision falls at the same batch, although more processes are further ahead when it does; none is left."""
-    many = replicate(small.prepare(), 200, processes=1)
-    ettr = [row["ettr"] for row in many.rows]
-
-    def half(count: int) -> float:
-        """Return the half-width of the interval of so many, with the luck taken out."""
-        found = controlled(ettr[:count], many.luck[:count])
-        assert found is not None
-        return (found.ci95[1] - found.ci95[0]) / 2
-
-    precision = Precision(0.8 * half(FEWEST), relative=False)
-    expected = next(count for count in range(FEWEST, 200, BATCH) if half(count) <= precision.width)
+    rows = replicate(small.prepare(), 200, processes=1).rows
+    values = [row["ettr"].amount / row["ettr"].base for row in rows]
+    precision = Precision(0.8 * half_width(values[:FEWEST]), relative=False)
+    expected = first_stop(values, precision.width)
     eager.clear()
     found = [replicate(small.prepare(), 1, precision=precision, processes=count) for count in (1, 3)]
     assert eager == [3]
