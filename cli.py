@@ -227,7 +227,7 @@ def explain(
         int | None,
         typer.Option(
             help="How many replications stand beside the closed form; 8 unless told, 0 for none. With --worth: of each "
-            "change, 16 unless told.",
+            "change, 16 unless told, 8 at least.",
             min=0,
         ),
     ] = None,
@@ -256,7 +256,7 @@ def explain(
     if count and too_large is None:
         with Progress("replications", quiet=quiet or as_json) as progress:
             simulated = replicate(sim.prepare(described), count, processes=jobs, progress=progress)
-    text = render(describe(prepared, simulated))
+    text = render(describe(prepared, simulated, command=_command()))
     _say(text if as_json else format_explanation(json.loads(text)))
     _end([] if too_large is None else [too_large])
 
@@ -281,8 +281,8 @@ def _explain_worth(described: Scenario, replications: int | None, jobs: int, *, 
     from analysis.worth_text import format_worth
 
     count = 16 if replications is None else replications
-    if count < 2:
-        _refuse(f"--replications {count}: --worth needs at least 2, or nothing could be said of luck")
+    if count < 8:
+        _refuse(f"--replications {count}: --worth needs at least 8, or luck could not be told from worth")
     with Progress("replications", quiet=quiet) as progress:
         found = worth(described, count, processes=jobs, progress=progress)
     _warn(found.base.prepared.warnings)

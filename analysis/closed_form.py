@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from analysis.ensemble import Ensemble
     from sim import ClosedForm, Prepared
 
-__all__ = ["describe_closed_form"]
+__all__ = ["describe_closed_form", "replays_a_log"]
+
+_BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")
+"""Those that are always there; time that a job is starved of nodes is where it is known."""
+_SAME = 1e-9
+"""Standard error over the mean that is but the rounding of sums."""
 
 
 def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> dict[str, Any]:
@@ -42,14 +47,19 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
     }
 
 
+def replays_a_log(prepared: Prepared) -> bool:
+    """Return whether failures are those of a log: one history, however many replications there are of it."""
+    return any(entry.use == "replay" for entry in prepared.scenario.failures)
+
+
 def _by_bucket(waste: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
     """Return the shares that are not productive by order and bucket, over all causes."""
     table: dict[str, dict[str, float]] = {}
     for order, causes in waste.items():
-        row = table[order] = dict.fromkeys(("lost_work", "detection", "restart", "checkpoint_stall"), 0.0)
+        row = table[order] = dict.fromkeys(_BUCKETS, 0.0)
         for buckets in causes.values():
             for name, value in buckets.items():
-                row[name] += value
+                row[name] = row.get(name, 0.0) + value
         row["total"] = sum(row.values())
     return table
 
@@ -79,20 +89,28 @@ def _extrapolated(found: ClosedForm) -> list[dict[str, Any]]:
 
 
 def _simulated(ensemble: Ensemble, formula: float | None) -> dict[str, Any]:
-    """Return the simulated ETTR, and how many standard errors it is above that of the formula."""
+    """Return the simulated ETTR, and how far that of the formula is from it.
+
+    There is no interval, and nothing is said of luck, where luck has no part in it or is not in the replications: where
+    all of them come to the same, and where a log is replayed.
+    """
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
-    interval = ratio_interval(amounts, bases)
     total = float(bases.sum())
     mean = float(amounts.sum()) / total if total > 0 else None
-    error = apart = None
-    if interval is not None and mean is not None:
+    found = None if replays_a_log(ensemble.prepared) else ratio_interval(amounts, bases)
+    interval = error = apart = outside = None
+    if found is not None and mean is not None and found[2] - found[1] > _SAME * mean:
+        interval = [max(found[1], 0.0), min(found[2], 1.0)]
         scatter = float(np.std(amounts - mean * bases, ddof=1))
         error = scatter / math.sqrt(len(amounts)) / float(bases.mean())
-        apart = (mean - formula) / error if formula is not None and error > 0 else None
+        if formula is not None:
+            apart = (mean - formula) / error
+            outside = max(interval[0] - formula, formula - interval[1], 0.0)
     return {
         "replications": len(ensemble.rows),
         "ettr": mean,
-        "ettr_ci95": list(interval[1:]) if interval is not None else None,
+        "ettr_ci95": interval,
         "standard_error": error,
         "standard_errors_above": apart,
+        "outside_ci95": outside,
     }

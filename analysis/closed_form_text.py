@@ -18,8 +18,9 @@ _BUCKETS = {
     "detection": "detection",
     "restart": "restart",
     "checkpoint_stall": "checkpoint stalls",
+    "starved": "starved",
 }
-_ORDERS = {"first": "first order", "second": "second order", "exact": "exact"}
+_ORDERS = {"exact": "exact", "first": "first order", "second": "second order"}
 
 
 def compared_text(formula: dict[str, Any]) -> str:
@@ -33,10 +34,12 @@ def compared_text(formula: dict[str, Any]) -> str:
     if formula["ettr"] is None:
         return text
     text += f", closed form {percent_text(formula['ettr'])}"
-    apart = seen["standard_errors_above"]
-    if apart is None:
+    outside = seen["outside_ci95"]
+    if outside is None:
         return text
-    return f"{text}: {abs(apart):.1f} standard errors {'above' if apart > 0 else 'below'} it"
+    if not outside:
+        return f"{text}: inside the 95 % interval"
+    return f"{text}: outside the 95 % interval by {100 * outside:.2f} pt"
 
 
 def extrapolated_texts(formula: dict[str, Any]) -> Iterator[str]:
@@ -66,33 +69,46 @@ def print_explained(out: Console, formula: dict[str, Any]) -> None:
     label = "assumes" if formula["ettr"] is not None else "none"
     out.print(label_grid([*rows, *((label, line) for line in formula["assumptions"])]))
     if formula["waste"] is not None:
-        _print_waste(out, formula["waste"])
-        _print_causes(out, formula["waste_by_cause"])
+        shown = _ORDERS if _converges(formula) else {"exact": "exact"}
+        _print_waste(out, formula["waste"], shown)
+        _print_causes(out, formula["waste_by_cause"], list(shown))
+        if len(shown) < len(_ORDERS):
+            out.print("\n  orders in the failure rate are left out: they do not converge at this rate")
 
 
-def _print_waste(out: Console, waste: dict[str, dict[str, float]]) -> None:
-    """Print what is not productive, bucket by bucket, to each order in the failure rate."""
-    out.print("\nWhere the closed form sees the rest go", style="bold")
-    table = empty_table("", *_ORDERS.values())
+def _converges(formula: dict[str, Any]) -> bool:
+    """Return whether orders in the failure rate come nearer to what is exact, and are shares at all.
+
+    Where failures are as frequent as restarts are long they are not: the second order of a share may be below zero.
+    """
+    causes = [row["total"] for rows in formula["waste_by_cause"].values() for row in rows.values()]
+    first, second, exact = (formula["waste"][order]["total"] for order in ("first", "second", "exact"))
+    # What is but rounding is no order.
+    nearer = abs(second - exact) <= abs(first - exact) + 1e-9
+    return nearer and all(-1e-9 <= total <= 1 + 1e-9 for total in (first, second, exact, *causes))
+
+
+def _print_waste(out: Console, waste: dict[str, dict[str, float]], orders: dict[str, str]) -> None:
+    """Print what is not productive, bucket by bucket: exact, and to some orders in the failure rate."""
+    out.print("\nWhat the closed form loses, by bucket", style="bold")
+    table = empty_table("", *orders.values())
     for bucket, label in _BUCKETS.items():
-        table.add_row(label, *(percent_text(waste[order][bucket]) for order in _ORDERS))
-    table.add_row("total", *(percent_text(waste[order]["total"]) for order in _ORDERS))
+        if any(bucket in waste[order] for order in orders):
+            table.add_row(label, *(percent_text(waste[order].get(bucket, 0.0)) for order in orders))
+    table.add_row("total", *(percent_text(waste[order]["total"]) for order in orders))
     out.print(table)
 
 
-def _print_causes(out: Console, by_cause: dict[str, dict[str, dict[str, float]]]) -> None:
+def _print_causes(out: Console, by_cause: dict[str, dict[str, dict[str, float]]], orders: list[str]) -> None:
     """Print what each cause costs, the dearest first."""
-    totals = {
-        name: [by_cause[order][name]["total"] for order in _ORDERS]
-        for name in by_cause["exact"]
-        if "lost_work" in by_cause["exact"][name]
-    }
-    if not totals:
+    exact = by_cause["exact"]
+    names = [name for name, row in exact.items() if "lost_work" in row]
+    if not names:
         return
-    buckets = [bucket for bucket in _BUCKETS if bucket != "checkpoint_stall"]
+    buckets = [bucket for bucket in _BUCKETS if any(bucket in exact[name] for name in names)]
     out.print("\nBy cause", style="bold")
-    table = empty_table("", *(_BUCKETS[bucket] for bucket in buckets), *_ORDERS)
-    for name, row in sorted(totals.items(), key=lambda pair: -pair[1][-1]):
-        cells = (by_cause["exact"][name][bucket] for bucket in buckets)
-        table.add_row(name, *map(percent_text, cells), *map(percent_text, row))
+    table = empty_table("", *(_BUCKETS[bucket] for bucket in buckets), *orders)
+    for name in sorted(names, key=lambda name: -exact[name]["total"]):
+        cells = (exact[name].get(bucket, 0.0) for bucket in buckets)
+        table.add_row(name, *map(percent_text, (*cells, *(by_cause[order][name]["total"] for order in orders))))
     out.print(table)

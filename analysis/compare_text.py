@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.cells import amount_text, count_text, empty_table, number_of, percent_text, range_text, text_or_dash
-from analysis.console import console
+from analysis.console import Page, console
 from analysis.metrics import SHARES
 from analysis.paired import MANY
 
@@ -54,27 +53,27 @@ class _Forms(NamedTuple):
 
 def format_comparison(content: dict[str, Any], *, width: int | None = None) -> str:
     """Return the document of a comparison (as read back from JSON) as text, `width` columns wide (the terminal's)."""
-    out = console(sys.stdout, width=width if width is not None or sys.stdout.isatty() else _WIDTH)
+    page = Page()
+    out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
     out.width = max(out.width, _LEAST_WIDTH)
     variants = content["variants"]
     prefix = _common_path(list(variants))
-    with out.capture() as page:
-        metric = content["headline"]
-        out.print(f"{_MEANINGS[metric]} on the same failures", style="bold")
-        out.print(f"  {number_of(content['replications'], 'replication')}, seed {content['seed']}")
-        if content["unranked_because"] is not None:
-            out.print(f"  not ranked by goodput: {content['unranked_because']}", soft_wrap=True)
+    metric = content["headline"]
+    out.print(f"{_MEANINGS[metric]} on the same failures", style="bold")
+    out.print(f"  {number_of(content['replications'], 'replication')}, seed {content['seed']}")
+    if content["unranked_because"] is not None:
+        out.print(f"  not ranked by goodput: {content['unranked_because']}", soft_wrap=True)
+    out.print()
+    _print_metrics(out, content, prefix)
+    _print_shares(out, content, prefix)
+    lines = [*_unresolved(content, prefix), *_notes(content)]
+    if lines:
         out.print()
-        _print_metrics(out, content, prefix)
-        _print_shares(out, content, prefix)
-        lines = [*_unresolved(content, prefix), *_notes(content)]
-        if lines:
-            out.print()
-        for line in lines:
-            out.print(f"  - {line}", soft_wrap=True)
-        for name, reason in content["cannot_run"].items():
-            out.print(f"\n{name.removeprefix(prefix)}: cannot run: {reason}", soft_wrap=True)
-    return "\n".join(line.rstrip() for line in page.get().splitlines())
+    for line in lines:
+        out.print(f"  - {line}", soft_wrap=True)
+    for name, reason in content["cannot_run"].items():
+        out.print(f"\n{name.removeprefix(prefix)}: cannot run: {reason}", soft_wrap=True)
+    return page.text()
 
 
 def _common_path(names: list[str]) -> str:

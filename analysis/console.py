@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sim import Prepared, PreparedJob
 
-__all__ = ["console", "format_run"]
+__all__ = ["Page", "console", "format_run"]
 
 _MOST_WINDOWS = 12
 _NAMES = {
@@ -45,8 +45,11 @@ _NAMES = {
 }
 
 
-class _Page(io.StringIO):
-    """Text that is laid out for standard output and written to it later, in one go."""
+class Page(io.StringIO):
+    """Text that is laid out for standard output and written to it later, in one go.
+
+    A console on standard output itself would write to it as soon as it is done, and fail there with a traceback.
+    """
 
     encoding = "utf-8"
 
@@ -57,6 +60,10 @@ class _Page(io.StringIO):
     def isatty(self) -> bool:
         """Return whether standard output is a terminal, and wants colour."""
         return sys.stdout is not None and sys.stdout.isatty()
+
+    def text(self) -> str:
+        """Return what was laid out, without blanks at the ends of lines."""
+        return "\n".join(line.rstrip() for line in self.getvalue().splitlines())
 
 
 def console(file: IO[str], *, width: int | None = None) -> Console:
@@ -81,7 +88,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
     width
         Columns; by default those of the terminal.
     """
-    page = _Page()
+    page = Page()
     out = console(page, width=width)
     _print_scenario(out, content, prepared)
     print_headline(out, content)
@@ -96,7 +103,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
             out.print(f"\n{title}", style="bold")
             for line in lines:
                 out.print(f"  - {' '.join(line.split())}")
-    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+    return page.text()
 
 
 def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -> None:

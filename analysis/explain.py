@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.closed_form import describe_closed_form
 from analysis.explain_recovery import describe_recovery
+from analysis.provenance import provenance
 from analysis.step import degraded, describe_step, parts, sizes, utilisation
 from sim import units
 from sim.catalog import steps
@@ -52,7 +53,7 @@ _PLANNED = (
 )
 
 
-def describe(prepared: Prepared, simulated: Ensemble | None = None) -> dict[str, Any]:
+def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: str = "") -> dict[str, Any]:
     """Return what there is to say about the jobs of a scenario, ready for JSON; see docs/reference/json.md.
 
     Parameters
@@ -61,16 +62,20 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None) -> dict[str,
         The scenario.
     simulated
         Its replications, if the closed form is to be compared with some.
+    command
+        The command, to be typed again.
     """
     errors = steps.fit()["errors"]
     return {
         "scenario": prepared.name,
         "description": prepared.scenario.description,
+        "seed": prepared.seed,
         "jobs": {job.name: _job(prepared, index) for index, job in enumerate(prepared.jobs)},
         "fit": {"steps": errors["rows"], "mean_error": errors["mape"], "unseen_source_error": errors["left_out"]},
         "closed_form": describe_closed_form(prepared, simulated),
         "assumptions": list(prepared.scenario.assumptions),
         "warnings": list(prepared.warnings),
+        "provenance": provenance(prepared, command),
     }
 
 

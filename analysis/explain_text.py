@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from analysis.cells import amount_text, bar_text, empty_table, label_grid, percent_text, range_text, time_text
 from analysis.closed_form_text import print_explained
-from analysis.console import console
+from analysis.console import Page, console
 from analysis.explain_recovery_text import print_recovery
 from analysis.explain_terms import band_text, degraded_text, source_of_term, unit_text
 
@@ -53,19 +52,19 @@ def format_explanation(content: dict[str, Any], *, width: int | None = None) -> 
     """Return the explanation as text for standard output, `width` columns wide (that of the terminal)."""
     from rich.padding import Padding
 
-    out = console(sys.stdout, width=width if width is not None or sys.stdout.isatty() else _WIDTH)
-    with out.capture() as page:
-        out.print(content["scenario"], style="bold")
-        if content["description"]:
-            out.print(Padding(content["description"], (0, 0, 0, 2)))
-        for name, job in content["jobs"].items():
-            _print_job(out, name, job, content["fit"])
-            print_recovery(out, content["jobs"], name)
-        print_explained(out, content["closed_form"])
-        if content["assumptions"]:
-            out.print("\nAssumptions of the scenario", style="bold")
-            out.print(label_grid([("-", " ".join(line.split())) for line in content["assumptions"]]))
-    return "\n".join(line.rstrip() for line in page.get().splitlines())
+    page = Page()
+    out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
+    out.print(content["scenario"], style="bold")
+    if content["description"]:
+        out.print(Padding(content["description"], (0, 0, 0, 2)))
+    for name, job in content["jobs"].items():
+        _print_job(out, name, job, content["fit"])
+        print_recovery(out, content["jobs"], name)
+    print_explained(out, content["closed_form"])
+    if content["assumptions"]:
+        out.print("\nAssumptions of the scenario", style="bold")
+        out.print(label_grid([("-", " ".join(line.split())) for line in content["assumptions"]]))
+    return page.text()
 
 
 def _print_job(out: Console, name: str, job: dict[str, Any], fit: dict[str, Any]) -> None:

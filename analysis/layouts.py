@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.cells import amount_text, empty_table, percent_text, text_or_dash
-from analysis.console import console
+from analysis.console import Page, console
 from analysis.step import sizes
 from sim import NoLayoutError, closed_form
 from sim.perf import memory_use, problems
@@ -188,10 +187,10 @@ def _why_not(search: LayoutSearch, own: Workload) -> str:
 
 def format_layouts(content: dict[str, Any], *, width: int | None = None) -> str:
     """Return ranked layouts as text for standard output, `width` columns wide (that of the terminal)."""
-    out = console(sys.stdout, width=width)
-    with out.capture() as page:
-        _print(out, content)
-    return "\n".join(line.rstrip() for line in page.get().splitlines()).rstrip()
+    page = Page()
+    out = console(page, width=width)
+    _print(out, content)
+    return page.text().rstrip()
 
 
 def _print(out: Console, content: dict[str, Any]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from analysis.cells import empty_table, label_grid, number_of
-from analysis.console import console
+from analysis.console import Page, console
 from sim import placement
 
 if TYPE_CHECKING:
@@ -87,15 +86,15 @@ def _describe(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]])
 
 def format_jobs(content: dict[str, Any], *, width: int | None = None) -> str:
     """Return the placement of jobs as text for standard output, `width` columns wide (that of the terminal)."""
-    out = console(sys.stdout, width=width)
-    with out.capture() as page:
-        for name, job in content.items():
-            out.print(name, style="bold")
-            if job is None:
-                out.print("  has no parallelism: its layout is not known\n")
-            else:
-                _print_job(out, job)
-    return "\n".join(line.rstrip() for line in page.get().splitlines()).rstrip()
+    page = Page()
+    out = console(page, width=width)
+    for name, job in content.items():
+        out.print(name, style="bold")
+        if job is None:
+            out.print("  has no parallelism: its layout is not known\n")
+        else:
+            _print_job(out, job)
+    return page.text().rstrip()
 
 
 def _print_job(out: Console, job: dict[str, Any]) -> None:

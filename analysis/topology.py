@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analysis.cells import empty_table, label_grid, number_of, percent_text
-from analysis.console import console
+from analysis.console import Page, console
 from sim import FABRIC_PARTS, load_cluster, shipped
 
 if TYPE_CHECKING:
@@ -114,18 +113,14 @@ def format_topology(content: dict[str, Any], *, width: int | None = None) -> str
     width
         Columns; by default those of the terminal.
     """
-    out = console(sys.stdout, width=width)
-    with out.capture() as page:
-        out.print(content["name"], style="bold")
-        out.print(label_grid(_rows(content)))
-        _print_parts(out, content)
-        _print_domains(out, content)
-        _print_bandwidth(out, content)
-    return _without_margins(page.get())
-
-
-def _without_margins(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.splitlines())
+    page = Page()
+    out = console(page, width=width)
+    out.print(content["name"], style="bold")
+    out.print(label_grid(_rows(content)))
+    _print_parts(out, content)
+    _print_domains(out, content)
+    _print_bandwidth(out, content)
+    return page.text()
 
 
 def _rows(content: dict[str, Any]) -> list[tuple[str, str]]:

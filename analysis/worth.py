@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
     _Values = npt.NDArray[np.float64]
 
-__all__ = ["METRICS", "Group", "Row", "Worth", "worth"]
+__all__ = ["METRICS", "SAME", "Group", "Row", "Worth", "worth"]
 
 METRICS = ("ettr", "goodput", "tokens_per_day")
 """What a change may be worth; those that are known, `ettr` always."""
 
 _DAY = units.DURATION.units["d"]
 _YEAR = units.DURATION.units["year"]
+SAME = 1e-9
+"""Width of an interval over its mean that is but the rounding of sums."""
 
 
 class Row(NamedTuple):
@@ -119,7 +121,7 @@ def worth(
     scenario
         The scenario.
     replications
-        How many of each change; at least 2, or there are no intervals.
+        How many of each change; at least 2, or there are no intervals. Those of fewer than 8 are not to be relied on.
     processes
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
@@ -213,7 +215,16 @@ def _gained(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> D
     if len(ours) < len(more) or len(theirs) < len(less):
         return None
     sums = [[Ratio(value, 1) for value in np.sum(values, axis=0).tolist()] for values in (ours, theirs)]
-    return difference(*sums)
+    found = difference(*sums)
+    return found if found is None or _varies(found) else found._replace(resolved=False, replications_to_resolve=None)
+
+
+def _varies(found: Difference) -> bool:
+    """Return whether a difference is not the same in all replications, so that an interval says something.
+
+    A few replications may agree because what makes the difference is rare: that they do is no proof.
+    """
+    return found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)
 
 
 def _times(found: Difference | None, scale: float | None) -> Difference | None:

@@ -51,7 +51,7 @@ class Changes(NamedTuple):
     """All changes of a scenario: each cause removed, each knob better, and all of a kind at once.
 
     ``all_causes`` and ``all_knobs`` are ``None`` where fewer than two could be made together. ``left_out`` says why a
-    change is not there, by name.
+    change is not there, by name: it does not apply, or not together with the knobs before it.
     """
 
     causes: tuple[Change, ...]
@@ -76,15 +76,22 @@ def changes_of(prepared: Prepared) -> Changes:
     causes = _causes(prepared, held)
     everything = held.model_copy(update={"failures": ()})
     knobs: list[Change] = []
-    together, made = held, 0
+    together, at_once = held, prepared
     for name, knob in KNOBS.items():
         try:
             changed, told = knob(held, prepared)
-            knobs.append(Change(name, told, _ready(changed, prepared)))
+            change = Change(name, told, _ready(changed, prepared))
         except (LeftOutError, sim.PathError) as error:
             left_out[name] = _reason(error)
             continue
-        together, made = knob(together, prepared)[0], made + 1
+        try:
+            more = knob(together, prepared)[0]
+            together, at_once = more, _ready(more, prepared)
+        except (LeftOutError, sim.PathError) as error:
+            left_out[name] = f"it does not fit with those before it: {_reason(error)}"
+            continue
+        knobs.append(change)
+    made = len(knobs)
     if held is not prepared.scenario and any(knob.name == "checkpoint" for knob in knobs):
         changed, told = _checkpoint(prepared.scenario, prepared)
         knobs.append(Change("checkpoint_by_rule", f"{told}, by its rule", sim.prepare(changed), counts=False))
@@ -92,7 +99,7 @@ def changes_of(prepared: Prepared) -> Changes:
         tuple(causes),
         Change("all", "removed", _ready(everything, prepared)) if len(causes) > 1 else None,
         tuple(knobs),
-        Change("all", "all of these", _ready(together, prepared)) if made > 1 else None,
+        Change("all", "all of these", at_once) if made > 1 else None,
         left_out,
     )
 

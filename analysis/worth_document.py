@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import platform
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from analysis.document import scenario_digest
+from analysis.closed_form import replays_a_log
 from analysis.metrics import summaries
+from analysis.provenance import provenance
 from analysis.worth import METRICS
 from sim import closed_form
 
@@ -38,6 +35,7 @@ def worth_document(found: Worth, *, command: str) -> dict[str, Any]:
         "description": prepared.scenario.description,
         "replications": len(found.base.rows),
         "seed": prepared.seed,
+        "one_history": replays_a_log(prepared),
         "by": found.by,
         "base": {
             name: {"mean": known[name].mean, "ci95": known[name].mean_ci95, "closed_form": found.formula.get(name)}
@@ -52,13 +50,7 @@ def worth_document(found: Worth, *, command: str) -> dict[str, Any]:
         "closed_form_assumptions": list(closed_form(prepared).assumptions),
         "assumptions": list(prepared.scenario.assumptions),
         "warnings": list(prepared.warnings),
-        "provenance": {
-            "version": metadata.version("ettrick"),
-            "scenario_sha256": scenario_digest(prepared.scenario),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "command": command,
-        },
+        "provenance": provenance(prepared, command),
     }
 
 

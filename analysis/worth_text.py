@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from analysis.cells import amount_text, empty_table, number_of, percent_text, range_text, text_or_dash
-from analysis.console import console
+from analysis.console import Page, console
 from analysis.paired import MANY
+from analysis.worth import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ __all__ = ["format_worth"]
 _WIDTH = 200
 """Columns where there is no terminal: a table that is cut helps nobody."""
 
-_LEAST_WIDTH = 130
+_LEAST_WIDTH = 160
 """Columns that a table may take on any terminal, for the same reason."""
 
 _KNOBS = {
@@ -35,22 +35,20 @@ _KNOBS = {
 
 def format_worth(content: dict[str, Any], *, width: int | None = None) -> str:
     """Return the document (as read back from JSON) as text, `width` columns wide (the terminal's)."""
-    out = console(sys.stdout, width=width if width is not None or sys.stdout.isatty() else _WIDTH)
+    page = Page()
+    out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
     out.width = max(out.width, _LEAST_WIDTH)
-    with out.capture() as page:
-        out.print(
-            f"What everything is worth in {content['scenario']}, on the same failures", style="bold", markup=False
-        )
-        for line in _heading(content):
-            out.print(f"  {line}", soft_wrap=True)
-        if content["causes"]["rows"]:
-            _print_group(out, content, "causes", "Each cause removed in turn")
-        if content["knobs"]["rows"]:
-            _print_group(out, content, "knobs", "Each knob better by a tenth")
-        out.print()
-        for line in _notes(content):
-            out.print(f"  - {line}", soft_wrap=True, markup=False)
-    return "\n".join(line.rstrip() for line in page.get().splitlines())
+    out.print(f"What everything is worth in {content['scenario']}, on the same failures", style="bold", markup=False)
+    for line in _heading(content):
+        out.print(f"  {line}", soft_wrap=True)
+    if content["causes"]["rows"]:
+        _print_group(out, content, "causes", "Each cause removed in turn")
+    if content["knobs"]["rows"]:
+        _print_group(out, content, "knobs", "Each knob better by a tenth")
+    out.print()
+    for line in _notes(content):
+        out.print(f"  - {line}", soft_wrap=True, markup=False)
+    return page.text()
 
 
 def _heading(content: dict[str, Any]) -> Iterator[str]:
@@ -77,7 +75,7 @@ def _print_group(out: Console, content: dict[str, Any], kind: str, title: str) -
     out.print(f"\n{title}", style="bold")
     columns = ["", "ETTR", "95 %\ninterval", "closed\nform"]
     columns += ["tokens\na day", "95 %\ninterval"] if has_tokens else []
-    columns += [f"{currency}\na year"] if currency is not None else []
+    columns += [f"{currency}\na year", "95 %\ninterval"] if currency is not None else []
     table = empty_table(*columns, "not resolved:\nreplications")
     for column in table.columns:
         column.no_wrap = True
@@ -85,9 +83,7 @@ def _print_group(out: Console, content: dict[str, Any], kind: str, title: str) -
     for row in rows:
         if row is group["together"]:
             table.add_section()
-        table.add_row(
-            _label(row, kind), *_cells(row, has_tokens=has_tokens, priced=currency is not None), _status(row, content)
-        )
+        table.add_row(_label(row, kind), *_cells(row, content, has_tokens=has_tokens), _status(row, content))
     out.print(table)
 
 
@@ -98,31 +94,40 @@ def _label(row: dict[str, Any], kind: str) -> str:
     return row["name"] if kind == "causes" else f"{_KNOBS.get(row['name'], row['name'])} {row['change']}"
 
 
-def _cells(row: dict[str, Any], *, has_tokens: bool, priced: bool) -> Iterator[str]:
+def _cells(row: dict[str, Any], content: dict[str, Any], *, has_tokens: bool) -> Iterator[str]:
     """Yield the numbers of a row."""
-    yield from _both(row["gained"]["ettr"], _points)
+    one_history = content["one_history"]
+    yield from _both(row["gained"]["ettr"], _points, one_history=one_history)
     yield text_or_dash(row["closed_form"].get("ettr"), _points)
     if has_tokens:
-        yield from _both(row["gained"]["tokens_per_day"], _signed)
-    if priced:
-        money = row["money_per_year"]
-        yield "-" if money is None else _signed(money["mean"])
+        yield from _both(row["gained"]["tokens_per_day"], _signed, one_history=one_history)
+    if content["currency"] is not None:
+        yield from _both(row["money_per_year"], _signed, one_history=one_history)
 
 
-def _both(found: dict[str, Any] | None, form: Callable[[float], str]) -> tuple[str, str]:
-    """Return a difference and its interval."""
+def _both(found: dict[str, Any] | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
+    """Return a difference, and its interval where there is something to tell it from."""
     if found is None:
         return "-", "-"
-    return form(found["mean"]), range_text(found["ci95"], form)
+    return form(found["mean"]), range_text(found["ci95"], form) if _varies(found) and not one_history else "-"
+
+
+def _varies(found: dict[str, Any]) -> bool:
+    """Return whether replications differ in what they gain."""
+    return bool(found["ci95"][1] - found["ci95"][0] > SAME * abs(found["mean"]))
 
 
 def _status(row: dict[str, Any], content: dict[str, Any]) -> str:
     """Return how many replications would resolve what may be chance; nothing where that is not needed."""
     found = row["gained"][content["by"]]
-    if found is None or found["resolved"]:
+    if found is None:
         return ""
-    if found["ci95"][0] == found["ci95"][1]:
-        return "no change"
+    if not _varies(found):
+        return "same in all" if found["mean"] else "no change"
+    if content["one_history"]:
+        return "-"
+    if found["resolved"]:
+        return ""
     needed = found["replications_to_resolve"]
     return f"> {MANY:,}" if needed is None else f"{needed:,}"
 
@@ -131,24 +136,36 @@ def _notes(content: dict[str, Any]) -> Iterator[str]:
     """Yield what a reader must know before using the numbers."""
     yield "what changes are worth does not add up; 'not additive by' is all at once less the sum"
     yield "not resolved: the interval holds zero; so many replications would resolve a difference of this size"
+    yield "same in all: every replication gains as much, and how much others would vary is not known: no interval"
+    if content["one_history"]:
+        yield "a log is replayed: one history: no interval"
     yield "intervals between saves stay as they are, also those that a rule has chosen, where nothing else is said"
     if content["price_of_work"] is not None:
         yield (
             f"{content['currency']} a year: what the work gained would cost at the price of work as it is; what the "
-            "change itself costs or saves is not counted. Its interval is the one before it, in proportion"
+            "change itself costs or saves is not counted"
         )
     for name, reason in content["left_out"].items():
         yield f"{_KNOBS.get(name, name)}: left out: {reason}"
+    has_formula = content["base"]["ettr"]["closed_form"] is not None
     for line in content["closed_form_assumptions"]:
-        yield f"the closed form assumes: {line}"
+        # Without a formula the lines say why there is none.
+        yield (
+            f"the closed form assumes: {line}"
+            if has_formula
+            else line.replace("no closed form for", "no closed form:", 1)
+        )
 
 
 def _points(change: float) -> str:
     """Return a difference of shares in points."""
-    return f"{100 * change:+.2f} pt"
+    text = f"{100 * change:+.2f} pt"
+    return "0.00 pt" if text[1:] == "0.00 pt" else text
 
 
 def _signed(value: float) -> str:
     """Return a number with its sign."""
     size = abs(value)
+    if size == 0:
+        return "0"
     return f"{'-' if value < 0 else '+'}{amount_text(size) if size >= 1000 else f'{size:.4g}'}"

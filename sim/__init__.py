@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from sim.closed_form import ClosedForm, closed_form
+from sim.closed_form import ClosedForm, closed_form, starved_at_most
 from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.documents import dump
 from sim.explained import Comeback, comeback
@@ -66,5 +66,6 @@ __all__ = [
     "run",
     "schema",
     "shipped",
+    "starved_at_most",
     "trace",
 ]

@@ -57,8 +57,8 @@ def together_in_words(content: Mapping[str, Any]) -> str:
         return ""
     verdict = "pass" if together["holds"] else "FAIL"
     return (
-        f"Independent rows together ({together['rows']}): p = {together['p_value']:.3g} by Fisher's method; {verdict}, "
-        f"the least that passes is {together['least']:g}."
+        f"Independent rows together ({together['rows']}): {verdict}; p = {together['p_value']:.3g} by Fisher's method, "
+        f"edges taken off before; it passes from {together['least']:g} on."
     )
 
 
@@ -70,8 +70,13 @@ def in_words(content: Mapping[str, Any]) -> list[str]:
         f"{counts['pass']} of {sum(counts.values())} rows pass; failed: {counts['fail']}; "
         f"skipped: {counts['skipped']}{why}.",
         f"Seed {content['seed']}; probability of a false alarm in the whole table: {content['family_wise_error']:g}; "
-        f"rows that luck is in: {content['stochastic_rows']}.",
+        f"rows with luck in them: {content['stochastic_rows']}.",
     ]
+    reading = sum(row["only_reads"] for group in content["groups"] for row in group["rows"])
+    if reading:
+        lines.insert(
+            1, f"Of these rows {reading} read the reference data alone and check the reading, not the simulator."
+        )
     return [line for line in (*lines, together_in_words(content)) if line]
 
 

@@ -26,7 +26,7 @@ class Findings(NamedTuple):
     table
         The rows that were played.
     stochastic
-        Rows of the whole table that luck is in, played or not: they share its error rate.
+        Rows of the whole table with luck in them, played or not: they share its error rate.
     seed
         Of all scenarios.
     verdicts
@@ -79,7 +79,7 @@ def play(
 
 
 def seed_of(text: str) -> int:
-    """Return a seed as it was typed: a number, or ``random`` for one that nobody has seen.
+    """Return a seed as it was typed: a number below 2**63, or ``random`` for one that nobody has seen.
 
     Raises
     ------
@@ -88,8 +88,9 @@ def seed_of(text: str) -> int:
     """
     if text == "random":
         return secrets.randbelow(2**31)
-    if not (text.isascii() and text.isdigit()):
-        message = f"must be a whole number from 0, or random, not {text!r}"
+    # So many digits are never below the limit, and Python refuses to read some thousands of them.
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63):
+        message = f"must be a whole number from 0 to {2**63 - 1}, or random, not {text[:40]!r}"
         raise ValueError(message)
     return int(text)
 

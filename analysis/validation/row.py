@@ -46,13 +46,19 @@ class Tolerance(_Stated):
         description=(
             "`printed`: as printed, within half a digit (`size`). `relative`, `absolute`: within `size`. `interval`: "
             "between `low` and `high`. To these four luck is added, and must not be larger than the tolerance. "
-            "`sampling`: equal but for luck, and an edge of `size`. `at_least`, `at_most`: an inequality that luck "
-            "does not explain. `must_miss`: a model that is known to be wrong is off by more than `size` and luck."
+            "`sampling`: equal but for luck, and an edge of `size`; luck at most `most_luck`. `at_least`, `at_most`: "
+            "an inequality that luck does not explain. `must_miss`: a model that is known to be wrong is off by more "
+            "than `size` and luck."
         )
     )
     size: float = Field(0.0, ge=0, description="How much [unit of the row; of the value for `relative`].")
     low: float | None = None
     high: float | None = None
+    most_luck: float = Field(
+        0.1,
+        gt=0,
+        description="Largest luck of `sampling` [of the expected value; where that is 0, unit of the row].",
+    )
     why: str = Field(min_length=1, description="Why so much and not less.")
 
     @model_validator(mode="after")
@@ -65,6 +71,9 @@ class Tolerance(_Stated):
             raise ValueError(message)
         if self.kind in ("printed", "relative", "absolute", "must_miss") and not self.size:
             message = f"kind: {self.kind} needs a size"
+            raise ValueError(message)
+        if self.kind != "sampling" and "most_luck" in self.model_fields_set:
+            message = "most_luck belongs to kind: sampling; elsewhere luck is at most the tolerance"
             raise ValueError(message)
         return self
 
@@ -110,6 +119,8 @@ class Row(_Stated):
         Whether no other row rests on the same replications, so that its p-value counts in the combined one.
     needs_data
         Whether it needs reference data that are not part of the project.
+    only_reads
+        Whether it reads these data alone, and so checks the reading of them, not the simulator.
     """
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9.]+)*$")
@@ -129,6 +140,7 @@ class Row(_Stated):
     replications: int = Field(0, ge=0)
     independent: bool = False
     needs_data: bool = False
+    only_reads: bool = False
 
     @model_validator(mode="after")
     def _can_be_judged(self) -> Self:
@@ -138,6 +150,9 @@ class Row(_Stated):
             raise ValueError(message)
         if self.independent and kind != "sampling":
             message = "independent belongs to kind: sampling, of which alone there is a p-value"
+            raise ValueError(message)
+        if self.only_reads and not (self.needs_data and self.label == "sanity" and not self.replications):
+            message = "only_reads belongs to a row that needs data, simulates nothing and is labelled sanity"
             raise ValueError(message)
         return self
 

@@ -46,7 +46,7 @@ class Table(NamedTuple):
 
     @property
     def stochastic(self) -> int:
-        """Number of rows that luck is in: they share the error rate of the table."""
+        """Number of rows with luck in them: they share the error rate of the table."""
         return sum(row.is_stochastic for row in self.rows)
 
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["format_validation"]
 
+_MOST_NAMES = 6
+"""Rows that are named where several have something in common."""
+
+_WHERE = "Quantity, paper and inputs of each row: --json, --report FILE, or the page of the reference (docs/reference)."
+
 
 def format_validation(content: Mapping[str, Any], *, width: int = 132) -> str:
     """Return the document of a validation (as read back from JSON) as text for standard output.
@@ -34,7 +39,7 @@ def format_validation(content: Mapping[str, Any], *, width: int = 132) -> str:
     if content["not_checked"]:
         _print_not_checked(out, content)
         out.print()
-    for line in in_words(content):
+    for line in (*in_words(content), _WHERE):
         out.print(line)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
@@ -54,12 +59,20 @@ def _print_group(out: Console, group: Mapping[str, Any]) -> None:
             alike.setdefault(words, []).append(row["id"])
     out.print(table)
     for words, names in alike.items():
-        whose = "all rows" if len(names) == len(group["rows"]) else ", ".join(names)
+        whose = "all rows" if len(names) == len(group["rows"]) else _named(names)
         out.print(f"  {words}: {whose}", style="dim")
     for row in group["rows"]:
         if row["verdict"] == "fail":
             out.print(f"  {row['id']}: {row['reason'] or 'beyond its limit'} ({row['quantity']})", style="bold")
     out.print()
+
+
+def _named(names: list[str]) -> str:
+    """Return names one after another; of many, the first and how many others there are."""
+    others = len(names) - _MOST_NAMES
+    if others < 2:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMES])} and {others} others"
 
 
 def _print_not_checked(out: Console, content: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 r"""Whether a row holds: what luck leaves to it, its limit, and one p-value of all rows that are independent.
 
-One family-wise error rate is shared by all rows of the table that luck is in, also when only some of them are played:
+One family-wise error rate is shared by all rows of the table with luck in them, also when only some of them are played:
 of m such rows each may be a false alarm with a probability of ``FAMILY / m`` (Bonferroni). Luck is then
 
 .. math:: L = t_{n - 1}(1 - \text{FAMILY} / 2m) \cdot s / \sqrt{n}
@@ -33,7 +33,7 @@ LEAST = 1e-4
 """Smallest combined p-value that is not a failure [-]."""
 
 SKIPPED = "reference data not present"
-_TOO_FEW = "too few replications: the sampling error is larger than the tolerance"
+_TOO_FEW = "too few replications: luck is larger than the tolerance"
 
 
 class Verdict(NamedTuple):
@@ -55,7 +55,8 @@ class Verdict(NamedTuple):
         How far ours may be from what is published [unit of the row]. Of an inequality, how far it must be beyond it,
         and of a model that must miss, how far off it must be.
     p_value
-        Probability of being off as far or farther by luck alone, for a row that is equal but for luck [-].
+        Probability of being off as far or farther by luck alone, for a row that is equal but for luck [-]. The edge
+        that the row states is taken off before, so that it is an upper bound.
     reason
         Why it failed or was skipped, where the numbers do not say it.
     """
@@ -102,7 +103,7 @@ def judge(row: Row, estimate: Estimate, stochastic: int) -> Verdict:
     estimate
         Ours.
     stochastic
-        Rows of the whole table that luck is in, m.
+        Rows of the whole table with luck in them, m.
     """
     published = row.value if row.value is not None else estimate.expected
     complaint = _unfit(row, estimate, published)
@@ -143,7 +144,8 @@ def luck_of(row: Row, estimate: Estimate, stochastic: int) -> float:
 def combined(verdicts: Iterable[Verdict]) -> Combined | None:
     """Return the p-value of all independent rows by Fisher's method: -2 sum ln p is chi-square with 2 k degrees.
 
-    Without such rows there is none.
+    Edges are taken off the deviations before, so that it is an upper bound, and blind below the edges. Without such
+    rows there is none.
     """
     values = [verdict.p_value for verdict in verdicts if verdict.row.independent and verdict.p_value is not None]
     if not values:
@@ -201,7 +203,11 @@ def _holds(row: Row, delta: float, limit: float) -> bool:
 
 
 def _is_drowned(row: Row, published: float | None, luck: float) -> bool:
-    """Return whether luck is larger than the tolerance that it is added to."""
+    """Return whether luck is larger than the tolerance that it is added to, or than an equality allows."""
+    if row.tolerance.kind == "sampling":
+        assert published is not None
+        # A share of nothing is nothing: where 0 is expected, the allowance is in the unit of the row.
+        return luck > row.tolerance.most_luck * (abs(published) or 1.0)
     added = row.tolerance.kind in ("printed", "relative", "absolute", "interval")
     return added and luck > _size(row, published)
 

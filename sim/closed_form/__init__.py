@@ -9,13 +9,14 @@ from sim.closed_form.assumptions import broken_assumptions
 from sim.closed_form.elastic import elastic_form
 from sim.closed_form.extrapolation import Extrapolation, extrapolated
 from sim.closed_form.renewal import Renewal
+from sim.closed_form.starved import starved_at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sim.prepared import Prepared, PreparedJob
 
-__all__ = ["ClosedForm", "Extrapolation", "closed_form", "job_shares"]
+__all__ = ["ClosedForm", "Extrapolation", "closed_form", "job_shares", "starved_at_most"]
 
 _ELASTIC = "elastic replicas"
 

@@ -5,55 +5,36 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim.closed_form.elastic import idle_nodes, lives_and_repairs, takes_nodes
-from sim.places import Reserve
-from sim.theory.starved import starvation
+from sim.closed_form.elastic import takes_nodes
+from sim.closed_form.starved import waits_for_nodes
+from sim.failures.source import OF_ONE_NODE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.failures import Source
     from sim.prepared import Prepared
 
 __all__ = ["broken_assumptions"]
 
-_NEVER = 1e-6
-"""Share of time that nobody would see in a result [-]."""
-
 
 def broken_assumptions(prepared: Prepared) -> list[str]:
     """Return what the formula assumes and the scenario breaks, a line each."""
-    broken = ["long run: the first start and the horizon's edge are left out"]
-    laws = [source.name for source in prepared.sources if source.law is not None and not source.law.memoryless]
-    if laws:
-        broken.append(f"constant failure rates, but {', '.join(laws)} age")
-    if any(source.recorded is not None for source in prepared.sources):
-        broken.append("constant failure rates, but a log is replayed: its mean rate is used")
-    uneven = [source.name for source in prepared.sources if source.variety or source.tempo is not None]
-    if uneven:
-        broken.append(f"nodes alike and steady rates, but those of {', '.join(uneven)} are not")
-    left = [source.name for source in prepared.sources if source.residue is not None or source.hidden is not None]
-    if left:
-        broken.append(f"independent failures, but repairs leave faults behind ({', '.join(left)})")
-    if any(source.blast is not None for source in prepared.sources):
-        broken.append("failures of single nodes, but incidents take several")
-    quiet = [source.name for source in prepared.sources if not source.effect.stops]
-    if quiet:
-        broken.append(f"a job steps at its healthy pace until it stops, but {', '.join(quiet)} do not stop it")
-    narrow = [source.name for source in prepared.sources if source.of_fabric and source.cuts < 1]
-    if narrow:
-        broken.append(f"a job steps at its healthy pace until it stops, but {', '.join(narrow)} take bandwidth from it")
-    if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
-        broken.append("no bugs and no rollouts")
-    repaired = [source for source in prepared.sources if takes_nodes(source)]
     recovery: Any = prepared.recovery
+    broken = ["long run: the first start and the horizon's edge are left out"]
+    broken += _of_lives(prepared)
+    broken += _of_effects(prepared)
+    repaired = [source for source in prepared.sources if takes_nodes(source)]
     if recovery.elastic:
         broken += _assumptions_of_absences(prepared, repaired)
-    elif repaired:
-        broken += _of_nodes_at_hand(prepared)
+    else:
+        broken += _of_nodes_at_hand(prepared) if repaired else []
+        broken += _of_plans(prepared)
     broken += _assumptions_of_copies(prepared)
-    if not recovery.elastic and len(getattr(recovery, "rungs", ())) + (getattr(recovery, "no_progress", None) or 0) > 1:
-        broken.append("failures are over before the next: no budget is spent, no way back in vain, no human is called")
-    if any(source.saves or source.away is not None for source in prepared.sources):
+    if any(source.saves for source in prepared.sources):
         broken.append("stops that are announced cost what failures cost: nothing is saved before")
+    if any(source.away is not None for source in prepared.sources):
+        broken.append("the time that a preempted job is away is left out")
     if any(job.checkpoint.pauses for job in prepared.jobs):
         broken.append("no periodic work")
     if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
@@ -63,32 +44,86 @@ def broken_assumptions(prepared: Prepared) -> list[str]:
     return broken
 
 
-def _of_nodes_at_hand(prepared: Prepared) -> list[str]:
-    """Return that a formula takes nodes to be at hand; for how long they are not, where theory knows; else nothing."""
-    assumed = "a healthy node is always at hand"
-    share = _share_starved(prepared)
-    if share is None:
-        return [assumed]
-    return [f"{assumed}: in the long run none is for {100 * share:.2g} % of the time"] if share > _NEVER else []
+def _of_lives(prepared: Prepared) -> list[str]:
+    """Return what a formula assumes of when parts fail and the scenario breaks."""
+    broken = []
+    laws = _names(prepared, lambda source: source.law is not None and not source.law.memoryless)
+    if laws:
+        broken.append(f"constant failure rates, but {_do(laws, 'age')}")
+    if any(source.recorded is not None for source in prepared.sources):
+        broken.append("constant failure rates, but a log is replayed: its mean rate is used")
+    once = _names(prepared, lambda source: source.renews == "never")
+    if once:
+        broken.append(f"constant failure rates, but a part that had {' or '.join(once)} never has it again")
+    uneven = _names(prepared, lambda source: bool(source.variety) or source.tempo is not None)
+    if uneven:
+        broken.append(f"nodes alike and steady rates, but those of {', '.join(uneven)} are not")
+    left = _names(prepared, lambda source: source.residue is not None or source.hidden is not None)
+    if left:
+        broken.append(f"independent failures, but repairs leave faults behind ({', '.join(left)})")
+    return broken
 
 
-def _share_starved(prepared: Prepared) -> float | None:
-    """Return for which share of time the one job of a scenario has too few nodes [-]; ``None`` where it is not known.
-
-    It is known for a job that keeps its nodes, and takes at once any other that is there (`sim.theory.starved`).
-    """
+def _of_effects(prepared: Prepared) -> list[str]:
+    """Return what a formula assumes of what failures do to a job and the scenario breaks."""
+    broken = []
+    if any(map(_takes_several, prepared.sources)):
+        broken.append("failures of single nodes, but incidents take several")
+    steps_on = "a job steps at its healthy pace until it stops, but"
+    quiet = _names(prepared, lambda source: not source.effect.stops)
+    if quiet:
+        broken.append(f"{steps_on} {', '.join(quiet)} {'do' if len(quiet) > 1 else 'does'} not stop it")
+    narrow = _names(prepared, lambda source: source.of_fabric and source.cuts < 1)
+    if narrow:
+        broken.append(f"{steps_on} {_do(narrow, 'take')} bandwidth from it")
+    if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
+        broken.append("no bugs and no rollouts")
     recovery: Any = prepared.recovery
-    pools, lives = getattr(recovery, "pools", None), lives_and_repairs(prepared)
-    hazards = {source.idle_hazard for source in prepared.sources if takes_nodes(source)}
-    if pools is None or lives is None or len(prepared.jobs) > 1 or prepared.units is not None or len(hazards) > 1:
-        return None
-    reserves = {"idle": Reserve(idle_nodes(prepared)), **prepared.reserves}
-    left_out = [name for name, pool in reserves.items() if pool.nodes and name not in pools]
-    job, cold = prepared.jobs[0], 0.0 in hazards
-    if left_out or any(pool.delay for pool in reserves.values() if pool.nodes) or not (cold or 1.0 in hazards):
-        return None
-    spares = sum(pool.nodes for pool in reserves.values())
-    return starvation(*lives, job.nodes, spares, downtime=job.detection_mean, cold=cold).share
+    late = _names(prepared, lambda source: source.defer)
+    if late and recovery.has_unexposed_phases:
+        broken.append(f"nothing fails in phases that failures cannot hit, but {_do(late, 'wait')} for their end")
+    out = _names(prepared, lambda source: source.store_out is not None)
+    if out:
+        broken.append(f"stores can be read at any time, but {_do(out, 'take')} them away for a while")
+    return broken
+
+
+def _names(prepared: Prepared, kind: Callable[[Source], bool]) -> list[str]:
+    """Return the names of the sources of a kind."""
+    return [source.name for source in prepared.sources if kind(source)]
+
+
+def _do(names: list[str], verb: str) -> str:
+    """Return that some do what a verb says."""
+    return f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''}"
+
+
+def _takes_several(source: Source) -> bool:
+    """Return whether one failure can stop several nodes at once."""
+    shared = source.part != "job" and source.part not in OF_ONE_NODE
+    return source.blast is not None or (shared and (source.cuts > 0 or not source.of_fabric))
+
+
+def _of_nodes_at_hand(prepared: Prepared) -> list[str]:
+    """Return that a formula takes nodes to be at hand, or for how long they are not, if it knows."""
+    waits = waits_for_nodes(prepared, prepared.jobs[0])
+    if waits is None:
+        return ["a healthy node is always at hand"]
+    if not waits.share:
+        return []
+    return [f"spares and repairs in their long run: {100 * waits.share:.3g} % of the time is starved of nodes"]
+
+
+def _of_plans(prepared: Prepared) -> list[str]:
+    """Return what a formula assumes of what is done after a failure and the scenario breaks."""
+    recovery: Any = prepared.recovery
+    rungs, broken = getattr(recovery, "rungs", ()), []
+    climbs = any(rung.budget is not None or rung.backoff is not None for rung in rungs)
+    if len(rungs) > 1 or climbs or getattr(recovery, "no_progress", None) is not None:
+        broken.append("failures are over before the next: no budget is spent, no way back in vain, no human is called")
+    if getattr(recovery, "evict", None) is not None:
+        broken.append("healthy nodes stay in their job, but those that are evicted need others")
+    return broken
 
 
 def _assumptions_of_copies(prepared: Prepared) -> list[str]:
@@ -96,10 +131,11 @@ def _assumptions_of_copies(prepared: Prepared) -> list[str]:
     recovery: Any = prepared.recovery
     broken = []
     if any(len(job.checkpoint.rungs) > 1 for job in prepared.jobs):
-        only = "the remote store is the only one"
-        broken.append(
-            only if recovery.elastic else "each store saves by itself, and a failure takes the copies of one node"
-        )
+        if recovery.elastic:
+            broken.append("the remote store is the only one")
+        else:
+            broken.append("each store saves by itself, and a failure takes the copies of one node")
+            broken.append("the store whose copies are newest on average is read, though another may have a newer one")
     if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
         broken.append("every copy can be read")
     return broken
@@ -112,7 +148,7 @@ def _assumptions_of_absences(prepared: Prepared, repaired: list[Source]) -> list
     one = prepared.jobs[0]
     if not recovery.absence_for(one.gpus, one.nodes, one.replicas).is_fixed:
         broken.append("stalls and absences are as long as their means")
-    if any(source.repair is None for source in repaired):
+    if any(source.repair is None or source.recorded is not None for source in repaired):
         broken.append("a healthy node is always at hand")
     if prepared.units is not None:
         broken.append("nodes are replaced one by one, but jobs use whole units")

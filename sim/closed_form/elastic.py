@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sim.prepared import Prepared, PreparedJob
     from sim.recovery.base import Absence
 
-__all__ = ["elastic_form", "idle_nodes", "lives_and_repairs", "success", "takes_nodes"]
+__all__ = ["elastic_form", "idle_nodes", "lives_and_repairs", "repairs_by_cause", "success", "takes_nodes"]
 
 _RARE = 1e-4
 """Probability below which a number of missing replicas is left out [-]."""
@@ -125,7 +125,10 @@ def success(prepared: Prepared) -> float:
 
 def takes_nodes(source: Source) -> bool:
     """Return whether a node that fails is away for a while."""
-    return source.part != "job" and (source.repair is None or source.repair.mean_value > 0)
+    # A log says itself how long; with tiers of repair, nobody knows beforehand.
+    return source.part != "job" and (
+        source.recorded is not None or source.repair is None or source.repair.mean_value > 0
+    )
 
 
 def _sends_away(source: Source) -> bool:
@@ -148,17 +151,24 @@ def _wait(prepared: Prepared) -> float:
     return found + (used[0].delay if used else 0.0)
 
 
-def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:
-    """Return the mean life of a node and its mean repair [s]; ``None`` where repairs have no law, or nothing fails."""
-    sources = [source for source in prepared.sources if takes_nodes(source) and source.noticing is not None]
-    rate = repairs = 0.0
-    for source in sources:
-        if source.repair is None:
+def repairs_by_cause(prepared: Prepared) -> dict[str, tuple[float, float]] | None:
+    """Return at which rate each cause takes a node [1/s], and its mean repair [s]; ``None`` where one has no law."""
+    found = {}
+    for source in prepared.sources:
+        if not takes_nodes(source) or source.noticing is None:
+            continue
+        if source.repair is None or source.recorded is not None:
             return None
         mtti, _ = prior([source], 1 / prepared.nodes, prepared.warmup + prepared.horizon, success(prepared))
-        rate += 1 / mtti
-        repairs += source.repair.mean_value / mtti
-    return (1 / rate, repairs / rate) if rate > 0 else None
+        found[source.name] = 1 / mtti, source.repair.mean_value
+    return found
+
+
+def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:
+    """Return the mean life of a node and its mean repair [s]; ``None`` where repairs have no law, or nothing fails."""
+    rows = (repairs_by_cause(prepared) or {}).values()
+    rate = sum(each for each, _ in rows)
+    return (1 / rate, sum(each * repair for each, repair in rows) / rate) if rate > 0 else None
 
 
 def idle_nodes(prepared: Prepared) -> int:

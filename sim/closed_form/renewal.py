@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.checkpoint.stores import missing, read
 from sim.closed_form.detection import Unknown
-from sim.closed_form.elastic import success, takes_nodes
+from sim.closed_form.elastic import repairs_by_cause, success, takes_nodes
+from sim.closed_form.starved import waits_for_nodes
 from sim.contracts import NO_FAILURE, OF_ONE_RANK, Damage
 from sim.prepare_failures import prior
 from sim.recovery.returns import Hit
@@ -55,6 +56,7 @@ class Renewal:
     _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
     _copies: dict[Any, tuple[int, float]] = field(default_factory=dict)
+    _waits: dict[int, float] = field(default_factory=dict)
 
     @property
     def applies(self) -> bool:
@@ -75,18 +77,51 @@ class Renewal:
         """Return the expected shares of the time of a job by bucket [-]."""
         rate = 1 / job.mtti
         found = shares_of_classes(rate, self._classes(job, rate), _stores(job))
-        return {
+        shares = {
             "productive": real(found.productive),
             "checkpoint_stall": real(found.checkpoint_stall),
             "lost_work": sum(map(real, found.lost_work)),
             "detection": sum(map(real, found.detection)),
             "restart": sum(map(real, found.restart)),
         }
+        return self._with_waits(job, shares)
 
     def waste(self, job: PreparedJob) -> dict[str, dict[str, dict[str, float]]]:
-        """Return what is lost of the time of a job, by order, cause and bucket [-]."""
+        """Return what is lost of the time of a job, by order, cause and bucket [-].
+
+        A wait for nodes has no orders, and is that of each cause by the nodes that it keeps in repair.
+        """
         orders = waste_by_class(1 / job.mtti, lambda rate: self._classes(job, rate), _stores(job))
-        return {name: self._by_cause(job, found) for name, found in orders.items()}
+        tables = {name: self._by_cause(job, found) for name, found in orders.items()}
+        starved = self.shares(job).get("starved", 0.0)
+        if not starved:
+            return tables
+        repaired = {name: rate * repair for name, (rate, repair) in (repairs_by_cause(self.prepared) or {}).items()}
+        for table in tables.values():
+            for name, row in table.items():
+                table[name] = _beside(self._waiting(job), row)
+            for name, part in repaired.items():
+                if part > 0:
+                    table.setdefault(name, {})["starved"] = starved * part / sum(repaired.values())
+        return tables
+
+    def _with_waits(self, job: PreparedJob, shares: dict[str, float]) -> dict[str, float]:
+        """Return the shares of a job that always finds nodes, with the time in which it waits for them.
+
+        Nodes fail and are repaired whatever the job does, so the two factors multiply (`sim.theory.starved`). Failures
+        have to be detected in both.
+        """
+        waiting = self._waiting(job)
+        if not waiting:
+            return shares
+        return _beside(waiting, shares) | {"starved": waiting * (1 - shares["detection"])}
+
+    def _waiting(self, job: PreparedJob) -> float:
+        """Return for which share of time, detection left out, a job has too few nodes [-]; 0 where it is not known."""
+        if job.nodes not in self._waits:
+            found = waits_for_nodes(self.prepared, job)
+            self._waits[job.nodes] = found.share / (1 - found.detection) if found is not None else 0.0
+        return self._waits[job.nodes]
 
     def _by_cause(self, job: PreparedJob, found: ClassShares) -> dict[str, dict[str, float]]:
         """Return shares of classes as those of their causes; what no failure costs is a cause too."""
@@ -148,6 +183,11 @@ class Renewal:
                     pause = pause + survival * span.mean
             self._survivals[key] = survival, pause
         return self._survivals[key]
+
+
+def _beside(waiting: float, shares: dict[str, float]) -> dict[str, float]:
+    """Return shares of time beside that in which a job is `waiting` [-] for nodes."""
+    return {name: share if name == "detection" else (1 - waiting) * share for name, share in shares.items()}
 
 
 def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:

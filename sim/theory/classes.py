@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassShares", "FailureClass", "Store", "shares_of_classes"]
 
+_ROUNDING = 1e-9
+"""By how much sums of probabilities may be off [-]."""
+
 
 class Store(NamedTuple):
     """Where copies are kept.
@@ -136,7 +139,8 @@ def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Seq
     Raises
     ------
     ValueError
-        If a time or a rate is negative or not finite, an `interval` is not positive, or a `drain` exceeds it.
+        If a time or a rate is negative or not finite, an `interval` is not positive, or a `drain` exceeds it; if a
+        probability is not between 0 and 1, or a class names a store that there is not.
     """
     _check(rate, classes, stores)
     levels = _levels(classes, len(stores))
@@ -265,11 +269,18 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
     if not isinstance(rate, Expansion):
         non_negative("rate", rate)
     for row in classes:
-        for name, value in (("downtime", row.downtime), ("pause", row.pause), ("survival", row.survival)):
+        for name, value in (("downtime", row.downtime), ("pause", row.pause)):
             if not isinstance(value, Expansion):
                 non_negative(name, value)
+        for name, value in (("share", row.share), ("survival", row.survival)):
+            if not isinstance(value, Expansion) and not 0.0 <= value <= 1.0 + _ROUNDING:
+                message = f"{name} must be between 0 and 1, got {value!r}"
+                raise ValueError(message)
+        if not 0 <= row.store < len(stores):
+            message = f"store must be the place of one of {len(stores)} stores, counted from 0, got {row.store!r}"
+            raise ValueError(message)
     total = sum(row.share for row in classes)
-    if classes and abs(total - 1.0) > 1e-9:
+    if classes and abs(total - 1.0) > _ROUNDING:
         message = f"the shares of the classes sum to {total:g}, not to 1"
         raise ValueError(message)
     for store in stores:

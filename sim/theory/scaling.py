@@ -26,6 +26,9 @@ __all__ = ["best_size", "elasticity", "peak_size", "useful_gpus"]
 OfSize: TypeAlias = Callable[[FloatArray], "npt.ArrayLike"]
 """A function of the number of GPUs, on arrays."""
 
+_FAR = 200.0
+"""How far from the size at which its laws are known a peak is looked for: as a logarithm, of what they grow to."""
+
 
 def useful_gpus(
     gpus: npt.ArrayLike,
@@ -185,7 +188,8 @@ def peak_size(
     Returns
     -------
     float
-        Size [GPUs]; infinite if failures cost too little at any size.
+        Size [GPUs]. Sizes beyond ``rate.gpus e^(200 / max(x + p, 1))`` are not looked at: infinite if failures cost too
+        little up to there. Nor are those below its inverse: zero if they cost too much from there on.
 
     Raises
     ------
@@ -223,9 +227,11 @@ def peak_size(
 
     from scipy.optimize import brentq
 
-    # Wide enough for any two times that occur; the power keeps failures finite.
-    far = 200.0 / max(rate.exponent + pause.exponent, 1.0)
+    # The power keeps failures and restarts finite.
+    far = _FAR / max(rate.exponent + pause.exponent, 1.0)
     if excess(far) > -1e-9:
         return math.inf
+    if excess(-far) < 0:
+        return 0.0
     root = float(brentq(excess, -far, far, xtol=1e-13, rtol=1e-13))
     return rate.gpus * math.exp(root)

@@ -18,6 +18,7 @@ shares of the job's wall clock [-]. Not in it: queues of repair, nodes that shar
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -144,7 +145,8 @@ def starvation(
     Returns
     -------
     Starvation
-        Shares, probability and mean wait.
+        Shares, probability and mean wait. Of a job that never runs, to machine precision, the probability is 1 and the
+        wait infinite.
 
     Raises
     ------
@@ -178,10 +180,12 @@ def starvation(
     total, running = float(law @ pause), float(law[~waits].sum())
     empty = float(law[~waits & (states.hot == 0)].sum())
     starved = float(law[waits].sum())
+    failures = running * r * rate
+    # Where far more nodes are in repair than there are spares, the probability to run is below the smallest number.
     return Starvation(
         share=starved / total,
-        probability=empty / running,
-        wait=starved / (running * r * rate) if rate > 0 else 0.0,
+        probability=empty / running if running > 0 else 1.0,
+        wait=starved / failures if failures > 0 else 0.0 if rate == 0 else math.inf,
         detection=float(law @ noticing) / total,
     )
 

@@ -34,7 +34,7 @@ ROWS = {row.id: row for row in TABLE.rows if row.group in GROUPS}
 FORMULAS = [row.id for row in ROWS.values() if not row.is_stochastic]
 SIMULATED = [row.id for row in ROWS.values() if row.is_stochastic]
 # Beginnings of names.
-COSTLY = ("order-", "crossover-", "elastic-", "gemini-1024", "down-3", "down-4", "down-full", "spares-")
+COSTLY = ("order-", "crossover-", "elastic-", "gemini-1024", "down-3", "down-4", "down-full", "spares-", "leaf-")
 LAB = Lab(SEED, processes=1)
 
 

@@ -68,14 +68,6 @@ def test_every_measure_is_used_and_called_as_it_is_written() -> None:
             inspect.signature(module.MEASURES[row.measure]).bind(LAB, row.replications, **row.arguments)
 
 
-def test_independent_rows_have_their_own_luck() -> None:
-    """No two independent rows look at the same replications, and each of them is equal but for luck."""
-    rows = [row for row in ROWS.values() if row.independent]
-    assert len(rows) >= 15
-    assert all(row.tolerance.kind == "sampling" for row in rows)
-    assert len({(row.measure, str(row.arguments)) for row in rows}) == len(rows)
-
-
 def test_values_are_the_published_ones() -> None:
     """Anchors of the table that are easily typed wrong: optima, periods, counts, and the sum of the causes."""
     assert [ROWS[f"daly-optimum-{mtti}"].value for mtti in ("24h", "6h", "15min")] == [117, 57, 9.1]

@@ -229,6 +229,22 @@ def test_without_failures_or_repairs_nobody_waits() -> None:
     assert found.detection == pytest.approx(0.2 / 1.2, rel=1e-12)
 
 
+@pytest.mark.parametrize("load", [1e6, 1e8, 1e12])
+def test_repairs_far_above_the_spares_leave_nobody_running(load: float) -> None:
+    """100 nodes, repairs of `load` lives: the binomial tail where it has digits; the limits are 1 and no end of waits.
+
+    A job of one node is up for L in L + r even then, and waits for r after each failure.
+    """
+    found = starvation(1.0, load, 100, 3)
+    assert found.share == pytest.approx(1.0, abs=1e-9)
+    assert (found.probability, found.wait) == (pytest.approx(1.0, abs=1e-3), math.inf)
+    shares = starved_shares(1000.0, 5.0, 1.0, load, 100, 3, restart=10.0)
+    assert shares["starved"] == pytest.approx(1.0, abs=1e-9)
+    assert sum(shares.values()) == pytest.approx(1.0, abs=1e-12)
+    assert starvation(1.0, load, 100, 3, standby=2, delay=5.0).share == pytest.approx(1.0, abs=1e-9)
+    assert starvation(1.0, load, 1, 0).wait == pytest.approx(load, rel=1e-6)
+
+
 def test_standby_nodes_at_once_are_spares_and_far_away_are_none() -> None:
     """Towards no delay the two kinds are one; a delay longer than repairs makes them worse than a repair.
 

@@ -19,8 +19,8 @@ from sim.laws import Exponential, Fixed, Lognormal, Uniform
 from sim.noticing import Noticing, Observer
 from sim.recovery.phases import longest
 from sim.recovery.returns import Span
-from sim.theory import expected_shares
 from sim.theory.expansion import Expansion
+from sim.theory.starved import starved_shares
 from tests import small
 from tests.intervals import Z
 
@@ -74,15 +74,15 @@ def test_forms_are_named() -> None:
 
 
 def test_fixed_times_of_one_class_are_the_known_formula() -> None:
-    """With one class and fixed times the shares are those of `expected_shares`; twice the causes change nothing."""
+    """With one class and fixed times the shares are those of `starved_shares`; twice the causes change nothing."""
     rate = "100 per 1000 node-day"
     causes = [{"use": "component", "name": name, "part": "node", "rate": rate} for name in ("one", "other")]
     prepared = small.prepare(failures=causes)
-    job = prepared.jobs[0]
-    wanted = expected_shares(1200.0, 30.0, job.mtti, 180.0 + 60.0, 120.0)
+    wanted = starved_shares(1200.0, 30.0, 5 * 86400.0, 4 * 3600.0, 14, 2, restart=180.0 + 60.0, downtime=120.0)
     for case in (prepared, small.prepare()):
         found = sim.closed_form(case).shares
-        assert found == pytest.approx(wanted, rel=1e-12)
+        # Who waits has fewer nodes that fail and have to be detected: an error of that part of the detection.
+        assert found == pytest.approx(wanted, abs=wanted["starved"] * wanted["detection"] * 2 / 14)
     waste = sim.closed_form(prepared).waste
     assert waste is not None
     assert waste["exact"]["one"] == pytest.approx(waste["exact"]["other"], rel=1e-12)
@@ -92,16 +92,6 @@ def test_what_no_failure_needs_is_told() -> None:
     """Without failures there is a form all the same: saves are all that costs."""
     found = sim.closed_form(small.prepare(failures=[]))
     assert found.ettr == pytest.approx(1200 / 1230, rel=1e-12)
-
-
-def test_assumptions_are_those_of_the_form() -> None:
-    """Several stores, ladders and stops that are announced: what the form leaves out is said."""
-    broken = " ".join(sim.closed_form(of_preset("nvrx-in-job")).assumptions)
-    assert "each store saves by itself" in broken
-    assert "no budget is spent" in broken
-    plain = " ".join(sim.closed_form(of_preset("slurm-requeue")).assumptions)
-    assert "store" not in plain
-    assert "budget" not in plain
 
 
 # ---------------------------------------------------------------------------------------------- which copies
@@ -254,7 +244,7 @@ def test_the_exponent_is_that_of_the_source() -> None:
 
 
 def test_beside_a_simulation() -> None:
-    """The difference is in standard errors of the simulated mean, and the words have both numbers."""
+    """The difference is inside the interval or outside of the simulated mean, and the words have both numbers."""
     ensemble = replicate(small.prepare(), 12)
     found = describe_closed_form(ensemble.prepared, ensemble)
     seen = found["simulated"]
@@ -266,7 +256,7 @@ def test_beside_a_simulation() -> None:
     assert seen["standard_errors_above"] == pytest.approx((ettrs.mean() - found["ettr"]) / error, rel=1e-9)
     text = compared_text(found)
     assert f"simulated {100 * seen['ettr']:.2f} %" in text
-    assert f"closed form {100 * found['ettr']:.2f} %: {abs(seen['standard_errors_above']):.1f} standard errors" in text
+    assert f"closed form {100 * found['ettr']:.2f} %" in text
     single = describe_closed_form(ensemble.prepared, replicate(ensemble.prepared, 1))["simulated"]
     assert (single["ettr_ci95"], single["standard_error"], single["standard_errors_above"]) == (None, None, None)
     assert describe_closed_form(ensemble.prepared)["simulated"] is None

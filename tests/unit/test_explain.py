@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 import cli
 import sim
+from analysis.closed_form import _by_bucket, _by_cause, _simulated, describe_closed_form
+from analysis.closed_form_text import _converges, compared_text, print_explained
+from analysis.console import Page, console
 from analysis.document import document, render
 from analysis.ensemble import replicate
 from analysis.explain import describe
 from analysis.explain_text import format_explanation
 from analysis.step import PARTS
+from sim import Ratio
 from sim.catalog import models
 from sim.perf import Breakdown
 from tests import small
@@ -24,7 +34,8 @@ from tests import small
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DONE, NO = 0, 1
+DONE, NO, WRONG = 0, 1, 2
+FULL = Path("/dev/full")
 SEQUENCE = 8192
 JOB: dict[str, Any] = {
     "name": "train",
@@ -410,7 +421,7 @@ def test_every_number_of_the_text_is_in_the_document(case: str) -> None:
     content = explained(case)
     shown = " ".join(format_explanation(content).split())
     told = sorted({" ".join(text.split()) for text in strings(content)}, key=len, reverse=True)
-    names = ["arXiv 2602.00277", "v3.1 and v4.0", "tuned H100", "with 90 %", "100.00 %"]
+    names = ["arXiv 2602.00277", "v3.1 and v4.0", "tuned H100", "with 90 %", "95 % interval", "100.00 %"]
     for name in (*told, *names):
         if re.search(r"\d", name):
             shown = shown.replace(name, " ")
@@ -465,6 +476,114 @@ def test_the_closed_form_is_that_of_a_run() -> None:
     assert "  none  no closed form for this" in format_explanation(content).splitlines()
 
 
+# --------------------------------------------------------------------------- the closed form beside a simulation
+
+
+def beside(**kinds: Any) -> dict[str, Any]:
+    """Return the closed form of a small scenario beside four replications."""
+    prepared = small.prepare(**kinds)
+    return describe_closed_form(prepared, replicate(prepared, 4))
+
+
+@pytest.mark.parametrize(
+    ("formula", "outside", "words"),
+    [
+        (0.95, 0.0, "inside the 95 % interval"),
+        (0.90, 0.0, "inside the 95 % interval"),
+        (0.8988, 0.0012, "outside the 95 % interval by 0.12 pt"),
+        (0.9725, 0.0025, "outside the 95 % interval by 0.25 pt"),
+    ],
+)
+def test_the_text_says_whether_the_closed_form_is_inside(formula: float, outside: float, words: str) -> None:
+    """An interval of 90..97 % holds 90 and 95 %; 89.88 % is 0.12 pt outside, 97.25 % is 0.25 pt."""
+    rows = [{"ettr": Ratio(value, 1.0)} for value in (0.92, 0.95)]
+    half = 0.03 * math.sqrt(2) / 2 * stats.t.isf(0.025, 1) / math.sqrt(2)
+    middle = 0.935
+    seen = _simulated(SimpleNamespace(rows=rows, prepared=small.prepare()), middle - half - 0.001)  # type: ignore[arg-type]
+    # One degree of freedom: the interval passes one, which no share does.
+    assert seen["ettr_ci95"] == pytest.approx([middle - half, 1.0], rel=1e-12)
+    assert seen["outside_ci95"] == pytest.approx(0.001, rel=1e-6)
+    found = {"ettr": formula, "simulated": {**seen, "ettr_ci95": [0.90, 0.97], "outside_ci95": outside}}
+    assert compared_text(found).endswith(f"closed form {100 * formula:.2f} %: {words}")
+
+
+def test_shares_of_intervals_are_shares() -> None:
+    """Two jobs in a hundred days of bad luck: an interval below 0 or above 1 ends there, in the document too."""
+    for values in ((0.0, 0.4), (0.6, 1.0)):
+        rows = [{"ettr": Ratio(value, 1.0)} for value in values]
+        seen = _simulated(SimpleNamespace(rows=rows, prepared=small.prepare()), None)  # type: ignore[arg-type]
+        assert seen["ettr_ci95"] == [0.0, 1.0]
+    rows = [{"ettr": Ratio(value, 1.0)} for value in (0.50, 0.51)]
+    seen = _simulated(SimpleNamespace(rows=rows, prepared=small.prepare()), 0.9)  # type: ignore[arg-type]
+    assert seen["outside_ci95"] == pytest.approx(0.9 - seen["ettr_ci95"][1], rel=1e-12)
+
+
+def test_without_luck_nothing_is_said_of_it() -> None:
+    """Replications that all come to the same, and those of a log, have no interval to be outside of."""
+    log = sim.prepare(sim.load(sim.find("replay")))
+    for found in (beside(failures=[]), describe_closed_form(log, replicate(log, 2))):
+        seen = found["simulated"]
+        assert (seen["ettr_ci95"], seen["standard_errors_above"], seen["outside_ci95"]) == (None, None, None)
+        told = f"closed form {100 * found['ettr']:.2f} %"
+        assert compared_text(found).endswith(told)
+        assert ".." not in compared_text(found)
+    assert "interval" in compared_text(beside())
+    # Repairs of random length do not make a log more than one history.
+    rows = [{"ettr": Ratio(value, 1.0)} for value in (0.92, 0.95)]
+    assert _simulated(SimpleNamespace(rows=rows, prepared=log), 0.9)["ettr_ci95"] is None  # type: ignore[arg-type]
+
+
+def test_orders_that_do_not_converge_are_left_out() -> None:
+    """Of rare failures exact, first and second order stand side by side; of very frequent ones the exact alone."""
+    line = "orders in the failure rate are left out: they do not converge at this rate"
+    shown = {}
+    for name, rate in (("rare", 0.01), ("many", 20)):
+        node = small.SMALL["failures"][0] | {"rate": f"{rate} per node-day"}
+        shown[name] = waste_text(describe_closed_form(small.prepare(failures=[node], repair={"time": "0 s"})))
+    assert re.search(r"exact +first order +second order\n", shown["rare"])
+    assert line not in shown["rare"]
+    assert shown["many"].count(line) == 1
+    assert not re.search(r"(first|second)( order)?( |\n)", shown["many"].partition("What the closed form loses")[2])
+    assert re.search(r"\ntotal +\d", shown["many"])
+
+
+@pytest.mark.parametrize(
+    ("totals", "converges"),
+    [((0.2, 0.1, 0.11), True), ((0.2, 0.4, 0.25), False), ((1.2, 0.4, 0.5), False), ((0.2, -0.1, 0.1), False)],
+)
+def test_when_orders_converge(totals: tuple[float, ...], *, converges: bool) -> None:
+    """They do if the second is not further from the exact than the first, and each is a share."""
+    waste = {order: {"total": total} for order, total in zip(("first", "second", "exact"), totals, strict=True)}
+    assert _converges({"waste": waste, "waste_by_cause": {}}) is converges
+    exact = {name: {"total": 0.1} for name in waste}
+    assert _converges({"waste": exact, "waste_by_cause": {"first": {"node": {"total": totals[0]}}}}) is (totals[0] <= 1)
+
+
+def test_time_without_nodes_is_a_bucket() -> None:
+    """A starved share that is known has its row and its column, and totals have it; else there is neither."""
+    content = describe_closed_form(small.prepare())
+    assert content["waste"] is not None
+    parts = {"lost_work": 0.02, "detection": 0.01, "restart": 0.03, "starved": 0.04}
+    waste = {order: {"no_failure": {"checkpoint_stall": 0.05}, "node": parts} for order in ("first", "second", "exact")}
+    content |= {"waste": _by_bucket(waste), "waste_by_cause": _by_cause(waste)}
+    assert content["waste"]["exact"] == pytest.approx({**parts, "checkpoint_stall": 0.05, "total": 0.15})
+    assert content["waste_by_cause"]["first"]["node"]["total"] == pytest.approx(0.10)
+    lines = waste_text(content).splitlines()
+    assert [line.split() for line in lines if line.startswith("starved ")] == [["starved", *["4.00", "%"] * 3]]
+    assert any("starved" in line and "detection" in line for line in lines)
+    del parts["starved"]
+    content |= {"waste": _by_bucket(waste), "waste_by_cause": _by_cause(waste)}
+    assert "starved" not in waste_text(content).partition("What the closed form loses")[2]
+
+
+def waste_text(formula: dict[str, Any]) -> str:
+    """Return what the closed form says, in words."""
+    page = Page()
+    print_explained(console(page, width=200), formula)
+    assert "What the closed form loses, by bucket" in page.text()
+    return page.text()
+
+
 # ---------------------------------------------------------------------------------------------- the command
 
 
@@ -486,11 +605,43 @@ def call(*arguments: str) -> Any:
 
 
 def test_the_command_prints_its_document_in_words(scenario: str) -> None:
-    """The text is made of what --json prints, and of nothing else; assumptions come along."""
+    """The text is made of what --json prints, and of nothing else; assumptions come along, seed and command too."""
     in_words, as_json = call("explain", scenario), call("explain", scenario, "--json")
     assert (in_words.exit_code, in_words.stderr, as_json.exit_code, as_json.stderr) == (DONE, "", DONE, "")
     assert in_words.stdout == format_explanation(json.loads(as_json.stdout)) + "\n"
     assert "all of it" in in_words.stdout
+    content = json.loads(as_json.stdout)
+    assert content["seed"] == json.loads(call("run", scenario, "--replications", "1", "--json").stdout)["seed"]
+    assert content["provenance"].keys() == document(replicate(small.prepare(), 1), command="")["provenance"].keys()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "model.yaml", "--replications", "0"],
+        ["explain", "model.yaml", "--worth", "--replications", "8", "--jobs", "1", "--set", "horizon=1 d"],
+        ["compare", "model.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--jobs", "1"],
+        ["layouts", "model.yaml"],
+        ["topology", "show", "small-1k"],
+        ["topology", "place", "model.yaml"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:3]),
+)
+def test_full_standard_output(scenario: str, arguments: list[str]) -> None:
+    """Tables that nobody takes end in one line and 2, whatever command has laid them out: no traceback."""
+    assert scenario == "model.yaml"
+    code = f"import sys; sys.argv[1:] = {arguments!r}; import cli; cli.app()"
+    # Unbuffered output would hide what happens to the rest of the buffer at the end.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    environment["PYTHONPATH"] = str(Path(cli.__file__).parent)
+    with FULL.open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
+    assert result.returncode == WRONG
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
+    assert lines == ["standard output: cannot be written (No space left on device)"]
 
 
 def test_set_changes_the_step(scenario: str) -> None:

@@ -381,7 +381,7 @@ def test_the_table_has_both_ranks_and_the_own_layout(file: str) -> None:
     assert "goodput" in lines[4]
     assert max(map(len, lines)) <= 120
     assert any("empty cluster" in line for line in lines)
-    assert any("assumes: a healthy node is always at hand" in line for line in lines)
+    assert any("assumes: spares and repairs in their long run" in line for line in lines)
 
 
 def test_json_has_every_number(file: str) -> None:

@@ -141,14 +141,21 @@ def test_hopeless_jobs_get_nothing_done() -> None:
     [
         ({"rate": -1.0}, "rate must be finite and not negative"),
         ({"share": 0.5}, "sum to 0.5, not to 1"),
+        ({"share": -0.5}, "share must be between 0 and 1"),
+        ({"share": 1.5}, "share must be between 0 and 1"),
+        ({"survival": 1.5}, "survival must be between 0 and 1"),
+        ({"survival": -0.5}, "survival must be between 0 and 1"),
+        ({"store": 1}, "place of one of 1 stores"),
+        ({"store": -1}, "place of one of 1 stores"),
         ({"downtime": math.inf}, "downtime must be finite"),
         ({"drain": 700.0}, "drain must not exceed interval"),
         ({"interval": 0.0}, "interval must be positive"),
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, float], words: str) -> None:
-    """Negative rates, endless times, shares of less than all, drains beyond the interval: one line says which."""
-    row = FailureClass(change.get("share", 1.0), change.get("downtime", 0.0), 0.9)
+    """Rates, times, shares, chances, stores and drains that there cannot be: one line says which."""
+    values = {"share": 1.0, "downtime": 0.0, "survival": 0.9, "store": 0}
+    row = FailureClass(**{name: change.get(name, value) for name, value in values.items()})  # type: ignore[arg-type]
     store = Store(change.get("interval", 600.0), 0.0, change.get("drain", 0.0))
     with pytest.raises(ValueError, match=words):
         shares_of_classes(change.get("rate", 1e-4), [row], [store])

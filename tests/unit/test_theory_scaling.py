@@ -147,6 +147,17 @@ def test_where_failures_cost_too_little_there_is_no_peak() -> None:
     assert peak_size(replace(RATE, exponent=2.0), 0.0, downtime=60.0) < 1e6
 
 
+@pytest.mark.parametrize(("value", "wanted"), [(1e-8, math.inf), (10.0, 0.0)])
+def test_peaks_that_are_too_far_away_are_not_looked_for(value: float, wanted: float) -> None:
+    """A rate that grows as N^0.01 changes by e^2 within e^200 of its size: the peak, at y = 101, is outside."""
+    law = PowerLaw(1024, value, 0.01)
+    ends = [law.value * math.exp(side * 2.0) * 620.0 for side in (-1, 1)]
+    assert all((y < 101) == (wanted == math.inf) for y in ends)
+    assert peak_size(law, 20.0, interval=600.0) == wanted
+    near = replace(law, value=0.1)
+    assert 0 < peak_size(near, 20.0, interval=600.0) < math.inf
+
+
 def test_everything_that_failures_cost_brings_the_peak_forward() -> None:
     """Longer restarts, detection, drains, saves and steeper laws: fewer GPUs are too many."""
     base: dict[str, Any] = {"restart": 200.0, "downtime": 60.0, "drain": 20.0}

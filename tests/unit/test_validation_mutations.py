@@ -30,7 +30,7 @@ CHEAP = (
     "oracle-counts-replications",
     "oracle-two-causes",
 )
-"""Rows that take about three seconds together, and see all of these defects between them."""
+"""Rows that take about five seconds together, and see all of these defects between them."""
 
 
 def twice_the_rate(prepared: Prepared) -> Prepared:

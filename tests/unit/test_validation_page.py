@@ -44,12 +44,12 @@ def content() -> dict[str, Any]:
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("relative", {"size": 0.02, "conventions": {"failures_in_restart": "no", "start": "cold"}}),
         ("absolute", {"size": 0.2, "quantity": "<b>bold</b> | cell", "unit": "h"}),
-        ("sampling", {"replications": 16, "independent": True, "arguments": {"error": 1.0}}),
+        ("sampling", {"replications": 16, "independent": True, "arguments": {"error": 1.0}, "most_luck": 1.0}),
         ("at_least", {"arguments": {"ours": 9.0}}),
         ("at_most", {"arguments": {"ours": 9.0}}),
         ("interval", {"low": 1, "high": 20, "value": None}),
         ("must_miss", {"size": 5.0, "arguments": {"ours": 90.0}}),
-        ("printed", {"size": 0.5, "measure": "missing", "needs_data": True}),
+        ("printed", {"size": 0.5, "measure": "missing", "needs_data": True, "only_reads": True}),
     ]
     rows = tuple(
         row(kind, **({"id": f"row-{kind}".replace("_", "-"), "measure": "fake"} | entry)) for kind, entry in kinds
@@ -104,9 +104,29 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
             assert each["id"] in text
         assert content["not_checked"][0]["why"] in text
         assert "6 of 8 rows pass; failed: 1; skipped: 1 (reference data not present)." in text
-        assert "Seed 1; probability of a false alarm in the whole table: 0.001; rows that luck is in: 1." in text
-        assert "Independent rows together (1): p = 0.92" in text
+        assert "Seed 1; probability of a false alarm in the whole table: 0.001; rows with luck in them: 1." in text
+        assert "Independent rows together (1): pass; p = 0.92" in text
+        assert "it passes from 0.0001 on." in text
+        assert "Of these rows 1 read the reference data alone and check the reading, not the simulator." in text
     assert "row-at-least: beyond its limit" in format_validation(content)
+    assert "inputs of each row: --json, --report FILE" in format_validation(content)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(7, "cold start: a-0, a-1, a-2, a-3, a-4, a-5, a-6"), (9, "a-5 and 3 others")]
+)
+def test_of_many_rows_some_are_named(number: int, words: str) -> None:
+    """Of rows with one convention six are named, and how many others there are; one other is named as well."""
+    names = [f"a-{place}" for place in range(number)]
+    rows = [
+        row("absolute", 1.0, id=name, measure="fake", conventions={"start": start})
+        for name, start in [*((name, "cold") for name in names), ("b", "stationary")]
+    ]
+    table = Table((Group("group", "A title", tuple(rows)),), ())
+    found = play(table, Lab(), measures={"fake": fake})
+    text = format_validation(json.loads(render(describe(found))))
+    assert words in text
+    assert f"{names[-1]}," not in text
 
 
 def test_every_line_of_a_markdown_table_has_as_many_cells(content: dict[str, Any]) -> None:

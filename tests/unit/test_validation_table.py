@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 from analysis.validation.document import against, describe
 from analysis.validation.lab import Lab
 from analysis.validation.measures import MEASURES
 from analysis.validation.play import play, seed_of
-from analysis.validation.row import Estimate
+from analysis.validation.row import Estimate, Row
 from analysis.validation.table import Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED
+from cli import app
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import sim
 
 ROW = """\
@@ -200,7 +202,7 @@ SAMPLED = """\
   provenance: theory
   inputs: none
   unit: "-"
-  tolerance: {{kind: sampling, why: a test}}
+  tolerance: {{kind: sampling, most_luck: 10, why: a test}}
   label: sanity
   measure: luck
   arguments: {{off: {off}}}
@@ -231,12 +233,23 @@ def test_many_small_deviations_are_a_reason(tmp_path: Path) -> None:
 
 
 def test_seeds_as_they_are_typed() -> None:
-    """A number, or one that nobody has seen; anything else is refused."""
+    """A number below 2**63, as in a scenario, or one that nobody has seen; anything else is refused."""
     assert seed_of("17") == 17
+    assert seed_of(str(2**63 - 1)) == 2**63 - 1
     assert len({seed_of("random") for _ in range(5)}) > 1
-    for text in ("-1", "1.5", "", "Random", "²"):
-        with pytest.raises(ValueError, match="must be a whole number from 0, or random"):
+    for text in ("-1", "1.5", "", "Random", "²", str(2**63), "9" * 5000):
+        with pytest.raises(ValueError, match="whole number from 0 to 9223372036854775807, or random") as caught:
             seed_of(text)
+        assert len(str(caught.value)) < 120
+
+
+def test_a_seed_that_is_too_large_is_refused_by_the_command() -> None:
+    """One line on standard error and exit status 2, before any row is played."""
+    done = CliRunner().invoke(app, ["validate", "--only", "daly-optimum-24h", "--seed", str(2**63)])
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert "--seed: must be a whole number from 0 to 9223372036854775807" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 # ------------------------------------------------------------------------------------------------- the real table
@@ -253,6 +266,24 @@ class Idle(Lab):
     def results(self, prepared: sim.Prepared, replications: int) -> Any:
         """Stop here."""
         raise NotImplementedError
+
+
+def test_rows_that_only_read_are_marked() -> None:
+    """The rows of the measure that sees nothing but the fault log are those that are counted apart."""
+    rows = load_table().rows
+    assert {row.id for row in rows if row.only_reads} == {row.id for row in rows if row.measure == "infinitehbd_trace"}
+
+
+def test_the_example_of_the_guide_is_a_row() -> None:
+    """The entry that the guide shows is a row of the table, to the letter of each of its values."""
+    text = (Path(__file__).parents[2] / "docs" / "howto" / "check-ettrick.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"(?ms)^ *```yaml\n(.*?)^ *```$", text)
+    (stated,) = yaml.load(block, yaml.BaseLoader)
+    known = {row.id: row for row in load_table().rows}[stated["id"]]
+    assert (
+        Row.model_validate({"group": known.group, **stated, "arguments": yaml.safe_load(block)[0]["arguments"]})
+        == known
+    )
 
 
 def test_independent_rows_have_causes_of_their_own() -> None:

@@ -19,7 +19,7 @@ N = 16
 
 def row(kind: str, size: float = 0.0, value: float | None = 10.0, replications: int = 0, **more: Any) -> Row:
     """Return a row; what does not matter is the same in all."""
-    limits = {key: more.pop(key) for key in ("low", "high") if key in more}
+    limits = {key: more.pop(key) for key in ("low", "high", "most_luck") if key in more}
     entry: dict[str, Any] = dict.fromkeys(("quantity", "paper", "where", "inputs", "unit"), "-")
     entry |= {"id": "row", "group": "group", "provenance": "theory", "label": "sanity", "measure": "measure"}
     entry |= {"value": value, "replications": replications}
@@ -112,12 +112,23 @@ def test_an_equality_but_for_luck() -> None:
     error = 1.0
     for size in (0.0, 0.5):
         limit = luck(error, 40) + size
-        one = row("sampling", size, replications=N)
+        one = row("sampling", size, replications=N, most_luck=1.0)
         assert judge(one, Estimate(10 + 0.999 * limit, error, N), 40).state == "pass"
         assert judge(one, Estimate(10 - 1.001 * limit, error, N), 40).state == "fail"
         found = judge(one, Estimate(12.5, error, N), 40)
         assert found.p_value == pytest.approx(2 * stats.t.sf(2.5 - size, N - 1), rel=1e-9)
         assert judge(one, Estimate(10 + 0.9 * size, error, N), 40).p_value == 1
+
+
+@pytest.mark.parametrize(("value", "unit"), [(10.0, 10.0), (-10.0, 10.0), (0.0, 1.0)])
+def test_an_equality_with_too_much_luck_is_a_failure(value: float, unit: float) -> None:
+    """Luck beyond a share of the expected value, of the unit where that is 0, fails: a tenth, or what the row says."""
+    for stated, most in (({}, 0.1), ({"most_luck": 0.3}, 0.3)):
+        one = row("sampling", value=value, replications=N, **stated)
+        for width, state in ((0.99, "pass"), (1.01, "fail")):
+            found = judge(one, Estimate(value, width * most * unit / luck(1.0, 40), N), 40)
+            assert found.state == state
+            assert ("too few replications" in found.reason) == (state == "fail")
 
 
 @pytest.mark.parametrize(("kind", "sign"), [("at_least", 1), ("at_most", -1)])
@@ -201,7 +212,7 @@ def draws(tables: int, rows: int, seed: int) -> list[list[Estimate]]:
 def test_the_error_rate_is_that_of_the_whole_table(family: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """In 2,000 tables of 25 true rows as many have a false alarm as the rate says; a rate of 0.3 can be counted."""
     monkeypatch.setattr(verdict, "FAMILY", family)
-    one = row("sampling", replications=N)
+    one = row("sampling", replications=N, most_luck=10.0)
     tables = draws(2000, 25, seed=1)
 
     def alarms(rows: int) -> int:
@@ -214,7 +225,7 @@ def test_the_error_rate_is_that_of_the_whole_table(family: float, monkeypatch: p
 
 def test_the_combined_p_value_is_uniform_when_all_rows_are_true() -> None:
     """Fisher's p of ten independent rows, in 2,000 tables; with rows that are all half an error off it is small."""
-    one = row("sampling", replications=N, independent=True)
+    one = row("sampling", replications=N, independent=True, most_luck=10.0)
     values = []
     for table in draws(2000, 10, seed=2):
         together = combined([judge(one, estimate, 10) for estimate in table])
@@ -257,6 +268,9 @@ def test_rows_that_share_replications_do_not_count_twice() -> None:
         ({"kind": "absolute", "size": 1, "replications": 1}, "needs two replications or more"),
         ({"kind": "absolute", "size": 1, "replications": 5, "independent": True}, "independent belongs to"),
         ({"kind": "absolute", "size": math.nan}, "finite"),
+        ({"kind": "absolute", "size": 1, "most_luck": 0.2}, "most_luck belongs to kind: sampling"),
+        ({"kind": "sampling", "replications": 5, "most_luck": 0}, "greater than 0"),
+        ({"kind": "absolute", "size": 1, "only_reads": True}, "only_reads belongs to"),
     ],
 )
 def test_a_row_that_cannot_be_judged_is_refused(entry: dict[str, Any], rule: str) -> None:

@@ -7,16 +7,20 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
+import cli
 import sim
+from analysis.cells import range_text
 from analysis.document import render
-from analysis.worth import Row, Worth, worth
+from analysis.worth import Row, Worth, _gained, worth
 from analysis.worth_changes import KNOBS, Change, changes_of
 from analysis.worth_document import worth_document
-from analysis.worth_text import format_worth
-from sim import catalog, units
+from analysis.worth_text import _points, _signed, format_worth
+from sim import Ratio, catalog, units
 from sim.theory import optimal_interval
 from tests import small
 
@@ -319,6 +323,26 @@ def test_a_knob_that_does_not_apply_is_left_out_with_its_reason(
     assert {*changed.left_out, *by_name(changed.knobs)} == set(KNOBS)
 
 
+def test_knobs_that_fit_alone_and_not_together_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two knobs that each take the last idle node, the second has no row and its reason, and the command goes on."""
+
+    def one_more(scenario: sim.Scenario, prepared: sim.Prepared) -> tuple[sim.Scenario, str]:
+        assert prepared.spares == 1
+        spares = scenario.spares.model_copy(update={"hot": scenario.spares.hot + 1})
+        return scenario.model_copy(update={"spares": spares}), "1 node"
+
+    for name in ("first", "second"):
+        monkeypatch.setitem(KNOBS, name, one_more)
+    changed = changes_of(small.prepare(spares={"hot": 1}))
+    names = [change.name for change in changed.knobs]
+    assert "spares" in names
+    assert not {"first", "second"} & set(names)
+    for name in ("first", "second"):
+        assert changed.left_out[name].startswith("it does not fit with those before it: jobs.0.gpus: needs")
+    assert changed.all_knobs is not None
+    assert changed.all_knobs.prepared.spares == 2
+
+
 # ---------------------------------------------------------------------------------------- beside theory
 
 
@@ -453,6 +477,7 @@ def test_without_tokens_money_is_for_productive_time() -> None:
     gained = row.gained["ettr"]
     assert gained is not None
     assert row.money is not None
+    assert found.price is not None
     hours = gained.mean * 112 * units.DURATION.units["year"] / 3600
     assert row.money.mean == pytest.approx(hours * found.price * 3600, rel=1e-9)
 
@@ -489,4 +514,76 @@ def test_text_has_every_row_and_says_what_is_not_resolved(priced: tuple[Worth, d
         row["gained"]["tokens_per_day"] |= {"ci95": [-1.0, 2.0], "resolved": False, "replications_to_resolve": 77}
     told = [line for line in format_worth(content).splitlines() if line.endswith(" 77")]
     assert len(told) == len(content["knobs"]["rows"])
-    assert max(map(len, text.splitlines()[:-8])) <= 130
+    assert max(map(len, text.partition("\n  - ")[0].splitlines())) <= 160
+
+
+def test_money_has_its_interval_beside_it(priced: tuple[Worth, dict[str, Any]]) -> None:
+    """Both intervals of a row are in its line: that of the work and, in the same proportion, that of the money."""
+    row = next(row for row in priced[1]["knobs"]["rows"] if row["name"] == "mtbf")
+    (line,) = (line for line in format_worth(priced[1]).splitlines() if line.startswith("MTBF +10 %"))
+    assert line.count("..") == 3
+    low, high = row["money_per_year"]["ci95"]
+    assert range_text([low, high], _signed) in line
+
+
+def same_in_all(row: dict[str, Any], value: float) -> dict[str, Any]:
+    """Return a row of which every replication gains as much."""
+    same = {"mean": value, "ci95": [value, value], "resolved": False, "replications_to_resolve": None}
+    return {**row, "gained": dict.fromkeys(row["gained"], same), "money_per_year": same}
+
+
+def test_what_is_the_same_in_all_replications_is_not_called_resolved(priced: tuple[Worth, dict[str, Any]]) -> None:
+    """Replications that agree have no interval: a gain stands alone, and nothing at all is no change."""
+    with_luck = [Ratio(value, 1) for value in (0.91, 0.94, 0.90)]
+    shifted = [np.array([ratio.amount for ratio in with_luck]) + more for more in (0.0, 0.015)]
+    found = _gained([shifted[1]], [shifted[0]])
+    assert found is not None
+    assert found.mean == pytest.approx(0.015)
+    assert (found.resolved, found.replications_to_resolve) == (False, None)
+    content = {**priced[1], "causes": {**priced[1]["causes"]}}
+    rows = content["causes"]["rows"]
+    content["causes"]["rows"] = [same_in_all(rows[0], 0.015), same_in_all(rows[1], 0.0)]
+    first, second = (line for line in format_worth(content).splitlines() if line.startswith(("node  ", "other  ")))
+    assert first.endswith("same in all")
+    assert second.endswith("no change")
+    assert ".." not in first + second
+
+
+def test_a_replayed_log_is_one_history(priced: tuple[Worth, dict[str, Any]]) -> None:
+    """However many replications there are of a log, there is no interval, and a note says why."""
+    found = worth(sim.load(sim.find("replay")), 2, processes=1)
+    content = json.loads(render(worth_document(found, command="")))
+    assert content["one_history"]
+    assert not any(row["gained"]["ettr"]["resolved"] for row in content["causes"]["rows"])
+    tables, *notes = format_worth(content).split("\n  - ")
+    assert ".." not in tables
+    assert "a log is replayed: one history: no interval" in notes
+    # Nor is there one where repairs of random length make a difference.
+    tables = format_worth({**priced[1], "one_history": True}).partition("\n  - ")[0]
+    assert ".." not in tables
+
+
+def test_nothing_has_no_sign() -> None:
+    """What rounds to nothing is nothing: neither more nor less."""
+    assert [_points(value) for value in (-1e-6, 0.0, 1e-6)] == ["0.00 pt"] * 3
+    assert [_points(value) for value in (-1e-4, 1e-4)] == ["-0.01 pt", "+0.01 pt"]
+    assert [_signed(value) for value in (-0.0, -1.0, 1.0)] == ["0", "-1", "+1"]
+
+
+def test_without_a_closed_form_the_note_says_so(priced: tuple[Worth, dict[str, Any]]) -> None:
+    """A reason for there being none is not what a closed form assumes."""
+    content = json.loads(json.dumps(priced[1]))
+    assert "  - the closed form assumes: long run" in format_worth(content)
+    content["base"]["ettr"]["closed_form"] = None
+    content["closed_form_assumptions"] = ["no closed form for recovery 'ladder'"]
+    assert "\n  - no closed form: recovery 'ladder'" in format_worth(content)
+
+
+@pytest.mark.parametrize("count", ["2", "7"])
+def test_fewer_than_eight_replications_are_refused(count: str) -> None:
+    """With so few, luck cannot be told from worth: one line, and status 2."""
+    result = CliRunner().invoke(cli.app, ["explain", "quickstart", "--worth", "--replications", count])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"--replications {count}: --worth needs at least 8")
+    assert result.stderr.count("\n") == 1

@@ -12,6 +12,7 @@ from sim.theory import efficiency, first_order_efficiency
 
 if TYPE_CHECKING:
     from analysis.validation.lab import Lab
+    from sim import Prepared
 
 __all__ = ["MEASURES"]
 
@@ -22,15 +23,14 @@ RESTART = 5 * MINUTE
 GPUS, GPUS_PER_NODE = 16000, 8
 
 
-def _mttf(gpus: int) -> float:
-    """Return the mean time to a failure of any node of a job [s]."""
-    return 1000 * DAY / (gpus / GPUS_PER_NODE * NODE_FAILURES)
+MTTF = 1000 * DAY / (GPUS / GPUS_PER_NODE * NODE_FAILURES)
+"""Mean time to a failure of any node of a job of 16,000 GPUs, by hand [s]."""
 
 
 def rsc_mttf(lab: Lab, replications: int, *, gpus: int) -> Estimate:
-    """Return the mean time to failure of a job on RSC-1 [h]."""
-    del lab, replications
-    return Estimate(_mttf(gpus) / HOUR)
+    """Return the mean time to failure of a job on RSC-1, as its scenario is prepared for the simulator [h]."""
+    del replications
+    return Estimate(_prepared(lab, HOUR, gpus).jobs[0].mtti / HOUR)
 
 
 def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str = "exact") -> Estimate:
@@ -38,10 +38,10 @@ def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str =
 
     `formula` is ``exact``, the renewal argument, or ``first-order``, that of the paper.
     """
-    interval, mttf = interval_min * MINUTE, _mttf(GPUS)
+    interval = interval_min * MINUTE
     formulas = {
-        "exact": efficiency(interval, 0.0, mttf, RESTART),
-        "first-order": first_order_efficiency(interval, 0.0, mttf, RESTART),
+        "exact": efficiency(interval, 0.0, MTTF, RESTART),
+        "first-order": first_order_efficiency(interval, 0.0, MTTF, RESTART),
     }
     known = formulas[formula]
     if not replications:
@@ -51,23 +51,29 @@ def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str =
 
 def rsc_formula_error(lab: Lab, replications: int, *, interval_min: float) -> Estimate:
     """Return by what share of the simulated ETTR the formula of the paper is below it [-]."""
-    interval, mttf = interval_min * MINUTE, _mttf(GPUS)
-    formula = first_order_efficiency(interval, 0.0, mttf, RESTART)
-    expected = 1 - formula / efficiency(interval, 0.0, mttf, RESTART)
+    interval = interval_min * MINUTE
+    formula = first_order_efficiency(interval, 0.0, MTTF, RESTART)
+    expected = 1 - formula / efficiency(interval, 0.0, MTTF, RESTART)
     return estimate((1 - formula / ettr for ettr in _simulated(lab, replications, interval)), expected)
 
 
 def _simulated(lab: Lab, replications: int, interval: float) -> list[float]:
     """Return the ETTR of each replication, 80 days and about a thousand failures long [-]."""
+    jobs = [result.jobs[0] for result in lab.results(_prepared(lab, interval, GPUS), replications)]
+    return [float(job.buckets[Bucket.PRODUCTIVE]) / job.requested for job in jobs]
+
+
+def _prepared(lab: Lab, interval: float, gpus: int) -> Prepared:
+    """Return a job on RSC-1 that saves at no cost, prepared."""
     name = f"rsc {interval / MINUTE:g} min"
     tier = {"interval": seconds(interval), "mode": "blocking", "write": "0 s", "restore": "0 s"}
     node = {"use": "component", "name": name, "part": "node", "rate": f"{NODE_FAILURES} per 1000 node-day"}
-    prepared = lab.scenario(
+    return lab.scenario(
         {
             "name": name,
-            "cluster": {"nodes": GPUS // GPUS_PER_NODE, "gpus_per_node": GPUS_PER_NODE, "fabric": {"radix": 1024}},
+            "cluster": {"nodes": gpus // GPUS_PER_NODE, "gpus_per_node": GPUS_PER_NODE, "fabric": {"radix": 32768}},
             "horizon": "80 d",
-            "jobs": [{"name": "job", "gpus": GPUS}],
+            "jobs": [{"name": "job", "gpus": gpus}],
             "failures": [node],
             "detection": {"time": "0 s"},
             "checkpoint": {"tiers": [tier]},
@@ -76,8 +82,6 @@ def _simulated(lab: Lab, replications: int, interval: float) -> list[float]:
             "scheduler": {"use": "fifo"},
         }
     )
-    jobs = [result.jobs[0] for result in lab.results(prepared, replications)]
-    return [float(job.buckets[Bucket.PRODUCTIVE]) / job.requested for job in jobs]
 
 
 MEASURES = {"rsc_mttf": rsc_mttf, "rsc_ettr": rsc_ettr, "rsc_formula_error": rsc_formula_error}

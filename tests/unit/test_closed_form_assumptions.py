@@ -1,0 +1,201 @@
+"""What a closed form assumes: a scenario for each line, and one that breaks nothing but the long run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sim
+from tests import small
+
+LONG_RUN = "long run: the first start and the horizon's edge are left out"
+SEVERAL_STORES = [
+    "each store saves by itself, and a failure takes the copies of one node",
+    "the store whose copies are newest on average is read, though another may have a newer one",
+]
+CLIMBS = "failures are over before the next: no budget is spent, no way back in vain, no human is called"
+AT_HAND = "a healthy node is always at hand"
+STEPS_ON = "a job steps at its healthy pace until it stops, but"
+
+RATE = "20 per 1000 node-day"
+NODE: dict[str, Any] = {"use": "component", "name": "node", "part": "node", "rate": RATE, "repair": "0 s"}
+BUG: dict[str, Any] = {"use": "job", "name": "bug", "rate": "1 per job-d"}
+REMOTE = small.SMALL["checkpoint"]["tiers"][0]
+HOST = {"store": "host", "interval": "1 min", "write": "1 s", "restore": "1 s"}
+JOB = small.SMALL["jobs"][0]
+DATA_PARALLEL = JOB | {"parallelism": {"data": 14, "tensor": 8}}
+
+
+def ladder(*rungs: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a ladder of rungs that keep the hosts, unless they say something else."""
+    named = [
+        {"name": f"rung {number}", "keeps": "hosts", "launch": "3 min"} | rung for number, rung in enumerate(rungs)
+    ]
+    return {"recovery": {"use": "ladder", "rungs": named, **more}}
+
+
+def shrinking(**changes: Any) -> dict[str, Any]:
+    """Return a job whose replicas leave one by one."""
+    rejoin = {"use": "shrink-rejoin", "reconfigure": "30 s", "initialize": "3 min", "rejoin": "10 s", "min_replicas": 6}
+    return {"recovery": rejoin | changes, "jobs": [DATA_PARALLEL]}
+
+
+CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing": ({}, []),
+    "lives that age": (
+        {"failures": [NODE | {"rate": None, "law": {"law": "weibull", "mean": "50 d", "shape": 2.0}}]},
+        ["constant failure rates, but node ages"],
+    ),
+    "two that age": (
+        {
+            "failures": [
+                NODE | {"name": name, "rate": None, "law": {"law": "weibull", "mean": "50 d", "shape": 2.0}}
+                for name in ("one", "two")
+            ]
+        },
+        ["constant failure rates, but one, two age"],
+    ),
+    "parts that fail once": (
+        {"failures": [NODE | {"renews": "never"}]},
+        ["constant failure rates, but a part that had node never has it again"],
+    ),
+    "weeks that differ": (
+        {"failures": [NODE | {"tempo": {"calendar": {"period": "1 d", "factors": [0.5, 1.5]}}}]},
+        ["nodes alike and steady rates, but those of node are not"],
+    ),
+    "nodes that differ": (
+        {"failures": [NODE | {"frailty": {"shape": 1.0}}]},
+        ["nodes alike and steady rates, but those of node are not"],
+    ),
+    "faults that stay": (
+        {"failures": [NODE | {"relapse": {"after": "1 h", "probability": 0.2}}]},
+        ["independent failures, but repairs leave faults behind (node)"],
+    ),
+    "racks": (
+        {
+            "cluster": {**small.SMALL["cluster"], "rack": {"nodes": 4}},
+            "failures": [NODE | {"part": "rack", "rate": "1 per 1000 rack-day"}],
+        },
+        ["failures of single nodes, but incidents take several"],
+    ),
+    "incidents": (
+        {
+            "cluster": {**small.SMALL["cluster"], "rack": {"nodes": 4}},
+            "failures": [
+                {"use": "incident", "name": "power", "part": "rack", "rate": "1 per 1000 rack-day", "repair": "0 s"}
+            ],
+        },
+        ["failures of single nodes, but incidents take several"],
+    ),
+    "a part that slows": (
+        {"failures": [NODE | {"effect": {"kind": "slow", "factor": 0.5}}]},
+        [f"{STEPS_ON} node does not stop it"],
+    ),
+    "bugs": (
+        {"failures": [{"use": "bug", "name": "bug", "rate": "1 per job-d", "fix": "1 h"}]},
+        ["no bugs and no rollouts"],
+    ),
+    "failures that wait": (
+        {"recovery": small.SMALL["recovery"] | {"exposed": False}, "failures": [NODE | {"defer": True}]},
+        ["nothing fails in phases that failures cannot hit, but node waits for their end"],
+    ),
+    "stores that cannot be read": (
+        {"failures": [BUG | {"store_out": "1 h"}]},
+        ["stores can be read at any time, but bug takes them away for a while"],
+    ),
+    "few spares": (
+        {
+            "failures": [NODE | {"repair": "4 h"}],
+            "spares": {"hot": 0},
+            "cluster": {**small.SMALL["cluster"], "nodes": 14},
+        },
+        ["spares and repairs in their long run: 4.55 % of the time is starved of nodes"],
+    ),
+    "a queue": (
+        {"failures": [NODE | {"repair": "4 h"}], "recovery": {"use": "full-restart", "initialize": "3 min"}},
+        [AT_HAND],
+    ),
+    "a budget": (ladder({"budget": 3}), [CLIMBS]),
+    "a backoff": (ladder({"keeps": "nothing", "backoff": {"first": "1 min", "most": "1 h"}}), [CLIMBS]),
+    "two rungs": (ladder({}, {}), [CLIMBS]),
+    "restarts in vain": (ladder({}, no_progress=1), [CLIMBS]),
+    "one rung": (ladder({}), []),
+    "evictions": (
+        ladder({}, evict={"faults": ["process"], "nodes": 2, "test": "1 h"}),
+        ["healthy nodes stay in their job, but those that are evicted need others"],
+    ),
+    "two stores": ({"checkpoint": {"tiers": [HOST, REMOTE]}}, SEVERAL_STORES),
+    "copies that cannot be read": (
+        {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.1}]}},
+        ["every copy can be read"],
+    ),
+    "preemption": (
+        {"failures": [{"use": "preemption", "name": "others", "rate": "1 per job-d", "away": "1 h"}]},
+        [
+            "stops that are announced cost what failures cost: nothing is saved before",
+            "the time that a preempted job is away is left out",
+        ],
+    ),
+    "a job that ends": ({"jobs": [JOB | {"work": {"time": "1 d"}}]}, ["the job never ends"]),
+    "evaluations": (
+        {"jobs": [JOB | {"periodic": [{"name": "evaluation", "every": "1 h", "time": "1 min"}]}]},
+        ["no periodic work"],
+    ),
+    "a job that comes later": ({"jobs": [JOB | {"arrival": "1 h"}]}, ["no job waits for another"]),
+    "two jobs": (
+        {"jobs": [{"name": name, "gpus": 56, "step_time": "10 s"} for name in ("one", "two")]},
+        ["no job waits for another"],
+    ),
+    "shrinking": (shrinking(), []),
+    "shrinking at random": (
+        shrinking(initialize={"law": "exponential", "mean": "3 min"}),
+        ["stalls and absences are as long as their means"],
+    ),
+    "shrinking by whole units": (
+        shrinking() | {"spares": {"hot": 2, "unit": "node"}},
+        ["nodes are replaced one by one, but jobs use whole units"],
+    ),
+    "shrinking with two stores": (
+        shrinking() | {"checkpoint": {"tiers": [HOST, REMOTE]}},
+        ["the remote store is the only one"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_scenario_breaks_is_said(name: str) -> None:
+    """Exactly the lines of what it breaks, besides the long run that every formula is about."""
+    changes, wanted = CASES[name]
+    failures = [
+        {key: value for key, value in row.items() if value is not None} for row in changes.get("failures", [NODE])
+    ]
+    prepared = small.prepare(**{**changes, "failures": failures})
+    assert list(sim.closed_form(prepared).assumptions) == [LONG_RUN, *wanted]
+
+
+SHIPPED: dict[str, tuple[str, list[str], list[str]]] = {
+    "a log": ("replay", [], ["constant failure rates, but a log is replayed: its mean rate is used", AT_HAND]),
+    "a log of a job that shrinks": (
+        "replay",
+        [
+            "jobs.0.parallelism={data: 56, tensor: 8}",
+            "recovery={use: shrink-rejoin, reconfigure: 30 s, initialize: 3 min}",
+        ],
+        ["constant failure rates, but a log is replayed: its mean rate is used", AT_HAND],
+    ),
+    "leaves that take several nodes": (
+        "leaf-single-homed",
+        [],
+        ["failures of single nodes, but incidents take several"],
+    ),
+    "leaves that take bandwidth": ("leaf-dual-homed", [], [f"{STEPS_ON} leaf takes bandwidth from it"]),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_a_shipped_scenario_breaks_is_said(name: str) -> None:
+    """The same of logs, which are files, and of fabrics, where the cables decide what a switch takes."""
+    file, changes, wanted = SHIPPED[name]
+    found = sim.closed_form(sim.examine(sim.load(sim.find(file), changes)))
+    assert list(found.assumptions) == [LONG_RUN, *wanted]
