@@ -103,12 +103,16 @@ def test_no_crossover_where_elasticity_never_pays() -> None:
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("replicas", [4, 16, 128])
 def test_the_crossover_at_scale(replicas: int, store: str) -> None:
-    """On 16,384 GPUs at the rates of Llama 3: within 3 standard errors."""
+    """On 16,384 GPUs at the rates of Llama 3: within 2 % and 3 standard errors.
+
+    The formula is not exact where replicas leave while others are away, by about a percent, and the root is that of a
+    difference which is rough at the scale of seconds; over seeds it scatters twice as much as its standard error.
+    """
     rivals = at_scale(replicas, store)
     seen, expected = simulated_crossover(rivals, 72, seed=SEED), expected_crossover(rivals)
     assert seen is not None
     assert expected is not None
-    assert abs(seen.seconds - expected) <= 3 * seen.error
+    assert abs(seen.seconds - expected) <= 3 * seen.error + 0.02 * expected
 
 
 # -------------------------------------------------------------------------------------------- the closed form
