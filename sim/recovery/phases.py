@@ -104,7 +104,10 @@ class Phase(Model):
 
     def mean_seconds(self, crew: Crew) -> float:
         """Return the mean of `seconds`."""
-        return longest(self.time, self.count(crew)) * self.factor(crew)
+        count = self.count(crew)
+        # The mean of one time is at hand; that of the longest of several is looked up, which costs more.
+        usual = self.time.mean_value if count == 1 else longest(self.time, count)
+        return usual * self.factor(crew)
 
     def count(self, crew: Crew) -> int:
         """Return how many draw the time [-], of whom the slowest decides."""

@@ -29,16 +29,16 @@ class _Case(NamedTuple):
 _MEANS = (
     _Case("Llama 3, 16 spares, which bind now and then", "llama3-405b-54d"),
     _Case("Llama 3, 64 spares", "llama3-405b-54d", ("spares.hot=64",)),
-    _Case("Llama 3 under slurm-requeue", "recovery-16k", ("recovery.use=slurm-requeue",)),
-    _Case("Llama 3 under nvrx-in-job", "recovery-16k", ("recovery.use=nvrx-in-job",)),
-    _Case("Llama 3 under torchft-hsdp", "recovery-16k", ("recovery.use=torchft-hsdp",)),
+    _Case("Llama 3 under slurm-requeue", "recovery-16k", ("recovery.use=slurm-requeue", "spares.hot=64")),
+    _Case("Llama 3 under nvrx-in-job", "recovery-16k", ("recovery.use=nvrx-in-job", "spares.hot=64")),
+    _Case("Llama 3 under torchft-hsdp", "recovery-16k", ("recovery.use=torchft-hsdp", "spares.hot=64")),
 )
 
 _PAIRS = (
     ("saves every 20 min for 10", _MEANS[1], ("checkpoint.tiers.0.interval=20 min",)),
     ("a restart of 100 s for 200", _MEANS[1], ("recovery.initialize=100 s",)),
-    ("slurm-requeue for nvrx-in-job", _MEANS[3], ("recovery.use=slurm-requeue",)),
-    ("torchft-hsdp for nvrx-in-job", _MEANS[3], ("recovery.use=torchft-hsdp",)),
+    ("slurm-requeue for nvrx-in-job", _MEANS[3], ("recovery.use=slurm-requeue", "spares.hot=64")),
+    ("torchft-hsdp for nvrx-in-job", _MEANS[3], ("recovery.use=torchft-hsdp", "spares.hot=64")),
 )
 
 
