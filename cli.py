@@ -307,6 +307,7 @@ def validate(
     from analysis import files
     from analysis.document import render
     from analysis.progress import Progress
+    from analysis.provenance import provenance
     from analysis.validation import document, page, text
     from analysis.validation.lab import Lab
     from analysis.validation.play import play, seed_of
@@ -326,7 +327,7 @@ def validate(
             found = play(load_table(), lab, only or (), progress)
     except ValueError as error:
         _refuse(f"--only: {error}")
-    content = document.describe(found) | {"provenance": document.provenance(_command())}
+    content = document.describe(found) | {"provenance": provenance(_command())}
     rendered = render(content)
     content = json.loads(rendered)
     if report is not None:

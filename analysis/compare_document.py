@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import platform
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from analysis.document import document, scenario_digest
+from analysis.document import document
+from analysis.provenance import provenance, scenario_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,12 +65,7 @@ def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, c
             )
         },
         "cannot_run": dict(cannot_run),
-        "provenance": {
-            "version": metadata.version("ettrick"),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "command": command,
-        },
+        "provenance": provenance(command),
     }
 
 

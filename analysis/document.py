@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import platform
-from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +12,11 @@ from analysis.closed_form import describe_closed_form
 from analysis.controls import controlled
 from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
 from analysis.missing import nodes_down
+from analysis.provenance import provenance
 from analysis.spending import cost_content, energy_content, job_spending
 from analysis.statistics import summarise
 from analysis.step import describe_step
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, Scenario
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from analysis.statistics import Interval, Summary
     from sim import JobResult, Prepared, Ratio
 
-__all__ = ["document", "render", "scenario_digest"]
+__all__ = ["document", "render"]
 
 
 def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> dict[str, Any]:
@@ -61,29 +58,13 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "assumptions": list(prepared.scenario.assumptions),
         "warnings": list(prepared.warnings),
         "notes": _notes(ensemble),
-        "provenance": {
-            "version": metadata.version("ettrick"),
-            "scenario_sha256": scenario_digest(prepared.scenario),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "command": command,
-        },
+        "provenance": provenance(command, prepared.scenario),
     }
 
 
 def render(content: Any) -> str:
     """Return plain data as JSON text; numbers that JSON does not have become null."""
     return json.dumps(_plain(content), indent=2, allow_nan=False)
-
-
-def scenario_digest(scenario: Scenario) -> str:
-    """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
-    content = scenario.dump()
-    for reader in (*content["failures"], content["cluster"]["fabric"]):
-        if "file" in reader:
-            reader["file"] = hashlib.sha256(Path(reader["file"]).read_bytes()).hexdigest()
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

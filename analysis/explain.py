@@ -75,7 +75,7 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         "closed_form": describe_closed_form(prepared, simulated),
         "assumptions": list(prepared.scenario.assumptions),
         "warnings": list(prepared.warnings),
-        "provenance": provenance(prepared, command),
+        "provenance": provenance(command, prepared.scenario),
     }
 
 

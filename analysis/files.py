@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sim
-from analysis.document import scenario_digest
+from analysis.provenance import scenario_digest
 
 if TYPE_CHECKING:
     from sim import Scenario

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.document import scenario_digest
-
 if TYPE_CHECKING:
-    from sim import Prepared
+    from sim import Scenario
 
-__all__ = ["provenance"]
+__all__ = ["provenance", "scenario_digest"]
 
 
-def provenance(prepared: Prepared, command: str) -> dict[str, str]:
-    """Return by what and how the numbers of a scenario were made; see docs/reference/json.md."""
+def provenance(command: str, scenario: Scenario | None = None) -> dict[str, str]:
+    """Return by what and how numbers were made, of one scenario or of none in particular; see json.md."""
     return {
         "version": metadata.version("ettrick"),
-        "scenario_sha256": scenario_digest(prepared.scenario),
+        **({} if scenario is None else {"scenario_sha256": scenario_digest(scenario)}),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "command": command,
     }
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
+    content = scenario.dump()
+    for reader in (*content["failures"], content["cluster"]["fabric"]):
+        if "file" in reader:
+            reader["file"] = hashlib.sha256(Path(reader["file"]).read_bytes()).hexdigest()
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

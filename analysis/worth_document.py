@@ -50,7 +50,7 @@ def worth_document(found: Worth, *, command: str) -> dict[str, Any]:
         "closed_form_assumptions": list(closed_form(prepared).assumptions),
         "assumptions": list(prepared.scenario.assumptions),
         "warnings": list(prepared.warnings),
-        "provenance": provenance(prepared, command),
+        "provenance": provenance(command, prepared.scenario),
     }
 
 

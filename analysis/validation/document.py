@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from analysis.cells import number_of
 from analysis.validation.verdict import FAMILY, LEAST
@@ -19,7 +15,7 @@ if TYPE_CHECKING:
     from analysis.validation.table import Table
     from analysis.validation.verdict import Verdict
 
-__all__ = ["against", "describe", "described_row", "described_verdict", "provenance"]
+__all__ = ["against", "describe", "described_row", "described_verdict"]
 
 
 def describe(findings: Findings) -> dict[str, Any]:
@@ -66,16 +62,6 @@ def described_verdict(verdict: Verdict) -> dict[str, Any]:
         "p_value": verdict.p_value,
         "verdict": verdict.state,
         "reason": verdict.reason,
-    }
-
-
-def provenance(command: str) -> dict[str, Any]:
-    """Return by what and how a validation was made."""
-    return {
-        "version": metadata.version("ettrick"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "command": command,
     }
 
 

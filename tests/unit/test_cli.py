@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis import ensemble
-from analysis.document import scenario_digest
+from analysis.provenance import scenario_digest
 from tests import small
 
 if TYPE_CHECKING:

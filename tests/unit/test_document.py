@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.document import document, render, scenario_digest
+from analysis.document import document, render
 from analysis.ensemble import Ensemble, replicate
+from analysis.provenance import scenario_digest
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS
 from tests import small
 

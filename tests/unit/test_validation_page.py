@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analysis.document import render
+from analysis.provenance import provenance
 from analysis.validation import record
 from analysis.validation.cells import HEADS, cells_of
-from analysis.validation.document import against, describe, described_row, described_verdict, provenance
+from analysis.validation.document import against, describe, described_row, described_verdict
 from analysis.validation.lab import Lab
 from analysis.validation.page import html, markdown
 from analysis.validation.play import play
