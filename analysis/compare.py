@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from analysis.ensemble import BATCH, FEWEST, MOST, Ensemble, Precision, RequestError
-from analysis.metrics import SHARES, means, ratios
+from analysis.metrics import SHARES, lower_is_better, means, ratios
 from analysis.paired import Difference, difference
 from analysis.processes import in_order
 from sim import Prepared, Ratio, Result, run
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
     from sim import Scenario
 
-__all__ = ["LOWER_IS_BETTER", "Comparison", "Variant", "compare", "headline", "what_differs"]
-
-LOWER_IS_BETTER = frozenset({"cost_per_token"})
-"""Metrics of which the lowest is the best, among those that variants are ranked by."""
+__all__ = ["Comparison", "Variant", "compare", "headline", "what_differs"]
 
 
 class Variant(NamedTuple):
@@ -67,7 +64,7 @@ class Comparison:
         """The variants, best first by the mean of the headline; empty where none is known that may rank them."""
         if self.differs and self.headline in SHARES:
             return ()
-        sign = 1 if self.headline in LOWER_IS_BETTER else -1
+        sign = 1 if lower_is_better(self.headline) else -1
         found = {
             name: means(ensemble.rows)[self.headline] for name, ensemble in zip(self.names, self.ensembles, strict=True)
         }

@@ -9,14 +9,24 @@ import numpy as np
 
 from analysis.spending import spending
 from analysis.statistics import Summary, summarise_ratio
-from sim import Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
+from sim import JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-__all__ = ["SHARES", "contributions", "job_ratios", "lower_bound", "means", "ratios", "summaries"]
+__all__ = [
+    "SHARES",
+    "contributions",
+    "job_ratios",
+    "lower_bound",
+    "lower_is_better",
+    "means",
+    "ratios",
+    "summaries",
+    "time_shares",
+]
 
 _DAY = 86400.0
 
@@ -38,6 +48,20 @@ SHARES = frozenset(
     }
 )
 """Metrics that are shares; their precision is stated in points."""
+
+_LOWER = (
+    "at_risk_at_end",
+    "cost",
+    "cost_per_token",
+    "disruptions",
+    "energy",
+    "energy_per_token",
+    "interruptions",
+    "interruptions_planned",
+    "interruptions_unplanned",
+    "time_to_work",
+)
+_TIME_SHARE = "time_shares."
 
 _OF_ALL_JOBS = frozenset({"program_goodput", "goodput", "effective_mfu", "tokens_per_day", "steps_per_day"})
 """Metrics that say nothing about a scenario unless every job has them."""
@@ -123,6 +147,18 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     if result.unit_seconds:
         pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
     return pooled | spending(prepared, result)
+
+
+def time_shares(result: Result) -> dict[str, Ratio]:
+    """Return the share of the jobs' requested GPU-time in each bucket, as metrics ``time_shares.<bucket>``."""
+    requested = sum(job.requested for job in result.jobs)
+    spent = np.sum([job.buckets for job in result.jobs], axis=0).tolist()
+    return {f"{_TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent, strict=True)}
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether of two values of a metric the lower one is the better."""
+    return metric in _LOWER or (metric.startswith(_TIME_SHARE) and metric != f"{_TIME_SHARE}productive")
 
 
 def summaries(rows: Sequence[dict[str, Ratio]]) -> dict[str, Summary]:

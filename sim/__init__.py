@@ -11,7 +11,7 @@ from sim.documents import dump
 from sim.explained import Comeback, comeback
 from sim.inventory import inventory
 from sim.layouts import Candidate, LayoutSearch
-from sim.load import ScenarioError, find, load, parse, shipped
+from sim.load import ScenarioError, Template, find, load, locate, parse, shipped, template
 from sim.load_cluster import find_cluster, load_cluster
 from sim.no_layout import NoLayoutError
 from sim.prepare import PathError, examine, prepare
@@ -22,6 +22,7 @@ from sim.result import JobResult, Ratio, Result
 from sim.run import run, trace
 from sim.scenario import Scenario
 from sim.scenario_model import schema
+from sim.shared import Shared
 from sim.timeline import Span, Timeline
 from sim.topology import FABRIC_PARTS, ClusterSpec, Topology, edges
 
@@ -46,7 +47,9 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "Shared",
     "Span",
+    "Template",
     "Timeline",
     "Topology",
     "check_memory",
@@ -60,6 +63,7 @@ __all__ = [
     "inventory",
     "load",
     "load_cluster",
+    "locate",
     "parse",
     "placement",
     "prepare",
@@ -67,5 +71,6 @@ __all__ = [
     "schema",
     "shipped",
     "starved_at_most",
+    "template",
     "trace",
 ]

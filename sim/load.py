@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +24,19 @@ if TYPE_CHECKING:
     from sim.documents import Document, Keys
     from sim.scenario import Scenario
 
-__all__ = ["ScenarioError", "choices_first", "completed", "find", "load", "locate", "locate_files", "parse", "shipped"]
+__all__ = [
+    "ScenarioError",
+    "Template",
+    "choices_first",
+    "completed",
+    "find",
+    "load",
+    "locate",
+    "locate_files",
+    "parse",
+    "shipped",
+    "template",
+]
 
 _SHORTHAND = ("cluster",)
 _READERS = ("replay", "graph-file")
@@ -53,7 +67,7 @@ def _root() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parent.parent
 
 
-def shipped(kind: Literal["scenarios", "topologies"]) -> dict[str, Path]:
+def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> dict[str, Path]:
     """Return the files that come with the program, by name."""
     return {path.stem: path for path in sorted((_root() / kind).glob("*.yaml"))}
 
@@ -88,6 +102,59 @@ def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
 # ------------------------------------------------------------------------------------------------ loading
 
 
+@dataclass(frozen=True)
+class Template:
+    """A scenario file that has been read, with everything that it extends: scenarios follow without another look.
+
+    Parameters
+    ----------
+    document
+        What the files say.
+    folder
+        From where relative file names are meant that no file states; absolute.
+    """
+
+    document: Document
+    folder: Path
+
+    @property
+    def content(self) -> Any:
+        """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
+        data: dict[str, Any] = _complete(presets.lay(self.document), self.folder)
+        sources: Any = data.get("failures")
+        for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
+            file = Path(holder["file"]) if isinstance(holder, dict) and isinstance(holder.get("file"), str) else None
+            if file is not None and file.is_file():
+                holder["file"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        return data
+
+    def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
+        """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`."""
+        try:
+            document = presets.lay(self.document)
+            for text in choices_first(overrides):
+                # Anew each time: an option may name another preset, or reach into a list of this one.
+                document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
+        except documents.DocumentError as error:
+            raise ScenarioError([str(error)]) from None
+        return _validate(document, self.folder, must_fit=must_fit)
+
+
+def template(path: str | Path) -> Template:
+    """Return a scenario file as it was read, to make several scenarios of.
+
+    Raises
+    ------
+    ScenarioError
+        If the file, or one that it extends, cannot be read or is not strict YAML.
+    """
+    try:
+        document = documents.extend(Path(path), shorthand=_SHORTHAND)
+    except documents.DocumentError as error:
+        raise ScenarioError([str(error)]) from None
+    return Template(document, Path(path).parent.absolute())
+
+
 def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
     """Return the scenario of a file.
 
@@ -105,14 +172,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
     ScenarioError
         With one line for each mistake: file, line, column, path, rule.
     """
-    try:
-        document = presets.lay(documents.extend(Path(path), shorthand=_SHORTHAND))
-        for text in choices_first(overrides):
-            # Anew each time: an option may name another preset, or reach into a list of this one.
-            document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
-    except documents.DocumentError as error:
-        raise ScenarioError([str(error)]) from None
-    return _validate(document, Path(path).parent, must_fit=must_fit)
+    return template(path).scenario(overrides, must_fit=must_fit)
 
 
 def choices_first(overrides: Iterable[str]) -> list[str]:

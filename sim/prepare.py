@@ -30,15 +30,16 @@ from sim.prepare_step import check_memory, shape_of, step_of, step_warnings
 from sim.prepare_units import whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.presets import warnings as preset_warnings
-from sim.topology import FABRIC_PARTS
+from sim.topology import FABRIC_PARTS, ClusterSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sim.checkpoint import Ladder, Periodic
     from sim.failures import Source
     from sim.job_spec import JobSpec
     from sim.scenario import Scenario
+    from sim.topology import Topology
 
 __all__ = ["PathError", "checkpoint_of", "examine", "prepare"]
 
@@ -102,8 +103,15 @@ def examine(scenario: Scenario) -> Prepared:
     )
 
 
-def prepare(scenario: Scenario) -> Prepared:
+def prepare(scenario: Scenario, build: Callable[[ClusterSpec], Topology] = ClusterSpec.build) -> Prepared:
     """Work out once what all replications share.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    build
+        What builds the topology of its cluster; `sim.Shared` keeps those that several scenarios have in common.
 
     Raises
     ------
@@ -113,7 +121,7 @@ def prepare(scenario: Scenario) -> Prepared:
     prepared = examine(scenario)
     check_memory(scenario, prepared.jobs)
     cluster: Any = scenario.cluster
-    topology = cluster.build()
+    topology = build(cluster)
     if prepared.scheduler.pack is not None:
         prepared = replace(prepared, packed_by=tuple(topology.domains[prepared.scheduler.pack].tolist()))
     if needs_network(scenario, prepared.sources):

@@ -131,7 +131,7 @@ FRACTION = Dimension(
     name="fraction", units=MappingProxyType({"": 1.0, "%": 0.01}), example="5 %", show_with=("%",), maximum=1.0
 )
 
-_DIMENSIONS = (DURATION, SIZE, BANDWIDTH, FLOPS, POWER, ENERGY, FRACTION)
+DIMENSIONS = (DURATION, SIZE, BANDWIDTH, FLOPS, POWER, ENERGY, FRACTION)
 
 NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 QUANTITY = re.compile(rf"([+-]?{NUMBER})\s*(.*)", re.DOTALL)
@@ -290,7 +290,7 @@ def unknown_unit(unit: str, dimension: Dimension) -> str:
     """Return why `unit` is no unit of `dimension`, with the nearest one."""
     if unit == "m":
         return "'m' is ambiguous (minute or milli?); did you mean 'min'?"
-    for other in _DIMENSIONS:
+    for other in DIMENSIONS:
         if unit in other.units:
             return f"'{unit}' is a unit of {other.name}, not of {dimension.name}"
     return f"unknown unit {unit!r}{did_you_mean(unit, dimension.units)}"

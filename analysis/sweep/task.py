@@ -1,0 +1,187 @@
+"""The unit of work of a study: some replications of one point, played anywhere, always with the same outcome."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import math
+import pickle
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sim
+from analysis.controls import Luck
+from analysis.metrics import ratios, time_shares
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim import Prepared, Result
+
+__all__ = ["BLOCK", "Context", "Record", "Task", "blocks", "key_of", "model_digest", "play"]
+
+BLOCK = 10
+"""Replications of a task at most; fixed, so that what was done before is found again, whoever did it."""
+
+
+class Task(NamedTuple):
+    """Replications ``first``, ``first + 1``, ... of one point.
+
+    Parameters
+    ----------
+    key
+        Address of the outcome, see `key_of`.
+    point
+        Number of the point in its study, for messages.
+    overrides
+        Texts ``path=value`` that make its scenario.
+    first, replications
+        The first one, and how many.
+    """
+
+    key: str
+    point: int
+    overrides: tuple[str, ...]
+    first: int
+    replications: int
+
+
+class Context(NamedTuple):
+    """What all tasks of a study share, to be sent along with each: some kilobytes.
+
+    Parameters
+    ----------
+    packed
+        The scenario as it was read, pickled.
+    digest
+        SHA-256 of its content.
+    model
+        Which version of the simulator the outcome is of; others refuse to play.
+    """
+
+    packed: bytes
+    digest: str
+    model: str
+
+
+class Record(NamedTuple):
+    """What came of a task, as it stands in the journal.
+
+    ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where the simulation
+    raised an error; ``crashed`` where every process that played it died. `reason` tells why it is not ``ok``. `rows`
+    has for each metric the amounts and the bases, one each per replication; an infinite amount (censored) is ``None``.
+    `notes` has the rest: ``luck``, ``formula`` and ``warnings`` of the point, ``censored`` and ``never_started`` by
+    replication.
+    """
+
+    key: str
+    point: int
+    first: int
+    replications: int
+    status: str
+    reason: str
+    seconds: float
+    rows: dict[str, list[list[float | None]]]
+    notes: dict[str, Any]
+
+
+def blocks(first: int, count: int) -> list[tuple[int, int]]:
+    """Return the tasks that replications ``first`` to ``first + count`` are divided into: first and count of each."""
+    edges = [first, *range(first + BLOCK - first % BLOCK, first + count, BLOCK), first + count]
+    return [(low, high - low) for low, high in itertools.pairwise(edges)]
+
+
+@functools.cache
+def model_digest() -> str:
+    """Return a digest of the simulator: outcomes of two versions are never mixed."""
+    digest = hashlib.blake2b(metadata.version("ettrick").encode(), digest_size=16)
+    folder = Path(sim.__file__).parent
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".yaml", ".csv")):
+        if "_data" not in path.parts:
+            digest.update(path.relative_to(folder).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def key_of(context: Context, overrides: Sequence[str], first: int, count: int) -> str:
+    """Return the address of an outcome: what the simulator, the scenario, its changes and the replications are."""
+    told = json.dumps([context.model, context.digest, list(overrides), first, count], ensure_ascii=False)
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+def play(context: Context, task: Task) -> Record:
+    """Return the outcome of a task. Nothing but the process dying, or a wrong version, is raised to the caller."""
+    start = time.perf_counter()
+    status, reason = "ok", ""
+    rows: dict[str, list[list[float | None]]] = {}
+    notes: dict[str, Any] = {}
+    try:
+        if context.model != model_digest():
+            message = "the worker has another version of the simulator than the one that gave it the task"
+            raise RuntimeError(message)  # noqa: TRY301
+        rows, notes = _played(context, task)
+    except (sim.ScenarioError, sim.PathError) as error:
+        status, reason = "infeasible", _line(error)
+    except Exception as error:  # of one point among many: the others go on
+        status, reason = "failed", f"{type(error).__name__}: {_line(error)}"
+    seconds = time.perf_counter() - start
+    return Record(task.key, task.point, task.first, task.replications, status, reason, seconds, rows, notes)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+class _Desk:
+    """What a process keeps from task to task: the scenario as it was read, and what the last points had in common."""
+
+    def __init__(self, packed: bytes) -> None:
+        self.template: sim.Template = pickle.loads(packed)
+        self.shared = sim.Shared()
+        self.last: tuple[tuple[str, ...], Prepared] | None = None
+
+    def prepared(self, overrides: tuple[str, ...]) -> Prepared:
+        """Return the scenario of a point, ready to run; that of the last task is kept."""
+        if self.last is None or self.last[0] != overrides:
+            self.last = overrides, self.shared.prepare(self.template.scenario(overrides))
+        return self.last[1]
+
+
+@functools.lru_cache(maxsize=2)
+def _desk(packed: bytes) -> _Desk:
+    return _Desk(packed)
+
+
+def _played(context: Context, task: Task) -> tuple[dict[str, list[list[float | None]]], dict[str, Any]]:
+    """Return rows and notes of a task."""
+    desk = _desk(context.packed)
+    prepared = desk.prepared(task.overrides)
+    how_lucky = Luck(prepared)
+    rows: dict[str, list[list[float | None]]] = {}
+    notes: dict[str, Any] = {"luck": [], "censored": [], "never_started": []}
+    for replication in range(task.first, task.first + task.replications):
+        result = sim.run(prepared, replication, desk.shared.trace(prepared, replication))
+        for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
+            amounts, bases = rows.setdefault(name, [[], []])
+            amounts.append(_finite(ratio.amount))
+            bases.append(float(ratio.base))
+        notes["luck"].append(how_lucky.of(result))
+        notes["censored"].append(sum(job.censored for job in result.jobs))
+        notes["never_started"].append(_never_started(result))
+    if task.first == 0:
+        notes["formula"] = sim.closed_form(prepared).ettr
+        notes["warnings"] = list(prepared.warnings)
+    return rows, notes
+
+
+def _finite(amount: float) -> float | None:
+    return float(amount) if math.isfinite(amount) else None
+
+
+def _never_started(result: Result) -> int:
+    """Return the jobs that arrived and never got their nodes."""
+    return sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs)
