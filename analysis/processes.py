@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sim import Prepared
 
-__all__ = ["in_order"]
+__all__ = ["cores", "in_order"]
 
 Item = TypeVar("Item")
 
@@ -46,7 +46,7 @@ def in_order(
     processes
         Processes at most; 0 for one per core. What is yielded does not depend on it.
     """
-    workers = processes or _cores()
+    workers = processes or cores()
     done = 0
     start = time.perf_counter()
     for index in indices:
@@ -64,7 +64,7 @@ def in_order(
         yield from _on_processes(work, prepared, indices[done:], workers)
 
 
-def _cores() -> int:
+def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
