@@ -16,6 +16,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from analysis.study.load import LoadedStudy
     from sim import ClusterSpec, Prepared, Scenario
 
 app = typer.Typer(
@@ -43,6 +44,21 @@ SeedOption = Annotated[int | None, typer.Option(help="Seed of all random numbers
 ProcessesOption = Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+StudyArgument = Annotated[str, typer.Argument(help="A study file, or the name of one that comes with Ettrick.")]
+StudySetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Replace a value of the study, e.g. replications=64. Repeatable."),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Keep everything in this folder; the same command again resumes.")
+]
+ExecutorOption = Annotated[
+    Literal["serial", "process", "dask"], typer.Option(help="Where it is simulated; a scheduler implies dask.")
+]
+AddressOption = Annotated[str, typer.Option(help="Dask scheduler that listens, such as tcp://host:8786.")]
+SchedulerFileOption = Annotated[str, typer.Option(help="File that a Dask scheduler has left for its clients.")]
+OverwriteOption = Annotated[bool, typer.Option(help="Replace what is in the --out folder.")]
 
 DONE, NO, WRONG = 0, 1, 2
 
@@ -178,6 +194,36 @@ def compare(
     content = json.loads(text)
     _say(text if as_json else compare_text.format_comparison(content))
     _end(reasons.against_comparison(content, precision))
+
+
+@app.command()
+def sweep(
+    study: StudyArgument,
+    set_: StudySetOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    overwrite: OverwriteOption = False,
+    jobs: ProcessesOption = 0,
+    executor: ExecutorOption = "process",
+    scheduler_address: AddressOption = "",
+    scheduler_file: SchedulerFileOption = "",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run every point of a study and answer its questions."""
+    from analysis.progress import Progress
+    from analysis.sweep.command import campaign_of
+    from analysis.sweep.executors import Where
+    from analysis.sweep.sweep import sweep as play
+
+    loaded = _load_study(study, set_, seed)
+    where = Where(executor, jobs, scheduler_address, scheduler_file)
+    with (
+        Progress("tasks", quiet=quiet or as_json) as progress,
+        campaign_of(loaded, out, where, progress) as campaign,
+    ):
+        table = play(campaign)
+    _say("\n".join(str(question.answer(table).sentences) for question in loaded.study.questions))
 
 
 @app.command()
@@ -495,6 +541,14 @@ def _load(name: str, overrides: list[str] | None, seed: int | None, *, must_fit:
 
     with _mistakes_in_lines():
         return sim.load(sim.find(name), _changes(overrides, seed), must_fit=must_fit)
+
+
+def _load_study(name: str, overrides: list[str] | None, seed: int | None) -> LoadedStudy:
+    """Return a study, or end with one line per mistake."""
+    from analysis.study.load import find_study, load_study
+
+    with _mistakes_in_lines():
+        return load_study(find_study(name), tuple(_changes(overrides, seed)))
 
 
 def _changes(overrides: list[str] | None, seed: int | None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from analysis.study.table import Outcome
 from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
@@ -20,9 +20,22 @@ if TYPE_CHECKING:
     from analysis.sweep.journal import Journal
     from analysis.sweep.task import Record
 
-__all__ = ["Campaign"]
+__all__ = ["Again", "Campaign"]
+
+Item = TypeVar("Item")
 
 _INFINITE = float("inf")
+
+
+class Again(Generic[Item]):
+    """What is made anew each time somebody goes through it, so that it need not be kept."""
+
+    def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Item]:
+        """Return it from the beginning."""
+        return self._make()
 
 
 @dataclass(frozen=True)
@@ -39,12 +52,15 @@ class Campaign:
         Who plays what is not there.
     progress
         Called with the number of tasks done, and of all.
+    mine
+        Whether the task with a key is for this program to play: all of them, unless others play the rest.
     """
 
     loaded: LoadedStudy
     journal: Journal
     crew: Crew
     progress: Callable[[int, int | None], None] = lambda _done, _total: None
+    mine: Callable[[str], bool] = lambda _key: True
 
     @functools.cached_property
     def context(self) -> Context:
@@ -62,18 +78,34 @@ class Campaign:
     def play(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
         """Make sure that the journal has some replications of each point.
 
+        Parameters
+        ----------
+        points
+            The points; gone through twice.
+        replications, first
+            How many, and the number of the first one.
+
         Raises
         ------
         JournalError
             If it cannot be written.
         """
-        todo = [task for point in points for task in self.tasks(point, replications, first)]
-        missing = [task for task in todo if self.journal.status(task.key) in (None, "crashed")]
-        done = len(todo) - len(missing)
-        for record in self.crew.play(missing, self.context):
+        mine = self.mine
+        total = done = 0
+        for point in points:
+            for task in self.tasks(point, replications, first):
+                total += mine(task.key)
+                done += mine(task.key) and self._has(task)
+        todo = (task for point in points for task in self.tasks(point, replications, first))
+        fresh = (task for task in todo if mine(task.key) and not self._has(task))
+        for record in self.crew.play(fresh, self.context):
             self.journal.add(record)
             done += 1
-            self.progress(done, len(todo))
+            self.progress(done, total)
+
+    def _has(self, task: Task) -> bool:
+        """Return whether a task need not be played; what went wrong is tried again."""
+        return self.journal.status(task.key) in ("ok", "infeasible")
 
     def outcome(self, point: Point, replications: int, metrics: Sequence[str] = (), first: int = 0) -> Outcome:
         """Return what the journal has of some replications of a point.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analysis.study.table import Cell, Table
+from analysis.sweep.campaign import Again
 
 if TYPE_CHECKING:
     from analysis.study.table import Outcome
@@ -20,7 +21,7 @@ def sweep(campaign: Campaign) -> Table:
     """Play every point of a study, but for what the journal has, and return the table of its results."""
     study = campaign.loaded.study
     count = study.replications or REPLICATIONS
-    campaign.play(campaign.loaded.points(), count)
+    campaign.play(Again(campaign.loaded.points), count)
     metrics = kept_metrics(study)
     cells: list[list[Outcome]] = []
     for point in campaign.loaded.points():

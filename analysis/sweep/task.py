@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
     from sim import Prepared, Result
 
-__all__ = ["BLOCK", "Context", "Record", "Task", "blocks", "key_of", "model_digest", "play"]
+__all__ = ["BLOCK", "Context", "Record", "Task", "VersionError", "blocks", "key_of", "model_digest", "play"]
 
 BLOCK = 10
 """Replications of a task at most; fixed, so that what was done before is found again, whoever did it."""
+
+
+class VersionError(RuntimeError):
+    """The processes of a study do not have the same version of the simulator."""
 
 
 class Task(NamedTuple):
@@ -114,15 +118,21 @@ def key_of(context: Context, overrides: Sequence[str], first: int, count: int) -
 
 
 def play(context: Context, task: Task) -> Record:
-    """Return the outcome of a task. Nothing but the process dying, or a wrong version, is raised to the caller."""
+    """Return the outcome of a task.
+
+    Raises
+    ------
+    VersionError
+        If this process has another version of the simulator than the one that gave it the task.
+    """
+    if context.model != model_digest():
+        message = "a worker has another version of the simulator: install the same everywhere"
+        raise VersionError(message)
     start = time.perf_counter()
     status, reason = "ok", ""
     rows: dict[str, list[list[float | None]]] = {}
     notes: dict[str, Any] = {}
     try:
-        if context.model != model_digest():
-            message = "the worker has another version of the simulator than the one that gave it the task"
-            raise RuntimeError(message)  # noqa: TRY301
         rows, notes = _played(context, task)
     except (sim.ScenarioError, sim.PathError) as error:
         status, reason = "infeasible", _line(error)
