@@ -67,6 +67,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "sim.prepare_cost",
         "sim.prepare",
         "sim.run",
+        "sim.shared",
         "sim.closed_form",
         "sim.explained",
         "sim.layouts",
@@ -93,12 +94,30 @@ ONLY_TO = {
     },
     "sim.strict_yaml": {"sim.documents", "sim.topology"},
 }
-OPEN_TO_ANALYSIS = {"sim.theory", "sim.perf", "sim.units", "sim.catalog", "sim.strict_yaml"}
+OPEN_TO_ANALYSIS = {
+    "sim.theory",
+    "sim.perf",
+    "sim.units",
+    "sim.catalog",
+    "sim.strict_yaml",
+    # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
+    "sim.documents",
+    "sim.complaints",
+    "sim.fields",
+}
 
 # Where a package may be imported at all (a module or a folder) ...
-CONFINED = {"simpy": "sim.engine.kernel", "networkx": "sim.topology", "matplotlib": "analysis.plots", "typer": "cli"}
+CONFINED = {
+    "simpy": "sim.engine.kernel",
+    "networkx": "sim.topology",
+    "matplotlib": "analysis.plots",
+    "typer": "cli",
+    "distributed": "analysis.sweep.executors",
+    "duckdb": "analysis.sweep.results",
+    "optuna": "analysis.optimize.search",
+}
 # ... and what costs too much start-up time to be imported outside a function.
-LAZY = {"scipy", "matplotlib", "networkx"}
+LAZY = {"scipy", "matplotlib", "networkx", "distributed", "duckdb", "optuna"}
 
 
 class Import(NamedTuple):

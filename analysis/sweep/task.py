@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sim
 from analysis.controls import Luck
 from analysis.metrics import ratios, time_shares
+from sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +104,7 @@ def blocks(first: int, count: int) -> list[tuple[int, int]]:
 def model_digest() -> str:
     """Return a digest of the simulator: outcomes of two versions are never mixed."""
     digest = hashlib.blake2b(metadata.version("ettrick").encode(), digest_size=16)
-    folder = Path(sim.__file__).parent
+    folder = Path(units.__file__).parent
     for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".yaml", ".csv")):
         if "_data" not in path.parts:
             digest.update(path.relative_to(folder).as_posix().encode())
