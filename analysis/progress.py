@@ -1,4 +1,4 @@
-"""A bar that moves while replications are simulated."""
+"""A bar that moves while replications are simulated, or a line now and then where nobody sees a bar move."""
 
 from __future__ import annotations
 
@@ -6,24 +6,48 @@ import sys
 import time
 from typing import Any, Self
 
+from analysis.cells import time_text
 from analysis.console import console
 
 __all__ = ["Progress"]
 
+_EVERY = 30.0
+"""Seconds between two lines [s]."""
+
 
 class Progress:
-    """A bar on standard error, on a terminal only, for what takes more than a second."""
+    """A bar on standard error, on a terminal only, for what takes more than a second.
 
-    def __init__(self, what: str, *, quiet: bool) -> None:
+    Parameters
+    ----------
+    what
+        What is counted.
+    quiet
+        Whether to say nothing at all.
+    lines
+        Whether to write a line every half minute where standard error is no terminal, for what may take hours.
+    """
+
+    def __init__(self, what: str, *, quiet: bool, lines: bool = False) -> None:
         self.what = what
-        self.enabled = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self.start = time.perf_counter()
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self.enabled = not quiet and is_terminal
+        self.lines = lines and not quiet and not is_terminal and sys.stderr is not None
+        self.start = self.told = time.perf_counter()
+        self.first: tuple[int, float] | None = None
         self.bar: Any = None
         self.task: Any = None
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show that `done` of `total` replications are there."""
-        if not self.enabled or time.perf_counter() - self.start < 1.0:
+        """Show that `done` of `total` are there."""
+        now = time.perf_counter()
+        if self.first is None or done < self.first[0]:
+            self.first = done, now
+        if self.lines and now - self.told >= _EVERY:
+            self.told = now
+            sys.stderr.write(f"{self.what}: {self._line(done, total, now)}\n")
+            sys.stderr.flush()
+        if not self.enabled or now - self.start < 1.0:
             return
         if self.bar is None:
             from rich import progress
@@ -36,9 +60,18 @@ class Progress:
                 console=console(sys.stderr),
                 transient=True,
             )
-            self.task = self.bar.add_task("", total=total)
+            self.task = self.bar.add_task("", total=total, completed=done)
             self.bar.start()
-        self.bar.update(self.task, completed=done)
+        self.bar.update(self.task, completed=done, total=total)
+
+    def _line(self, done: int, total: int | None, now: float) -> str:
+        """Return how far it is, and how long it will take if it goes on like this."""
+        if total is None:
+            return f"{done:,}"
+        assert self.first is not None
+        since, start = self.first
+        left = f", about {time_text((now - start) / (done - since) * (total - done))} left" if done > since else ""
+        return f"{done:,} of {total:,}{left}"
 
     def __enter__(self) -> Self:
         return self

@@ -261,3 +261,20 @@ def test_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
             progress(3, 10)
         shown.append((progress.bar is not None, "3/10" in stream.getvalue()))
     assert shown == [(True, True), (False, False), (False, False), (False, False)]
+
+
+def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may take hours writes a line now and then into a log, with the time that is left; not when quiet."""
+    told = []
+    for quiet in (False, True):
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", stream)
+        with Progress("tasks", quiet=quiet, lines=True) as progress:
+            progress(40, 100)
+            assert stream.getvalue() == ""
+            assert progress.first is not None
+            progress.told -= 60.0
+            progress.first = 40, progress.first[1] - 60.0
+            progress(70, 100)
+        told.append(stream.getvalue())
+    assert told == ["tasks: 70 of 100, about 1 min left\n", ""]
