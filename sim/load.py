@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sim.documents import Document, Keys
+    from sim.prepared import Prepared
     from sim.scenario import Scenario
 
 __all__ = [
@@ -130,6 +131,10 @@ class Template:
 
     def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
         """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`."""
+        return self.examined(overrides, must_fit=must_fit).scenario
+
+    def examined(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Prepared:
+        """Return the same with what `sim.examine` has found on the way."""
         try:
             document = presets.lay(self.document)
             for text in choices_first(overrides):
@@ -137,7 +142,7 @@ class Template:
                 document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
         except documents.DocumentError as error:
             raise ScenarioError([str(error)]) from None
-        return _validate(document, self.folder, must_fit=must_fit)
+        return _validated(document, self.folder, must_fit=must_fit)
 
 
 def template(path: str | Path) -> Template:
@@ -218,11 +223,11 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
         With one line for each mistake.
     """
     document = documents.Document(data, values={(): documents.Mark("scenario")})
-    return _validate(presets.lay(document), folder or Path.cwd())
+    return _validated(presets.lay(document), folder or Path.cwd()).scenario
 
 
-def _validate(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
-    """Return the scenario, or all its mistakes at once."""
+def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Prepared:
+    """Return the scenario, examined, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
         scenario = scenario_model().model_validate(data)
@@ -241,7 +246,7 @@ def _validate(document: Document, folder: Path, *, must_fit: bool = True) -> Sce
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         raise ScenarioError(lines, is_answer=isinstance(error, DoesNotFitError)) from None
-    return scenario
+    return prepared
 
 
 def _about_detection(lines: list[str], document: Document, data: dict[str, Any]) -> list[str]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sim.scenario import Scenario
     from sim.topology import Topology
 
-__all__ = ["PathError", "checkpoint_of", "examine", "prepare"]
+__all__ = ["PathError", "checkpoint_of", "complete", "examine", "prepare"]
 
 
 def examine(scenario: Scenario) -> Prepared:
@@ -103,15 +103,8 @@ def examine(scenario: Scenario) -> Prepared:
     )
 
 
-def prepare(scenario: Scenario, build: Callable[[ClusterSpec], Topology] = ClusterSpec.build) -> Prepared:
+def prepare(scenario: Scenario) -> Prepared:
     """Work out once what all replications share.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    build
-        What builds the topology of its cluster; `sim.Shared` keeps those that several scenarios have in common.
 
     Raises
     ------
@@ -120,6 +113,20 @@ def prepare(scenario: Scenario, build: Callable[[ClusterSpec], Topology] = Clust
     """
     prepared = examine(scenario)
     check_memory(scenario, prepared.jobs)
+    return complete(prepared)
+
+
+def complete(prepared: Prepared, build: Callable[[ClusterSpec], Topology] = ClusterSpec.build) -> Prepared:
+    """Add to what `examine` has found what only the topology tells.
+
+    Parameters
+    ----------
+    prepared
+        An examined scenario whose jobs fit into the memory of their accelerators.
+    build
+        What builds the topology of its cluster; `sim.Shared` keeps those that several scenarios have in common.
+    """
+    scenario = prepared.scenario
     cluster: Any = scenario.cluster
     topology = build(cluster)
     if prepared.scheduler.pack is not None:

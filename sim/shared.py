@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sim.failures.effects import CRASH
-from sim.prepare import prepare
+from sim.prepare import complete
 from sim.run import trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
 
     from sim.failures import FailureTrace, Source
+    from sim.load import Template
     from sim.prepared import Prepared
-    from sim.scenario import Scenario
     from sim.topology import ClusterSpec, Topology
 
 __all__ = ["Shared"]
@@ -57,9 +57,9 @@ class Shared:
         self._traces: _Latest[FailureTrace] = _Latest(_TRACES)
         self._last: tuple[Prepared, bytes] | None = None
 
-    def prepare(self, scenario: Scenario) -> Prepared:
-        """Work out what all replications of a scenario share, as :func:`sim.prepare`."""
-        return prepare(scenario, self._topology)
+    def prepare(self, template: Template, overrides: Iterable[str] = ()) -> Prepared:
+        """Work out what all replications of a scenario share, as :func:`sim.prepare`; mistakes as :func:`sim.load`."""
+        return complete(template.examined(overrides), self._topology)
 
     def trace(self, prepared: Prepared, replication: int) -> FailureTrace:
         """Return the failures of a replication, as :func:`sim.trace`."""

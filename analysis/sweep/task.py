@@ -158,7 +158,7 @@ class _Desk:
     def prepared(self, overrides: tuple[str, ...]) -> Prepared:
         """Return the scenario of a point, ready to run; that of the last task is kept."""
         if self.last is None or self.last[0] != overrides:
-            self.last = overrides, self.shared.prepare(self.template.scenario(overrides))
+            self.last = overrides, self.shared.prepare(self.template, overrides)
         return self.last[1]
 
 
