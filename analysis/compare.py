@@ -7,10 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from analysis.at_equal import Equal, headline_at_equal, obtainable
 from analysis.ensemble import BATCH, FEWEST, MOST, Ensemble, Precision, RequestError
 from analysis.metrics import SHARES, lower_is_better, means, ratios
 from analysis.paired import Difference, difference
 from analysis.processes import in_order
+from analysis.ranking import Ranking, ranking_of
 from sim import Prepared, Ratio, Result, run
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class Comparison:
         What makes shares of the peak no measure of which variant is better: model, precision, layout or accelerator.
     precise
         Whether a precision that was asked for was reached; ``None`` if none was.
+    at_equal
+        What unlike clusters are compared at; ``None`` where they are compared as they are.
     """
 
     names: tuple[str, ...]
@@ -53,6 +57,7 @@ class Comparison:
     headline: str
     differs: tuple[str, ...]
     precise: bool | None = None
+    at_equal: Equal | None = None
 
     @property
     def replications(self) -> int:
@@ -71,12 +76,21 @@ class Comparison:
         known = {name: mean for name, mean in found.items() if mean is not None}
         return tuple(sorted(known, key=lambda name: sign * known[name]))
 
+    @property
+    def ranking(self) -> Ranking | None:
+        """Which variants may be the best, together at 95 %; ``None`` for two, whose difference says it, or no rank."""
+        if len(self.names) < 3 or not self.order:
+            return None
+        rows = [[row[self.headline] for row in ensemble.rows] for ensemble in self.ensembles]
+        return ranking_of(rows, lowest=lower_is_better(self.headline), metric=self.headline)
+
 
 def compare(
     variants: Sequence[Variant],
     replications: int,
     *,
     precision: Precision | None = None,
+    at_equal: Equal | None = None,
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Comparison:
@@ -94,6 +108,8 @@ def compare(
     precision
         Replicate until the interval of every variant's difference in the headline is as narrow as this; a part is one
         of the first variant's mean.
+    at_equal
+        What unlike clusters are compared at; it chooses the headline, see `analysis.at_equal`.
     processes
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
@@ -102,13 +118,14 @@ def compare(
     Raises
     ------
     RequestError
-        If seeds or currencies differ, or `precision` is in points and the headline is not a share.
+        If seeds or currencies differ, `precision` is in points and the headline is not a share, or a variant does not
+        say what `at_equal` needs.
     """
     _check_common(variants)
     results: list[list[Result]] = [[] for _ in variants]
     rows: list[list[dict[str, Ratio]]] = [[] for _ in variants]
     differs = what_differs([variant.prepared.scenario for variant in variants])
-    metric = ""
+    metric = "" if at_equal is None else _at_equal(at_equal, variants, differs)
     goal = replications if precision is None else FEWEST
     precise = None if precision is None else False
     while len(rows[0]) < goal:
@@ -140,6 +157,7 @@ def compare(
         metric,
         differs,
         precise,
+        at_equal,
     )
 
 
@@ -165,6 +183,11 @@ def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
         found["layout"].append([job.parallelism for job in scenario.jobs])
         found["accelerator"].append([pool.accelerator for pool in cluster.all_pools])
     return tuple(name for name, values in found.items() if any(value != values[0] for value in values))
+
+
+def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) -> str:
+    """Return the headline at equal GPUs, power or cost."""
+    return headline_at_equal(kind, {variant.name: obtainable(variant.prepared) for variant in variants}, differs)
 
 
 def _play(variants: Any, index: int) -> Result:

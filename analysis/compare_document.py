@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.at_equal import at_equal_lines, taken
 from analysis.document import document
 from analysis.provenance import provenance, scenario_digest
 
@@ -31,6 +32,8 @@ _OF_A_RUN = (
 )
 """What a variant has in common with the document of a run."""
 
+_WORDS = {"tokens_per_gpu_day": "tokens per GPU-day", "tokens_per_mw_day": "tokens per MW-day"}
+
 
 def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, command: str) -> dict[str, Any]:
     """Return the document of a comparison as plain data; see docs/reference/json.md.
@@ -52,6 +55,8 @@ def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, c
         "first": comparison.names[0],
         "headline": comparison.headline,
         "order": list(comparison.order),
+        "ranking": _ranking(comparison),
+        "at_equal": _at_equal(comparison),
         "differs": list(comparison.differs),
         "unranked_because": _why_unranked(comparison),
         "variants": {
@@ -66,6 +71,37 @@ def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, c
         },
         "cannot_run": dict(cannot_run),
         "provenance": provenance(command),
+    }
+
+
+def _ranking(comparison: Comparison) -> dict[str, Any] | None:
+    """Return which variants may be the best, as plain data."""
+    found = comparison.ranking
+    if found is None:
+        return None
+    names = comparison.names
+    return {
+        "behind": {
+            names[position]: {"mean": mean, "ci95": interval}
+            for position, (mean, interval) in zip(found.order, found.behind, strict=True)
+        },
+        "may_be_best": [names[position] for position in found.may_be_best],
+        "replications_to_resolve": found.replications_to_resolve,
+    }
+
+
+def _at_equal(comparison: Comparison) -> dict[str, Any] | None:
+    """Return what was divided by what, as plain data."""
+    if comparison.at_equal is None:
+        return None
+    of = {
+        name: taken(ensemble.prepared, ensemble.rows)
+        for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
+    }
+    return {
+        "kind": comparison.at_equal,
+        "variants": {name: found._asdict() for name, found in of.items()},
+        "lines": at_equal_lines(comparison.at_equal, comparison.headline, of, comparison.differs),
     }
 
 
@@ -87,5 +123,5 @@ def _why_unranked(comparison: Comparison) -> str | None:
         "(it would punish the faster hardware)"
     )
     if comparison.order:
-        return f"{why}; ranked by {comparison.headline.replace('_', ' ')}"
+        return f"{why}; ranked by {_WORDS.get(comparison.headline, comparison.headline.replace('_', ' '))}"
     return f"{why}; without tokens per day of every variant there is no rank"

@@ -31,14 +31,23 @@ _LEAST_SHARE = 5e-5
 _LABELS = {
     "ettr": "ETTR",
     "goodput": "goodput",
+    "cluster_goodput": "cluster\ngoodput",
+    "tokens_per_gpu_day": "tokens per\nGPU-day",
+    "tokens_per_mw_day": "tokens per\nMW-day",
     "tokens_per_day": "tokens\nper day",
     "cost_per_token": "cost of a\nmillion tokens",
     "cost": "cost",
     "interruptions": "inter-\nruptions",
 }
+_ONLY_AS_HEADLINE = ("ettr", "cluster_goodput", "tokens_per_gpu_day", "tokens_per_mw_day")
+"""ETTR is the productive share of the second table; the others are asked for with --at-equal."""
+
 _MEANINGS = {
     "ettr": "ETTR (productive / requested)",
     "goodput": "goodput (effective MFU)",
+    "cluster_goodput": "cluster goodput (productive / owned)",
+    "tokens_per_gpu_day": "tokens per GPU-day",
+    "tokens_per_mw_day": "tokens per MW-day",
     "tokens_per_day": "tokens per day",
     "cost_per_token": "cost per token",
 }
@@ -63,10 +72,12 @@ def format_comparison(content: dict[str, Any], *, width: int | None = None) -> s
     out.print(f"  {number_of(content['replications'], 'replication')}, seed {content['seed']}")
     if content["unranked_because"] is not None:
         out.print(f"  not ranked by goodput: {content['unranked_because']}", soft_wrap=True)
+    for line in content["at_equal"]["lines"] if content["at_equal"] is not None else ():
+        out.print(f"  {line}", soft_wrap=True)
     out.print()
     _print_metrics(out, content, prefix)
     _print_shares(out, content, prefix)
-    lines = [*_unresolved(content, prefix), *_notes(content)]
+    lines = [*_best(content, prefix), *_unresolved(content, prefix), *_notes(content)]
     if lines:
         out.print()
     for line in lines:
@@ -120,8 +131,7 @@ def _print_metrics(out: Console, content: dict[str, Any], prefix: str) -> None:
     variants = content["variants"]
     metric = content["headline"]
     forms = _forms(content, metric)
-    # ETTR is the productive share of the table below.
-    others = [name for name in _LABELS if name not in (metric, "ettr")]
+    others = [name for name in _LABELS if name not in (metric, *_ONLY_AS_HEADLINE)]
     shown = [name for name in others if all(name in variant["metrics"] for variant in variants.values())]
     ranks = {name: str(place) for place, name in enumerate(content["order"], start=1)}
     table = empty_table(
@@ -165,6 +175,33 @@ def _print_shares(out: Console, content: dict[str, Any], prefix: str) -> None:
     out.print(table)
 
 
+def _best(content: dict[str, Any], prefix: str) -> Iterator[str]:
+    """Yield which of more than two variants may be the best, together at 95 %."""
+    ranking = content["ranking"]
+    if ranking is None:
+        return
+    names = [name.removeprefix(prefix) for name in ranking["may_be_best"]]
+    if len(names) == 1:
+        yield f"best: {names[0]}, resolved from each of the others (95 % together)"
+        return
+    needed = ranking["replications_to_resolve"]
+    told = f"; {_more(needed, content['replications'])} would tell" if _differ(content) else ""
+    yield f"may be best (95 % together): {', '.join(names[:-1])} or {names[-1]}{told}"
+
+
+def _differ(content: dict[str, Any]) -> bool:
+    """Return whether those that may be best are not all the same in every replication."""
+    behind = content["ranking"]["behind"]
+    return any(tuple(behind[name]["ci95"]) != (0.0, 0.0) for name in content["ranking"]["may_be_best"][1:])
+
+
+def _more(needed: int | None, done: int) -> str:
+    """Return how many replications more would be enough, in words."""
+    if needed is None:
+        return f"more than {MANY:,} replications"
+    return f"about {max(needed - done, 1):,} more {'replication' if needed - done <= 1 else 'replications'}"
+
+
 def _unresolved(content: dict[str, Any], prefix: str) -> Iterator[str]:
     """Yield a line for each variant whose difference to the first may be chance."""
     metric = content["headline"]
@@ -177,11 +214,9 @@ def _unresolved(content: dict[str, Any], prefix: str) -> Iterator[str]:
         if change["ci95"][0] == change["ci95"][1]:
             yield f"{label}: the same as {first} in every replication"
             continue
-        needed = change["replications_to_resolve"]
-        number = f"more than {MANY:,}" if needed is None else f"about {needed:,}"
         yield (
-            f"{label}: the difference to {first} is not resolved with "
-            f"{number_of(content['replications'], 'replication')}; one of this size would take {number}"
+            f"{label}: the difference to {first} is not resolved at this precision; "
+            f"{_more(change['replications_to_resolve'], content['replications'])} would"
             f"{_without_luck(change['controlled'], _forms(content, metric))}"
         )
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from analysis.closed_form import describe_closed_form
 from analysis.controls import controlled
-from analysis.metrics import SHARES, job_ratios, lower_bound, summaries
+from analysis.intervals import exact_interval, possible
+from analysis.metrics import job_ratios, lower_bound, summaries
 from analysis.missing import nodes_down
 from analysis.provenance import provenance
 from analysis.spending import cost_content, energy_content, job_spending
@@ -86,7 +87,10 @@ def _metrics(
     """Return the summaries of all metrics as plain data; with the luck taken out too, where it is known."""
     metrics = {name: _metric(name, summary, bands.get(name)) for name, summary in summaries(rows).items()}
     for name, metric in metrics.items():
-        found = controlled([row[name] for row in rows], luck) if luck else None
+        ratios = [row[name] for row in rows]
+        # Few runs that all finished are no proof that every run does.
+        metric["mean_ci95"] = exact_interval(ratios, name) or metric["mean_ci95"]
+        found = controlled(ratios, luck) if luck else None
         metric["controlled"] = None if found is None else _controlled(name, found)
     for name in ("mtti", "mtti_running"):
         metrics[name]["lower_bound95"] = lower_bound(rows, name)
@@ -97,7 +101,7 @@ def _metric(name: str, summary: Summary, band90: Interval | None) -> dict[str, A
     """Return a summary as plain data."""
     return {
         "mean": summary.mean,
-        "mean_ci95": _possible(name, summary.mean_ci95),
+        "mean_ci95": possible(name, summary.mean_ci95),
         "std": summary.std,
         "p05": summary.p05,
         "p50": summary.p50,
@@ -105,21 +109,13 @@ def _metric(name: str, summary: Summary, band90: Interval | None) -> dict[str, A
         "p05_ci95": summary.p05_ci95,
         "p50_ci95": summary.p50_ci95,
         "p95_ci95": summary.p95_ci95,
-        "band90": _possible(name, band90),
+        "band90": possible(name, band90),
     }
 
 
 def _controlled(name: str, found: Controlled) -> dict[str, Any]:
     """Return an estimate with the luck taken out as plain data."""
-    return {"mean": found.mean, "mean_ci95": _possible(name, found.ci95), "worth": found.worth}
-
-
-def _possible(name: str, interval: Interval | None) -> Interval | None:
-    """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
-    if interval is None:
-        return None
-    most = 1.0 if name in SHARES else math.inf
-    return max(interval[0], 0.0), min(interval[1], most)
+    return {"mean": found.mean, "mean_ci95": possible(name, found.ci95), "worth": found.worth}
 
 
 def _time_shares(jobs: Sequence[JobResult]) -> dict[str, float | None]:
@@ -144,7 +140,7 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
     for index, name in enumerate(names[1:], start=1):
         counts = [sum(job.interruptions.get(index, 0) for job in result.jobs) for result in ensemble.results]
         summary = summarise(counts)
-        interval = _possible("interruptions", summary.mean_ci95)
+        interval = possible("interruptions", summary.mean_ci95)
         rows[name] = {"mean": summary.mean, "mean_ci95": interval, "std": summary.std}
     return dict(sorted(rows.items(), key=lambda row: float(row[1]["mean"] or 0), reverse=True))
 

@@ -12,20 +12,29 @@ import sim
 from analysis.provenance import scenario_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from sim import Scenario
 
-__all__ = ["not_to_be_replaced", "refusal", "write_file", "write_folder"]
+__all__ = [
+    "is_unfinished",
+    "made_folder",
+    "not_to_be_replaced",
+    "not_to_be_used",
+    "refusal",
+    "whole_files",
+    "write_file",
+    "write_folder",
+]
+
+_UNFINISHED = ".unfinished"
 
 
 def refusal(folder: Path, scenario: Scenario, *, overwrite: bool) -> str | None:
     """Return why a folder cannot take a run: not to be made, or it holds something else than the same scenario's."""
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not nearest.is_dir():
-        return f"{nearest} is a file, not a folder"
-    if not os.access(nearest, os.W_OK):
-        return f"cannot be written (no permission for {nearest})"
-    if overwrite or not folder.exists() or not any(folder.iterdir()):
-        return None
+    complaint = not_to_be_used(folder)
+    if complaint is not None or overwrite or not folder.exists() or not any(folder.iterdir()):
+        return complaint
     try:
         earlier = json.loads((folder / "run.json").read_bytes())["provenance"]["scenario_sha256"]
     except (OSError, ValueError, LookupError, TypeError):
@@ -35,25 +44,62 @@ def refusal(folder: Path, scenario: Scenario, *, overwrite: bool) -> str | None:
     )
 
 
+def not_to_be_used(folder: Path) -> str | None:
+    """Return why nothing can be written into a folder that is there or is to be made: a file, or no permission."""
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        return f"{nearest} is a file, not a folder"
+    return None if os.access(nearest, os.W_OK) else f"cannot be written (no permission for {nearest})"
+
+
 def write_folder(folder: Path, scenario: Scenario, text: str, extra: dict[str, str]) -> str | None:
     """Write the files of a run, each complete or not at all; return what went wrong."""
     contents = {"scenario.resolved.yaml": sim.dump(scenario.dump()), "run.json": text + "\n", **extra}
-    unfinished = {name: _beside(folder / name) for name in contents}
-    is_new = not folder.exists()
+    try:
+        with made_folder(folder), whole_files(folder, contents) as unfinished:
+            for name, content in contents.items():
+                unfinished[name].write_text(content, encoding="utf-8")
+    except OSError as error:
+        return f"cannot be written ({error.strerror})"
+    return None
+
+
+@contextlib.contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and those around it; if what follows fails, those that are new and empty go away again."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            unfinished[name].write_text(content, encoding="utf-8")
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for path in new:
+                path.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def whole_files(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
+    """Yield where the files of a folder are written, by name; they take their places when all of them are complete.
+
+    If anything fails, none of them is left, and those that were there before are still there. The last one takes its
+    place last.
+    """
+    unfinished = {name: _beside(folder / name) for name in names}
+    try:
+        yield unfinished
         for name, path in unfinished.items():
             path.replace(folder / name)
-    except OSError as error:
+    except BaseException:
         with contextlib.suppress(OSError):
             for path in unfinished.values():
                 path.unlink(missing_ok=True)
-            if is_new:
-                folder.rmdir()
-        return f"cannot be written ({error.strerror})"
-    return None
+        raise
+
+
+def is_unfinished(path: Path) -> bool:
+    """Return whether a file was never completed, because the program that wrote it was killed."""
+    return path.name.startswith(".") and path.name.endswith(_UNFINISHED)
 
 
 def not_to_be_replaced(path: Path) -> str | None:
@@ -90,4 +136,4 @@ def _end_of_links(path: Path) -> Path:
 
 def _beside(path: Path) -> Path:
     """Return the name that a file has until it is complete."""
-    return path.with_name(f".{path.name}.unfinished")
+    return path.with_name(f".{path.name}{_UNFINISHED}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sim import Prepared
 
-__all__ = ["cores", "in_order"]
+__all__ = ["begin_as_worker", "cores", "deaf", "in_order", "start_method"]
 
 Item = TypeVar("Item")
 
@@ -73,13 +73,12 @@ def _on_processes(
     work: Callable[[Prepared, int], Item], prepared: Prepared, indices: range, workers: int
 ) -> Generator[Item]:
     """Yield the work on each index in order from worker processes, a few ahead."""
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    context = multiprocessing.get_context(start_method())
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_adopt, initargs=(prepared,))
     pending: deque[Future[Item]] = deque()
     waiting = iter(indices)
     try:
-        with _deaf():
+        with deaf():
             pending.append(pool.submit(_work_adopted, work, next(waiting)))
         while pending:
             following = itertools.islice(waiting, 4 * workers - len(pending))
@@ -89,17 +88,31 @@ def _on_processes(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def start_method() -> str:
+    """Return how processes are started here: by a server that forks where there is one."""
+    return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
 @contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment, so that processes started now never hear it: it is for the parent to stop them."""
+def deaf() -> Iterator[None]:
+    """Put Ctrl-C off for a moment, so that processes started now never hear it: it is for the parent to stop them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    heard: list[int] = []
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
+        if start_method() == "forkserver":
+            from multiprocessing import forkserver
+
+            # The server passes on that it is ignored here; until it has imported what it needs, seconds may go by.
+            forkserver.ensure_running()
+            signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
 
 
 _ADOPTED: list[Prepared] = []
@@ -107,10 +120,15 @@ _ADOPTED: list[Prepared] = []
 
 
 def _adopt(prepared: Prepared) -> None:
-    """Begin as a worker process."""
+    """Begin as a worker process with a scenario."""
+    begin_as_worker()
+    _ADOPTED[:] = [prepared]
+
+
+def begin_as_worker() -> None:
+    """Begin as a worker process: never hear Ctrl-C, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    _ADOPTED[:] = [prepared]
 
 
 def _leave_with_parent() -> None:

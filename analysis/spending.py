@@ -16,21 +16,27 @@ if TYPE_CHECKING:
     from sim import Prepared, Result
     from sim.perf.power import FacilityEnergy, PowerState
 
-__all__ = ["cost_content", "energy_content", "job_spending", "spending"]
+__all__ = ["cost_content", "energy_content", "job_spending", "provisioned", "spending"]
 
 _YEAR = units.DURATION.units["year"]
+_DAY = units.DURATION.units["d"]
 _HOUR = units.DURATION.units["h"]
 _KWH = units.ENERGY.units["kWh"]
+_MW = 1e6
 
 
 def spending(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return what a replication took as metrics of the whole cluster; nothing that is not known.
 
     ``energy`` [J] and ``cost`` are those of the facility in the accounting window, idle nodes and repairs included;
-    ``energy_per_token`` [J] and ``cost_per_token`` are over the tokens that survived, of all jobs.
+    ``energy_per_token`` [J] and ``cost_per_token`` are over the tokens that survived, of all jobs;
+    ``tokens_per_gpu_day`` and ``tokens_per_mw_day`` are these tokens over what is there to make them, used or not: the
+    GPUs, and the power that the facility is built for.
     """
     tokens = [_tokens(prepared, result, index) for index in range(len(prepared.jobs))]
-    return _metrics(_amounts(prepared, result), sum(tokens), has_tokens=all(_has_tokens(prepared)))
+    return _metrics(
+        _amounts(prepared, result), _endowment(prepared, result), sum(tokens), has_tokens=all(_has_tokens(prepared))
+    )
 
 
 def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
@@ -38,10 +44,11 @@ def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
     shares = _shares(prepared, result)
     if shares is None:
         return [{} for _ in prepared.jobs]
-    amounts = _amounts(prepared, result)
+    amounts, endowment = _amounts(prepared, result), _endowment(prepared, result)
     return [
         _metrics(
             {name: share * amount for name, amount in amounts.items()},
+            {name: share * amount for name, amount in endowment.items()},
             _tokens(prepared, result, index),
             has_tokens=known,
         )
@@ -49,10 +56,13 @@ def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
     ]
 
 
-def _metrics(amounts: Mapping[str, float], tokens: float, *, has_tokens: bool) -> dict[str, Ratio]:
+def _metrics(
+    amounts: Mapping[str, float], endowment: Mapping[str, float], tokens: float, *, has_tokens: bool
+) -> dict[str, Ratio]:
     found = {name: Ratio(amount, 1) for name, amount in amounts.items()}
     if has_tokens:
         found |= {f"{name}_per_token": Ratio(amount, tokens) for name, amount in amounts.items()}
+        found |= {f"tokens_per_{name}": Ratio(tokens, amount) for name, amount in endowment.items()}
     return found
 
 
@@ -65,6 +75,28 @@ def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
     if prepared.upkeep.cost is not None:
         amounts["cost"] = math.fsum(_cost(prepared, result).values())
     return amounts
+
+
+def _endowment(prepared: Prepared, result: Result) -> dict[str, float]:
+    """Return what a replication had at hand, used or not: GPU-days, and MW-days where the power of a node is known."""
+    found = {"gpu_day": result.owned / _DAY}
+    power = provisioned(prepared)
+    if power is not None:
+        found["mw_day"] = power / _MW * _seconds(result) / _DAY
+    return found
+
+
+def provisioned(prepared: Prepared) -> float | None:
+    """Return the power that the facility has to be built for [W]; ``None`` if it is not known what a node draws.
+
+    ``P = (N P_training + P_network + P_storage) x PUE``: all nodes train at once, spares among them.
+    """
+    facility = prepared.upkeep.facility
+    if facility is None:
+        return None
+    return facility_energy(
+        prepared.nodes * facility.node.training, facility.network, facility.storage, facility.pue
+    ).total
 
 
 def _has_tokens(prepared: Prepared) -> list[bool]:

@@ -319,8 +319,8 @@ def _ratio(a: FloatArray, b: FloatArray) -> float | None:
     return None if above is None or not below else above / below
 
 
-def t_quantile(confidence: float, degrees: int) -> float:
-    """Return Student's quantile that leaves ``(1 - confidence) / 2`` above it."""
+def t_quantile(confidence: float, degrees: float) -> float:
+    """Return Student's quantile that leaves ``(1 - confidence) / 2`` above it; degrees need not be whole."""
     from scipy.special import stdtrit
 
     _check_probability("confidence", confidence)

@@ -1,9 +1,10 @@
-"""Write docs/reference/scenario.md from the models themselves: ``python docs/_generate.py``."""
+"""Write the pages on scenarios and studies from the models themselves: ``python docs/_generate.py``."""
 
 from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -293,3 +294,4 @@ def _slug(heading: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(scenario_reference(), encoding="utf-8")
+    runpy.run_path(str(Path(__file__).with_name("_generate_study.py")), run_name="__main__")

@@ -38,6 +38,9 @@ def inventory() -> dict[str, dict[str, str]]:
     }
     listing = {
         "scenarios": {name: documents.load(path).data.get("description", "") for name, path in _files("scenarios")},
+        "studies": {
+            name: documents.load(path).data.get("description", "") for name, path in _files("scenarios/studies")
+        },
         "topologies": {name: _comment(path) for name, path in _files("topologies")},
         "failure bundles (failures.use)": {
             name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()

@@ -19,7 +19,7 @@ Kinds: TypeAlias = tuple[type[BaseModel], ...]
 
 def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
     """Return the key that names a strategy, law, effect or observer (``use``, ``law``, ...), and its names."""
-    for key in ("use", "law", "kind", "observer"):
+    for key in ("use", "law", "kind", "observer", "ask"):
         # A key of this name may also hold a law instead of naming one.
         if key in kind.model_fields and get_origin(kind.model_fields[key].annotation) is Literal:
             return key, get_args(kind.model_fields[key].annotation)
@@ -30,15 +30,15 @@ def kinds_at(model: type[BaseModel], data: Any, path: Keys) -> Kinds:
     """Return the models that may stand at a path of `data`; ``use`` and ``law`` on the way narrow them."""
     found: Kinds = (model,)
     here = data
+    is_name = False  # of a mapping whose keys are names, and whose values the models
     for step in path:
-        if isinstance(step, str):
+        if isinstance(step, str) and not is_name:
             holders = _chosen(found, here)
-            found = tuple(
-                kind
-                for holder in holders
-                if step in holder.model_fields
-                for kind in models_in(holder.model_fields[step].annotation)
-            )
+            parts = [holder.model_fields[step].annotation for holder in holders if step in holder.model_fields]
+            found = tuple(kind for part in parts for kind in models_in(part))
+            is_name = any(get_origin(part) is dict for part in parts)
+        else:
+            is_name = False
         here = here[step] if has(here, step) else None
     return found
 

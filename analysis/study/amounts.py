@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 from sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["Amounts", "amounts_of"]
+__all__ = ["DIGITS", "EXACT", "SHORT", "Amounts", "amounts_of", "numbers_of", "rounded"]
+
+SHORT = 4
+"""Digits of a label, where they tell the values of an axis apart."""
+DIGITS = 12
+"""Digits of the numbers that are worked out: more are only noise of floats."""
+EXACT = 17
+"""Digits that tell any two numbers apart."""
 
 _NUMBER = re.compile(rf"\s*([+-]?{units.NUMBER})\s*(.*?)\s*", re.DOTALL)
 
@@ -27,44 +34,172 @@ class Amounts:
         The amounts that were given, in SI units where they have units.
     whole
         Whether all of them were written as whole numbers without a unit: then so is what is between them.
-    write
-        Returns a number of this kind as a scenario would say it.
+    dimension
+        What they are amounts of; ``None`` for plain numbers, and for those with the words of a rate.
+    unit
+        The unit or the words that all of them were written with; empty if they differ or have none.
     """
 
     numbers: tuple[float, ...]
-    whole: bool
-    write: Callable[[float], Any]
+    whole: bool = False
+    dimension: units.Dimension | None = None
+    unit: str = ""
+
+    def write(self, number: float) -> Any:
+        """Return a number of this kind as a scenario would say it; read back it is the same number, to the last bit."""
+        if self.whole:
+            return round(number)
+        if self.dimension is not None:
+            label = self.label(number)
+            return (
+                label
+                if _is_exact(label, number, self.dimension)
+                else f"{_plain(number)} {_base(self.dimension)}".strip()
+            )
+        return f"{_plain(number)} {self.unit}" if self.unit else number
+
+    def label(self, number: float, digits: int = SHORT) -> str:
+        """Return a number of this kind as tables show it: rounded, in the unit of the study or else a near one."""
+        if self.whole:
+            return str(round(number))
+        unit = self.unit
+        if self.dimension is not None:
+            unit = unit or _near_unit(number, self.dimension)
+            number = number / self.dimension.units[unit]
+        return f"{_rounded(number, digits)} {unit}".strip()
 
 
 def amounts_of(contents: Sequence[Any]) -> Amounts:
-    """Return the amounts that some values of a study stand for.
+    """Return the amounts that some values of a study stand for; the number 0 goes with any unit.
 
     Raises
     ------
     ValueError
         If one of them is no number, or they are not of one kind.
     """
-    if all(isinstance(content, int | float) and not isinstance(content, bool) for content in contents):
-        whole = all(isinstance(content, int) for content in contents)
-        return Amounts(tuple(map(float, contents)), whole, _whole if whole else float)
+    if all(_is_number(content) for content in contents):
+        if not all(math.isfinite(content) for content in contents):
+            message = f"{_listed(contents)}: must be finite"
+            raise ValueError(message)
+        return Amounts(tuple(map(float, contents)), whole=all(isinstance(content, int) for content in contents))
+    for content in contents:
+        if not isinstance(content, str | int | float) or isinstance(content, bool):
+            message = f"{_listed([content])} is no number"
+            raise ValueError(message)  # noqa: TRY004  (a mistake of the study, not of the program)
     texts = [content for content in contents if isinstance(content, str)]
+    # Text without a unit could be a fraction, but need not.
+    told = [text for text in texts if _common_unit([text]) or not _NUMBER.fullmatch(text)]
+    dimensions = [dimension for dimension in units.DIMENSIONS if any(_reads(text, dimension) for text in told)]
+    for dimension in dimensions:
+        if all(_reads(content, dimension) for content in contents):
+            numbers = tuple(units.parse(content, dimension) for content in contents)
+            return Amounts(numbers, dimension=dimension, unit=_common_unit(texts))
     if len(texts) < len(contents):
-        message = f"{' and '.join(repr(item) for item in contents)}: give all of them a unit, or none"
+        message = f"{_listed(contents)}: give all of them a unit, or none"
         raise ValueError(message)
-    for dimension in units.DIMENSIONS:
-        try:
-            numbers = tuple(units.parse(text, dimension) for text in texts)
-        except units.UnitError:
-            continue
-        return Amounts(numbers, False, functools.partial(units.show, dimension=dimension))
+    for dimension in dimensions:
+        for text in texts:
+            _refuse(text, dimension)
+    return _with_words(texts)
+
+
+def rounded(number: float) -> float:
+    """Return a number to `DIGITS` digits."""
+    return float(f"{number:.{DIGITS}g}")
+
+
+def numbers_of(contents: Sequence[Any]) -> tuple[float | None, ...]:
+    """Return where values lie on a numeric axis, in SI units; ``None`` for all of them if they are not of one kind."""
+    try:
+        return amounts_of(contents).numbers
+    except ValueError:
+        return (None,) * len(contents)
+
+
+def _with_words(texts: Sequence[str]) -> Amounts:
+    """Return amounts such as those of rates, whose words are the same."""
     found = [_NUMBER.fullmatch(text) for text in texts]
-    parts = [match.groups() for match in found if match is not None]
-    if len(parts) < len(texts) or any(rest != parts[0][1] for _, rest in parts):
-        message = f"{' and '.join(repr(text) for text in texts)}: are no numbers of the same unit"
+    pairs = [(match[1], match[2]) for match in found if match is not None]
+    if len(pairs) < len(texts):
+        message = f"{_listed([text for text, match in zip(texts, found, strict=True) if match is None])} is no number"
         raise ValueError(message)
-    rest = parts[0][1]
-    return Amounts(tuple(float(number) for number, _ in parts), False, lambda number: f"{number!r} {rest}")
+    if any(words != pairs[0][1] for _, words in pairs):
+        message = f"{_listed(texts)}: must have the same unit"
+        raise ValueError(message)
+    numbers = tuple(float(number) for number, _ in pairs)
+    if any(number < 0 for number in numbers):
+        message = f"{_listed(texts)}: must not be negative"
+        raise ValueError(message)
+    return Amounts(numbers, unit=pairs[0][1])
 
 
-def _whole(number: float) -> int:
-    return round(number)
+def _is_number(content: Any) -> bool:
+    return isinstance(content, int | float) and not isinstance(content, bool)
+
+
+def _reads(content: Any, dimension: units.Dimension) -> bool:
+    """Tell whether a value is an amount of a dimension."""
+    try:
+        units.parse(content, dimension)
+    except units.UnitError:
+        return False
+    return True
+
+
+def _refuse(text: str, dimension: units.Dimension) -> None:
+    """Say why a text is no amount of a dimension, if it is none."""
+    try:
+        units.parse(text, dimension)
+    except units.UnitError as error:
+        message = f"'{text}': {error}" if f"'{text}'" not in str(error) else str(error)
+        raise ValueError(message) from None
+
+
+def _common_unit(texts: Sequence[str]) -> str:
+    """Return the unit that all texts end in; nothing if they differ, or are sums such as 1h30m."""
+    found = {match[2] if (match := _NUMBER.fullmatch(text)) else "" for text in texts}
+    unit = found.pop()
+    return "" if found or any(letter.isdigit() for letter in unit) else unit
+
+
+def _near_unit(number: float, dimension: units.Dimension) -> str:
+    """Return the unit that a label is given in: the largest of which there are some, and of which it is no fraction."""
+    found = [unit for unit in dimension.show_with if dimension.units[unit] <= number]
+    for unit in found:
+        if _is_exact(f"{_rounded(number / dimension.units[unit], SHORT)} {unit}", number, dimension):
+            return unit
+    smallest = min(dimension.show_with, key=lambda unit: dimension.units[unit])
+    return next((unit for unit in found if "iB" not in unit), smallest if number else _base(dimension))
+
+
+def _is_exact(text: str, number: float, dimension: units.Dimension) -> bool:
+    try:
+        return units.parse(text, dimension) == number
+    except units.UnitError:
+        return False
+
+
+def _base(dimension: units.Dimension) -> str:
+    return next(unit for unit, factor in dimension.units.items() if factor == 1)
+
+
+def _rounded(number: float, digits: int) -> str:
+    """Return a number with so many digits, and those before the point."""
+    if digits >= EXACT:
+        return _plain(number)
+    before = len(str(int(abs(number)))) if 1 <= abs(number) < 1e9 else 0
+    return f"{number:.{max(digits, before)}g}"
+
+
+def _listed(contents: Sequence[Any]) -> str:
+    return " and ".join(f"'{content}'" if isinstance(content, str) else _told(content) for content in contents)
+
+
+def _plain(number: float) -> str:
+    """Return all digits of a number, without a trailing ``.0``."""
+    return repr(number).removesuffix(".0")
+
+
+def _told(content: Any) -> str:
+    names: dict[type, str] = {dict: "a mapping", list: "a list", tuple: "a list"}
+    return str(content).lower() if isinstance(content, bool) else names.get(type(content), str(content))

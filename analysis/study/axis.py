@@ -2,115 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from analysis.study.amounts import amounts_of
+from analysis.study.amounts import EXACT, SHORT, amounts_of, numbers_of
 from analysis.study.distributions import AnyDistribution
+from analysis.study.range import Range
 from analysis.study.value import Value, label_of, number_of
-from sim.fields import Model
+from sim.documents import suggest
+from sim.fields import Model, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-__all__ = ["Axis", "Range", "axis_named"]
+    from analysis.study.amounts import Amounts
 
-_MOST = 10_000
-"""Values of one range."""
-
-
-class Range(Model):
-    """Numbers from one to another: a step, or a number of points."""
-
-    min: Any = Field(description="Smallest value, with its unit.")
-    max: Any = Field(description="Largest value; it is one of the values.")
-    step: Any = Field("", description="Distance of the values; a factor if the scale is log.")
-    points: int = Field(0, ge=0, description="Number of values, where no step is given.")
-    scale: Literal["linear", "log"] = Field("linear", description="Whether steps are added or multiplied.")
-
-    @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
-        low, high = self.ends
-        if high <= low:
-            message = f"max must be above min, and {label_of(self.max)} is not above {label_of(self.min)}"
-            raise ValueError(message)
-        if self.scale == "log" and low <= 0:
-            message = "a log scale begins above zero"
-            raise ValueError(message)
-        if self.step != "" and self.points:
-            message = "give a step or a number of points, not both"
-            raise ValueError(message)
-        if self.points == 1:
-            message = "one point is no range: give a value as choices: [...]"
-            raise ValueError(message)
-        if self.step != "":
-            self._check_step(low, high)
-        return self
-
-    def _check_step(self, low: float, high: float) -> None:
-        step = self._step
-        if step <= (1 if self.scale == "log" else 0):
-            message = "step must be above one on a log scale" if self.scale == "log" else "step must be above zero"
-            raise ValueError(message)
-        number = math.log(high / low) / math.log(step) if self.scale == "log" else (high - low) / step
-        if number > _MOST:
-            message = f"makes more than {_MOST:,} values"
-            raise ValueError(message)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Both ends, in SI units."""
-        low, high = amounts_of((self.min, self.max)).numbers
-        return low, high
-
-    @property
-    def _step(self) -> float:
-        if self.scale == "log":
-            if not isinstance(self.step, int | float):
-                message = "step is a factor on a log scale: write a number such as 2"
-                raise ValueError(message)
-            return float(self.step)
-        return amounts_of((self.min, self.max, self.step)).numbers[2]
-
-    @property
-    def whole(self) -> bool:
-        """Whether its values are whole numbers."""
-        return amounts_of((self.min, self.max)).whole
-
-    def at(self, u: float) -> float:
-        """Return the number at a share of the way from one end to the other, on its scale."""
-        low, high = self.ends
-        return float(low * (high / low) ** u) if self.scale == "log" else low + u * (high - low)
-
-    def write(self, number: float) -> Any:
-        """Return a number as a scenario would say it."""
-        return amounts_of((self.min, self.max)).write(number)
-
-    def numbers(self) -> list[float]:
-        """Return the values of a grid; the ends are among them.
-
-        Raises
-        ------
-        ValueError
-            If neither a step nor a number of points was given.
-        """
-        low, high = self.ends
-        if self.points:
-            found = [self.at(index / (self.points - 1)) for index in range(self.points)]
-        elif self.step != "":
-            step = self._step
-            walk = (low * step**index if self.scale == "log" else low + step * index for index in itertools.count())
-            found = list(itertools.takewhile(lambda number: number < high * (1 - 1e-9), walk))
-            found.append(high)
-        else:
-            message = "a grid needs a step or a number of points"
-            raise ValueError(message)
-        found[-1] = high
-        return sorted({float(round(number)) for number in found}) if self.whole else found
+__all__ = ["Axis", "Range"]
 
 
 class Axis(Model):
@@ -125,6 +35,14 @@ class Axis(Model):
     range: Range | None = Field(None, description="Numbers from one to another.")
     distribution: AnyDistribution | None = Field(None, description="What is known of an input that is not known.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_list(cls, data: Any) -> Any:
+        if isinstance(data, list | tuple):
+            message = "a list of values goes into choices: write {choices: [...]}"
+            raise ValueError(message)  # noqa: TRY004  (a mistake of the study, not of the program)
+        return data
+
     @model_validator(mode="after")
     def _is_one_of_three(self) -> Self:
         given = [name for name in ("choices", "range", "distribution") if getattr(self, name) is not None]
@@ -132,13 +50,36 @@ class Axis(Model):
             told = f"not {' and '.join(given)} together" if given else "and none is there"
             message = f"give choices, a range or a distribution: exactly one, {told}"
             raise ValueError(message)
-        if self.choices is not None and not self.choices:
-            message = "choices is empty: name at least one value"
-            raise ValueError(message)
         if self.path and self.paths:
-            message = "give path or paths, not both"
-            raise ValueError(message)
+            raise RuleError(("paths",), "give path or paths, not both")
+        if self.choices is not None:
+            self._check_choices()
         return self
+
+    def _check_choices(self) -> None:
+        """Refuse choices that are none, or that tables could not tell apart."""
+        assert self.choices is not None
+        if not self.choices:
+            raise RuleError(("choices",), "is empty: name at least one value")
+        if isinstance(self.choices, dict):
+            for label, content in self.choices.items():
+                if self._is_linked and not (isinstance(content, dict) and content):
+                    rule = "must be a mapping {path: value} of linked parameters; for values of one path give path: too"
+                    raise RuleError(("choices", label), rule)
+            return
+        seen: dict[str, Any] = {}
+        for index, content in enumerate(self.choices):
+            label = label_of(content)
+            if label in seen:
+                same = seen[label] == content
+                rule = "is there twice" if same else "is the name of two choices: name them, as {name: value, ...}"
+                raise RuleError(("choices", index), f"{label} {rule}")
+            seen[label] = content
+
+    @property
+    def _is_linked(self) -> bool:
+        """Whether its choices say which paths they set."""
+        return isinstance(self.choices, dict) and not (self.path or self.paths)
 
     @property
     def is_uncertain(self) -> bool:
@@ -151,16 +92,16 @@ class Axis(Model):
         return self.choices is None or all(value.number is not None for value in self.values("x"))
 
     def targets(self, name: str) -> tuple[str, ...]:
-        """Return the paths that take the values, given the name of the axis."""
+        """Return every path that takes a value, given the name of the axis."""
+        if self._is_linked:
+            return tuple(dict.fromkeys(path for value in self.values(name) for path, _ in value.settings))
         return self.paths or ((self.path or name),)
 
     @property
     def amounts(self) -> tuple[Any, ...]:
-        """Amounts that a range or a distribution is described by, as they were written."""
-        if self.range is not None:
-            return self.range.min, self.range.max
-        assert self.distribution is not None
-        return tuple(getattr(self.distribution, name) for name in self.distribution.located)
+        """What a range or a distribution is described by, as it was written; nothing for choices."""
+        kind = self.range or self.distribution
+        return kind.described if kind is not None else ()
 
     def values(self, name: str) -> tuple[Value, ...]:
         """Return the values of a grid.
@@ -171,49 +112,99 @@ class Axis(Model):
             If it has a distribution, or a range without steps.
         """
         if self.range is not None:
-            return tuple(self.value(name, number) for number in self.range.numbers())
+            return self.numbered(name, self.range.numbers())
         if self.distribution is not None:
             message = "a distribution has no list of values"
             raise ValueError(message)
         assert self.choices is not None
-        if not isinstance(self.choices, dict):
-            contents: Sequence[tuple[str, Any]] = [(label_of(content), content) for content in self.choices]
-            return tuple(self._chosen(name, label, content) for label, content in contents)
-        if self.path or self.paths:
-            return tuple(self._chosen(name, label, content) for label, content in self.choices.items())
-        return tuple(_linked(label, content) for label, content in self.choices.items())
+        if isinstance(self.choices, dict):
+            return self._named(name, list(self.choices), list(self.choices.values()))
+        numbers = numbers_of(self.choices)
+        pairs = zip(self.choices, numbers, strict=True)
+        return tuple(Value(label_of(content), number, self._settings(name, content)) for content, number in pairs)
 
     def at(self, name: str, u: float) -> Value:
-        """Return the value at a probability, or share of the way, above 0 and below 1; choices are equally likely."""
-        if self.distribution is not None:
-            return self.value(name, self.distribution.ppf(u))
-        if self.range is not None:
-            return self.value(name, self.range.at(u))
-        values = self.values(name)
-        return values[min(int(u * len(values)), len(values) - 1)]
+        """Return the value at a probability, or share of the way, above 0 and below 1."""
+        return self.each(name, [u])[0]
 
     def value(self, name: str, number: float) -> Value:
         """Return a number of a range or a distribution as a value."""
-        kind = self.range if self.range is not None else self.distribution
+        return self.numbered(name, [number])[0]
+
+    def each(self, name: str, shares: Sequence[float]) -> tuple[Value, ...]:
+        """Return the values at probabilities, or shares of the way, above 0 and below 1; choices are equally likely."""
+        kind = self.range or self.distribution
+        if kind is not None:
+            return self.numbered(name, [kind.at(u) for u in shares])
+        values = self.values(name)
+        return tuple(values[min(int(u * len(values)), len(values) - 1)] for u in shares)
+
+    def numbered(self, name: str, numbers: Sequence[float]) -> tuple[Value, ...]:
+        """Return numbers of a range or a distribution as values, whose labels differ as soon as the numbers do."""
+        kind = self.range or self.distribution
         assert kind is not None
-        content = kind.write(number)
-        exact = float(content) if isinstance(content, int) else number
-        return self._chosen(name, label_of(content), content, exact)
+        contents = [kind.amounts.write(number) for number in numbers]
+        exact = [
+            float(content) if isinstance(content, int) else number
+            for content, number in zip(contents, numbers, strict=True)
+        ]
+        labels = _labels(kind.amounts, exact)
+        return tuple(
+            Value(label, number, self._settings(name, content))
+            for label, number, content in zip(labels, exact, contents, strict=True)
+        )
 
-    def _chosen(self, name: str, label: str, content: Any, number: float | None = None) -> Value:
-        number = number_of(content) if number is None else number
-        return Value(label, number, tuple((path, content) for path in self.targets(name)))
+    def written(self, name: str, contents: Sequence[Any]) -> tuple[Value, ...]:
+        """Return the values that a study writes down elsewhere: choices by name or content, or numbers.
+
+        Raises
+        ------
+        RuleError
+            At the position of the first one that is no value of the axis.
+        """
+        if self.choices is None:
+            return self.numbered(name, [self._number(index, content) for index, content in enumerate(contents)])
+        known = {value.label: value for value in self.values(name)}
+        for index, content in enumerate(contents):
+            if label_of(content) not in known:
+                raise RuleError(
+                    (index,), f"{label_of(content)} is not one of the choices{suggest(label_of(content), known)}"
+                )
+        return tuple(known[label_of(content)] for content in contents)
+
+    def _number(self, index: int, content: Any) -> float:
+        """Return a number that a study writes down elsewhere."""
+        kind = self.range or self.distribution
+        assert kind is not None
+        try:
+            number = amounts_of((*kind.described, content)).numbers[-1]
+        except ValueError as error:
+            raise RuleError((index,), str(error)) from None
+        low, high = kind.support
+        if not low <= number <= high:
+            told = " to ".join(kind.amounts.label(end) for end in (low, high) if math.isfinite(end))
+            raise RuleError((index,), f"{label_of(content)} is outside of {told}")
+        return number
+
+    def _settings(self, name: str, content: Any) -> tuple[tuple[str, Any], ...]:
+        return tuple((path, content) for path in self.targets(name))
+
+    def _named(self, name: str, labels: Sequence[str], contents: Sequence[Any]) -> tuple[Value, ...]:
+        """Return choices that have names; they lie where these say, or else where their first values do."""
+        firsts = [next(iter(content.values())) for content in contents] if self._is_linked else contents
+        are_numbers = all(number_of(label) is not None for label in labels)
+        numbers = numbers_of(labels if are_numbers else firsts)
+        return tuple(
+            Value(label, number, tuple(content.items()) if self._is_linked else self._settings(name, content))
+            for label, number, content in zip(labels, numbers, contents, strict=True)
+        )
 
 
-def _linked(label: str, content: Any) -> Value:
-    """Return a named setting of several paths; it lies where its name says, or else where its first value does."""
-    if not isinstance(content, dict) or not content:
-        message = f"{label} must be a mapping {{path: value}}; for values of one path give path: too"
-        raise ValueError(message)
-    number = number_of(label)
-    return Value(label, number_of(next(iter(content.values()))) if number is None else number, tuple(content.items()))
-
-
-def axis_named(axes: dict[str, Axis], name: str) -> str:
-    """Return what an axis is called in sentences."""
-    return axes[name].title or name
+def _labels(amounts: Amounts, numbers: Sequence[float]) -> list[str]:
+    """Return short labels, with more digits where two numbers would have the same."""
+    different = len(set(numbers))
+    for digits in (*range(SHORT, 13, 2), EXACT):
+        labels = [amounts.label(number, digits) for number in numbers]
+        if len(set(labels)) == different:
+            return labels
+    return [str(amounts.write(number)) for number in numbers]

@@ -1,16 +1,17 @@
-"""Designs: which combinations of the axes a study looks at."""
+"""Designs: which combinations of the axes a study looks at; all kinds are listed here."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import Field
 
-from analysis.study.amounts import amounts_of
-from analysis.study.value import Point, label_of
+from analysis.study.design import Design, Drawing, with_draws
+from analysis.study.value import Point
 from sim.documents import suggest
-from sim.fields import RuleError, Strategy
+from sim.fields import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,125 +25,118 @@ if TYPE_CHECKING:
 __all__ = ["DESIGNS", "AnyDesign", "Design", "Saltelli"]
 
 
-class Design(Strategy):
-    """Which points are looked at; ``use`` picks the entry of the registry."""
-
-    def check(self, axes: Mapping[str, Axis]) -> None:
-        """Refuse axes that the design cannot vary.
-
-        Raises
-        ------
-        RuleError
-            At the first of them.
-        """
-        for name, axis in axes.items():
-            if axis.distribution is None:
-                try:
-                    axis.values(name)
-                except ValueError as error:
-                    raise RuleError(("vary", name), str(error)) from None
-
-    def points(self, axes: Mapping[str, Axis], rng: np.random.Generator) -> Iterator[Point]:
-        """Yield the points in order.
-
-        Parameters
-        ----------
-        axes
-            What varies, by name.
-        rng
-            Source of random numbers, the same for the same study.
-        """
-        raise NotImplementedError
-
-
-class Grid(Design):
-    """Every combination; what has a distribution is drawn anew for all of them together."""
+class Grid(Drawing):
+    """Every combination; what has a distribution has the same draws in all of them."""
 
     use: Literal["grid"] = "grid"
-    draws: int = Field(20, ge=20, description="Draws of what has a distribution, beside its central values.")
+
+    def check(self, axes: Mapping[str, Axis]) -> None:
+        """Refuse draws of nothing, and ranges of which nobody has said what values they have."""
+        super().check(axes)
+        for name, axis in axes.items():
+            if axis.range is not None:
+                try:
+                    axis.range.numbers()
+                except ValueError as error:
+                    raise RuleError(("vary", name, "range"), f"{error} in a grid") from None
+
+    def cells(self, axes: Mapping[str, Axis]) -> int:
+        """Return the number of combinations of what is chosen."""
+        return math.prod(len(axis.values(name)) for name, axis in axes.items() if not axis.is_uncertain)
 
     def points(self, axes: Mapping[str, Axis], rng: np.random.Generator) -> Iterator[Point]:
         """Yield the points in order: the last axis fastest, then the draws."""
         chosen = [axis.values(name) for name, axis in axes.items() if not axis.is_uncertain]
-        return _with_draws(axes, itertools.product(*chosen), self.draws, rng)
+        return with_draws(axes, itertools.product(*chosen), self.draws, rng)
 
 
-class Listed(Design):
-    """The points that are written down, each a mapping of axes to values."""
+class Listed(Drawing):
+    """The points that are written down, each a mapping of axes to values; draws as in a grid."""
 
     use: Literal["list"] = "list"
     points_: tuple[dict[str, Any], ...] = Field(alias="points", min_length=1, description="The points.")
-    draws: int = Field(20, ge=20, description="Draws of what has a distribution, beside its central values.")
 
     def check(self, axes: Mapping[str, Axis]) -> None:
-        """Refuse points that name no axis, or no value of it."""
+        """Refuse draws of nothing, and points that name no axis, or no value of it."""
+        super().check(axes)
+        chosen = [name for name, axis in axes.items() if not axis.is_uncertain]
         for index, point in enumerate(self.points_):
+            at = ("design", "points", index)
             for name in point:
-                if name not in axes or axes[name].is_uncertain:
-                    rule = f"is no axis that is chosen{suggest(name, [n for n in axes if not axes[n].is_uncertain])}"
-                    raise RuleError(("design", "points", index, name), rule)
-            for name, axis in axes.items():
-                if axis.is_uncertain:
-                    continue
+                if name in axes and name not in chosen:
+                    raise RuleError((*at, name), "has a distribution: its values are drawn, not listed")
+                if name not in chosen:
+                    raise RuleError((*at, name), f"'{name}' is no axis{suggest(name, chosen)}")
+            for name in chosen:
                 if name not in point:
-                    raise RuleError(("design", "points", index), f"has no value of {name}")
-                try:
-                    _listed(axis, name, point[name])
-                except ValueError as error:
-                    raise RuleError(("design", "points", index, name), str(error)) from None
+                    raise RuleError(at, f"has no value of {name}")
+                _check_written(axes[name], name, point[name], (*at, name))
+
+    def cells(self, axes: Mapping[str, Axis]) -> int:
+        """Return the number of combinations of what is chosen."""
+        return len(self.points_)
 
     def points(self, axes: Mapping[str, Axis], rng: np.random.Generator) -> Iterator[Point]:
         """Yield the points in order."""
-        rows = [
-            tuple(_listed(axis, name, row[name]) for name, axis in axes.items() if not axis.is_uncertain)
-            for row in self.points_
+        columns = [
+            axis.written(name, [row[name] for row in self.points_])
+            for name, axis in axes.items()
+            if not axis.is_uncertain
         ]
-        return _with_draws(axes, rows, self.draws, rng)
+        rows = zip(*columns, strict=True) if columns else [()] * len(self.points_)
+        return with_draws(axes, rows, self.draws, rng)
 
 
 class OneAtATime(Design):
-    """The central point, and from there every axis alone: all its values, or both ends of what is unknown."""
+    """The central point, and from there every axis alone: its choices, or both ends of what is no choice."""
 
     use: Literal["one-at-a-time"] = "one-at-a-time"
-    low: float = Field(0.05, gt=0, lt=0.5, description="Probability of the low end of a distribution.")
+    low: float = Field(
+        0.05,
+        gt=0,
+        lt=0.5,
+        description="Probability of the low end of a distribution; above the high end it is the same.",
+    )
     base: dict[str, Any] = Field({}, description="Values of the central point; omitted: the middle one of each axis.")
 
     def check(self, axes: Mapping[str, Axis]) -> None:
         """Refuse a base that names no axis, or no value of it."""
         for name, content in self.base.items():
+            at = ("design", "base", name)
             if name not in axes:
-                raise RuleError(("design", "base", name), f"is no axis{suggest(name, axes)}")
-            try:
-                _listed(axes[name], name, content)
-            except ValueError as error:
-                raise RuleError(("design", "base", name), str(error)) from None
+                raise RuleError(at, f"'{name}' is no axis{suggest(name, axes)}")
+            _check_written(axes[name], name, content, at)
+
+    def count(self, axes: Mapping[str, Axis]) -> int:
+        """Return the number of points, without making them."""
+        return 1 + sum(len(self.values(name, axis)) - 1 for name, axis in axes.items())
 
     def points(self, axes: Mapping[str, Axis], rng: np.random.Generator) -> Iterator[Point]:
         """Yield the central point, then those of each axis."""
-        center = tuple(self.center(name, axis) for name, axis in axes.items())
+        values = [self.values(name, axis) for name, axis in axes.items()]
+        center = tuple(central for central, *_ in values)
         yield Point(0, 0, 0, center)
-        number = 1
-        for position, (name, axis) in enumerate(axes.items()):
-            for value in self.others(name, axis):
-                if value.settings != center[position].settings:
-                    yield Point(number, number, 0, (*center[:position], value, *center[position + 1 :]))
-                    number += 1
+        number = 0
+        for position, (_, *others) in enumerate(values):
+            for value in others:
+                number += 1
+                yield Point(number, number, 0, (*center[:position], value, *center[position + 1 :]))
 
-    def center(self, name: str, axis: Axis) -> Value:
-        """Return the value of an axis at the central point."""
-        if name in self.base:
-            return _listed(axis, name, self.base[name])
+    def values(self, name: str, axis: Axis) -> tuple[Value, ...]:
+        """Return the values of an axis that are looked at, the central one first and never again."""
+        written = axis.written(name, [self.base[name]]) if name in self.base else ()
         if axis.choices is not None:
-            return axis.values(name)[(len(axis.choices) - 1) // 2]
-        return axis.at(name, 0.5)
-
-    def others(self, name: str, axis: Axis) -> list[Value]:
-        """Return the values of an axis that are looked at alone."""
-        if axis.choices is not None:
-            return list(axis.values(name))
-        if axis.range is not None:
-            return [axis.value(name, number) for number in axis.range.ends]
-        return [axis.at(name, self.low), axis.at(name, 1 - self.low)]
+            choices = axis.values(name)
+            (central,) = written or (choices[(len(choices) - 1) // 2],)
+            others = list(choices)
+        else:
+            kind = axis.range or axis.distribution
+            assert kind is not None
+            ends = axis.range.ends if axis.range is not None else (kind.at(self.low), kind.at(1 - self.low))
+            middle = written[0].number if written else kind.at(0.5)
+            assert middle is not None
+            central, *others = axis.numbered(name, (middle, *ends))
+        return (central, *(value for value in others if value.settings != central.settings))
 
 
 class LatinHypercube(Design):
@@ -151,8 +145,9 @@ class LatinHypercube(Design):
     use: Literal["latin-hypercube"] = "latin-hypercube"
     samples: int = Field(ge=2, description="Points.")
 
-    def check(self, axes: Mapping[str, Axis]) -> None:
-        """Refuse nothing: every axis has a value at any share of its way."""
+    def count(self, axes: Mapping[str, Axis]) -> int:
+        """Return the number of points, without making them."""
+        return self.samples
 
     def points(self, axes: Mapping[str, Axis], rng: np.random.Generator) -> Iterator[Point]:
         """Yield the points in order."""
@@ -162,7 +157,7 @@ class LatinHypercube(Design):
 
 
 class SobolSequence(Design):
-    """Points of a scrambled Sobol sequence: evenly spread, best in powers of two."""
+    """Points of a scrambled Sobol sequence: evenly spread, in powers of two."""
 
     use: Literal["sobol"] = "sobol"
     samples: int = Field(ge=2, description="Points; a power of two.")
@@ -170,6 +165,10 @@ class SobolSequence(Design):
     def check(self, axes: Mapping[str, Axis]) -> None:
         """Refuse a number of points that would not be balanced."""
         _check_power(self.samples)
+
+    def count(self, axes: Mapping[str, Axis]) -> int:
+        """Return the number of points, without making them."""
+        return self.samples
 
     def points(self, axes: Mapping[str, Axis], rng: np.random.Generator) -> Iterator[Point]:
         """Yield the points in order."""
@@ -194,6 +193,10 @@ class Saltelli(Design):
     def check(self, axes: Mapping[str, Axis]) -> None:
         """Refuse a number of points that would not be balanced."""
         _check_power(self.samples)
+
+    def count(self, axes: Mapping[str, Axis]) -> int:
+        """Return the number of points, without making them."""
+        return self.samples * (len(axes) + 2)
 
     def points(self, axes: Mapping[str, Axis], rng: np.random.Generator) -> Iterator[Point]:
         """Yield the points in order."""
@@ -225,49 +228,21 @@ else:
     AnyDesign = Annotated[Union[tuple(DESIGNS.values())], Field(discriminator="use")]  # noqa: UP007
 
 
-def _listed(axis: Axis, name: str, content: Any) -> Value:
-    """Return the value of an axis that a study writes down: one of its choices, by name or content, or a number."""
-    if axis.choices is None:
-        return axis.value(name, amounts_of((*axis.amounts, content)).numbers[-1])
-    values = axis.values(name)
-    label = label_of(content)
-    found = next((value for value in values if value.label == label), None)
-    if found is None:
-        message = f"{label} is not one of the choices{suggest(label, [value.label for value in values])}"
-        raise ValueError(message)
-    return found
-
-
-def _with_draws(axes: Mapping[str, Axis], rows: Any, draws: int, rng: np.random.Generator) -> Iterator[Point]:
-    """Yield for each combination of what is chosen the central point of what is unknown, then common draws of it."""
-    unknown = {name: axis for name, axis in axes.items() if axis.is_uncertain}
-    drawn = [{name: axis.at(name, 0.5) for name, axis in unknown.items()}]
-    if unknown:
-        from scipy.stats import qmc
-
-        sample = qmc.LatinHypercube(len(unknown), rng=rng).random(draws)
-        drawn += [
-            {name: axis.at(name, _inside(u)) for u, (name, axis) in zip(row, unknown.items(), strict=True)}
-            for row in sample
-        ]
-    index = 0
-    for cell, chosen in enumerate(rows):
-        for draw, values in enumerate(drawn):
-            rest = iter(chosen)
-            yield Point(index, cell, draw, tuple(values[name] if name in values else next(rest) for name in axes))
-            index += 1
+def _check_written(axis: Axis, name: str, content: Any, at: tuple[str | int, ...]) -> None:
+    """Refuse, at its place, what is no value of an axis."""
+    try:
+        axis.written(name, [content])
+    except RuleError as error:
+        raise RuleError(at, error.rule) from None
 
 
 def _spread(axes: Mapping[str, Axis], sample: npt.NDArray[np.float64]) -> Iterator[Point]:
     """Yield a point for each row of numbers between 0 and 1, shape (n, axes)."""
-    for index, row in enumerate(sample):
-        values = (axis.at(name, _inside(u)) for u, (name, axis) in zip(row, axes.items(), strict=True))
-        yield Point(index, index, 0, tuple(values))
-
-
-def _inside(u: Any) -> float:
-    """Return a probability that has a quantile."""
-    return min(max(float(u), 1e-9), 1 - 1e-9)
+    columns = [
+        axis.each(name, list(map(float, column))) for column, (name, axis) in zip(sample.T, axes.items(), strict=True)
+    ]
+    for index, values in enumerate(zip(*columns, strict=True)):
+        yield Point(index, index, 0, values)
 
 
 def _check_power(samples: int) -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import Field, model_validator
 
-from analysis.study.amounts import amounts_of
-from sim.fields import Model
+from analysis.study.amounts import Amounts, amounts_of, rounded
+from sim.fields import Model, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from analysis.study.amounts import Amounts
-
 __all__ = ["DISTRIBUTIONS", "AnyDistribution", "Distribution"]
+
+EDGE = 1e-9
+"""The least probability of which quantiles are taken."""
 
 _P95 = 1.6448536269514722
 """Standard normal quantile of 95 %."""
@@ -27,89 +30,98 @@ class Distribution(Model):
     """A distribution of one input; ``law`` picks the entry of the registry."""
 
     law: str
+    located: ClassVar[tuple[str, ...]]
+    """Names of the parameters that are amounts of the input, in the order in which `ppf` uses them."""
 
-    @property
+    @functools.cached_property
     def amounts(self) -> Amounts:
-        """The parameters that are amounts of the input, in the order in which `ppf` uses them."""
-        return amounts_of([getattr(self, name) for name in self.located])
+        """The parameters that are amounts of the input: numbers between them are written as they are."""
+        return replace(amounts_of(self.described), whole=False)
 
     @property
-    def located(self) -> tuple[str, ...]:
-        """Names of the parameters that are amounts of the input."""
-        raise NotImplementedError
+    def described(self) -> tuple[Any, ...]:
+        """The parameters that are amounts of the input, as they were written."""
+        return tuple(getattr(self, name) for name in self.located)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest number, in SI units."""
+        return self.amounts.numbers[0], self.amounts.numbers[-1]
+
+    def at(self, u: float) -> float:
+        """Return the quantile of a probability from 0 to 1, to `DIGITS` digits; at the ends that of a billionth."""
+        return rounded(self.ppf(min(max(u, EDGE), 1 - EDGE)))
 
     def ppf(self, u: float) -> float:
         """Return the quantile of a probability above 0 and below 1, in SI units where the input has units."""
         raise NotImplementedError
 
-    def write(self, number: float) -> Any:
-        """Return a number as a scenario would say it."""
-        return self.amounts.write(number)
-
     @model_validator(mode="after")
-    def _amounts_are_alike(self) -> Self:
+    def _makes_sense(self) -> Self:
         self._check(self.amounts.numbers)
+        try:
+            is_finite = all(math.isfinite(self.ppf(u)) for u in (EDGE, 1 - EDGE))
+        except OverflowError:
+            is_finite = False
+        if not is_finite:
+            message = "is too wide: its values are beyond all numbers"
+            raise ValueError(message)
         return self
 
     def _check(self, numbers: tuple[float, ...]) -> None:
         """Refuse amounts that do not rise, or are not above zero where a logarithm is taken."""
-        if any(later <= earlier for earlier, later in itertools.pairwise(numbers)):
-            message = f"{', '.join(self.located)} must rise"
-            raise ValueError(message)
+        for index, (earlier, later) in enumerate(itertools.pairwise(numbers), 1):
+            if later <= earlier:
+                raise RuleError((self.located[index],), f"must be above {self.located[index - 1]}")
 
 
 class Uniform(Distribution):
-    """Anything between two values, all equally likely."""
+    """Anything between two values, all equally likely; between whole numbers only whole ones, both ends among them."""
 
     law: Literal["uniform"] = "uniform"
-    min: Any = Field(description="Smallest value.")
+    located: ClassVar = ("min", "max")
+    min: Any = Field(description="Smallest value; 4.0 and not 4 if numbers that are not whole are meant too.")
     max: Any = Field(description="Largest value.")
 
-    @property
-    def located(self) -> tuple[str, ...]:
-        """Names of the parameters that are amounts of the input."""
-        return ("min", "max")
+    @functools.cached_property
+    def amounts(self) -> Amounts:
+        """Both ends; whole numbers stay whole."""
+        return amounts_of(self.described)
 
     def ppf(self, u: float) -> float:
         """Return the quantile of a probability."""
         low, high = self.amounts.numbers
-        return low + u * (high - low)
+        if self.amounts.whole:
+            return min(low + math.floor(u * (high - low + 1)), high)
+        return low * (1 - u) + high * u
 
 
 class LogUniform(Distribution):
     """Anything between two values, all orders of magnitude equally likely."""
 
     law: Literal["loguniform"] = "loguniform"
+    located: ClassVar = ("min", "max")
     min: Any = Field(description="Smallest value, above zero.")
     max: Any = Field(description="Largest value.")
-
-    @property
-    def located(self) -> tuple[str, ...]:
-        """Names of the parameters that are amounts of the input."""
-        return ("min", "max")
 
     def ppf(self, u: float) -> float:
         """Return the quantile of a probability."""
         low, high = self.amounts.numbers
-        return float(low * (high / low) ** u)
+        return float(low ** (1 - u) * high**u)
 
     def _check(self, numbers: tuple[float, ...]) -> None:
-        super()._check(numbers)
         _above_zero(numbers[0], "min")
+        super()._check(numbers)
 
 
 class Triangular(Distribution):
     """A value that is thought most likely, and two that it will not pass."""
 
     law: Literal["triangular"] = "triangular"
+    located: ClassVar = ("min", "mode", "max")
     min: Any = Field(description="Smallest value.")
     mode: Any = Field(description="The most likely value.")
     max: Any = Field(description="Largest value.")
-
-    @property
-    def located(self) -> tuple[str, ...]:
-        """Names of the parameters that are amounts of the input."""
-        return ("min", "mode", "max")
 
     def ppf(self, u: float) -> float:
         """Return the quantile of a probability."""
@@ -123,13 +135,14 @@ class Lognormal(Distribution):
     """A median, and the standard deviation of the logarithm."""
 
     law: Literal["lognormal"] = "lognormal"
+    located: ClassVar = ("median",)
     median: Any = Field(description="Half of all values are below it.")
-    sigma: float = Field(gt=0, description="Standard deviation of the natural logarithm.")
+    sigma: float = Field(gt=0, le=10, description="Standard deviation of the natural logarithm.")
 
     @property
-    def located(self) -> tuple[str, ...]:
-        """Names of the parameters that are amounts of the input."""
-        return ("median",)
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest number, in SI units."""
+        return 0.0, math.inf
 
     def ppf(self, u: float) -> float:
         """Return the quantile of a probability."""
@@ -143,13 +156,14 @@ class Between(Distribution):
     """Two values of which the input is below the first, or above the second, once in twenty times each: log-normal."""
 
     law: Literal["between"] = "between"
+    located: ClassVar = ("p05", "p95")
     p05: Any = Field(description="Below it with a probability of 5 %.")
     p95: Any = Field(description="Above it with a probability of 5 %.")
 
     @property
-    def located(self) -> tuple[str, ...]:
-        """Names of the parameters that are amounts of the input."""
-        return ("p05", "p95")
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest number, in SI units."""
+        return 0.0, math.inf
 
     def ppf(self, u: float) -> float:
         """Return the quantile of a probability."""
@@ -157,8 +171,8 @@ class Between(Distribution):
         return math.exp((low + high) / 2 + (high - low) / 2 * _normal(u) / _P95)
 
     def _check(self, numbers: tuple[float, ...]) -> None:
-        super()._check(numbers)
         _above_zero(numbers[0], "p05")
+        super()._check(numbers)
 
 
 class Counted(Distribution):
@@ -170,13 +184,14 @@ class Counted(Distribution):
     """
 
     law: Literal["counted"] = "counted"
+    located: ClassVar = ("factor",)
     events: int = Field(ge=1, description="Events on which the rate rests.")
     factor: float = Field(1.0, gt=0, description="Factor that the rate as it was counted has.")
 
     @property
-    def located(self) -> tuple[str, ...]:
-        """Names of the parameters that are amounts of the input."""
-        return ("factor",)
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest number."""
+        return 0.0, math.inf
 
     def ppf(self, u: float) -> float:
         """Return the quantile of a probability."""
@@ -207,5 +222,4 @@ def _normal(u: float) -> float:
 
 def _above_zero(number: float, name: str) -> None:
     if number <= 0:
-        message = f"{name} must be above zero: its logarithm is taken"
-        raise ValueError(message)
+        raise RuleError((name,), "must be above zero: its logarithm is taken")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import zlib
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 import sim
 from analysis.study.model import Study
+from analysis.study.reading import read_study
 from analysis.study.value import settings_text
 from sim import complaints, documents
 
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from analysis.study.value import Point
     from sim.documents import Document
 
-__all__ = ["LoadedStudy", "find_study", "load_study"]
+__all__ = ["RESOLVED", "LoadedStudy", "find_study", "load_study"]
+
+RESOLVED = "scenario.resolved.yaml"
+"""File of the scenario beside a study that was written by the program."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,13 @@ class LoadedStudy:
         """
         return self.template.scenario(self.overrides(point))
 
+    def content(self) -> dict[str, Any]:
+        """Return the study as plain data that `load_study` reads back beside its scenario, ``scenario.resolved.yaml``.
+
+        Options are in it, and so are files that it named; keys that were left out are not.
+        """
+        return {**copy.deepcopy(self.document.data), "scenario": RESOLVED}
+
     @property
     def digest(self) -> str:
         """SHA-256 of the scenario and of what holds at every point, the same wherever its files lie."""
@@ -106,9 +118,7 @@ def load_study(path: str | Path, overrides: tuple[str, ...] = ()) -> LoadedStudy
         With one line for each mistake: file, line, column, path, rule.
     """
     try:
-        document = documents.load(Path(path))
-        for text in overrides:
-            document = documents.assign(document, text)
+        document = read_study(Path(path), overrides)
     except documents.DocumentError as error:
         raise sim.ScenarioError([str(error)]) from None
     data = _named(document)
@@ -140,4 +150,8 @@ def _template(study: Study, document: Document, path: Path) -> sim.Template:
         offer = documents.neighbour(beside) or documents.suggest(study.scenario, known)
         rule = f"no file {study.scenario} beside the study, and no scenario of this name{offer}"
         raise sim.ScenarioError([complaints.line(document, ("scenario",), rule)])
-    return sim.template(beside)
+    template = sim.template(beside)
+    if {"vary", "scenario"} <= template.document.data.keys():
+        rule = f"{study.scenario} is a study itself: name the scenario that it is about"
+        raise sim.ScenarioError([complaints.line(document, ("scenario",), rule)])
+    return template

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
 from analysis.answers.questions import AnyQuestion
+from analysis.ensemble import Precision, RequestError
+from analysis.metrics import SHARES
 from analysis.study.axis import Axis
 from analysis.study.designs import AnyDesign, Grid
+from analysis.study.paths import check_paths
 from sim.fields import Model, RuleError
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["Optimum", "PrecisionSpec", "Study"]
+
+
+_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
 class PrecisionSpec(Model):
@@ -26,7 +33,11 @@ class PrecisionSpec(Model):
     most: int = Field(1000, ge=10, multiple_of=10, description="Replications after which a point is given up.")
 
     @model_validator(mode="after")
-    def _least_is_below_most(self) -> Self:
+    def _makes_sense(self) -> Self:
+        try:
+            Precision.parse(self.width)
+        except RequestError as error:
+            raise RuleError(("width",), str(error)) from None
         if self.least > self.most:
             raise RuleError(("most",), f"must be at least {self.least}, which is least")
         return self
@@ -56,7 +67,7 @@ class Optimum(Model):
 class Study(Model):
     """A scenario, what varies in it, and what is asked."""
 
-    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the study.")
+    name: str = Field(min_length=1, json_schema_extra={"pattern": _NAME}, description="Name of the study.")
     question: str = Field("", description="What is asked, in a sentence.")
     description: str = Field("", description="One line for lists.")
     scenario: str = Field(min_length=1, description="The scenario: a file, relative to this one, or a shipped name.")
@@ -76,17 +87,13 @@ class Study(Model):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
+        if not re.fullmatch(_NAME, self.name):
+            raise RuleError(("name",), f"'{self.name}' must be of letters, digits, '.', '_' and '-'")
         if self.replications is not None and self.precision is not None:
             raise RuleError(("precision",), "give replications or a precision, not both")
+        check_paths(self.vary, self.set)
         self.design.check(self.vary)
-        taken: dict[str, str] = {}
-        for name, axis in self.vary.items():
-            for path in _paths(name, axis):
-                if path in taken:
-                    raise RuleError(("vary", name), f"{path} is varied by {taken[path]} already")
-                taken[path] = name
-                if path in self.set:
-                    raise RuleError(("set", path), f"is varied too, by {name}; say it once")
+        self._check_precision()
         for index, question in enumerate(self.questions):
             try:
                 question.check(self.vary, self.metrics)
@@ -94,9 +101,10 @@ class Study(Model):
                 raise RuleError(("questions", index, *error.at), error.rule) from None
         return self
 
-
-def _paths(name: str, axis: Axis) -> set[str]:
-    """Return every path that an axis writes to."""
-    if isinstance(axis.choices, dict) and not (axis.path or axis.paths):
-        return {path for value in axis.values(name) for path, _ in value.settings}
-    return set(axis.targets(name))
+    def _check_precision(self) -> None:
+        """Refuse points of a metric that is no share."""
+        if self.precision is not None and not Precision.parse(self.precision.width).relative:
+            metric = self.precision.metric or self.metrics[0]
+            if metric not in SHARES:
+                rule = f"points are for shares, and {metric} is not one: write a precision such as 2%"
+                raise RuleError(("precision", "width"), rule)

@@ -1,16 +1,40 @@
-"""What a cell of a study comes to: its mean and how sure that is, the luck of one run, and what is not known."""
+"""What a cell of a study comes to: its mean and how sure that is, the luck of one run, and what is not known.
+
+* ``summary_of(cell, metric) -> CellSummary | None``: the three doubts side by side.
+* ``predictive_mean(cell, metric) -> Predicted | None``: the mean over luck and unknown inputs together.
+
+The mean is that of the replications as they are: the luck of the failures is not taken out of it, although that would
+make some intervals narrower. It can be taken out where no job may wait for nodes and not elsewhere, so neighbouring
+cells would differ by an estimator as well as by what was varied, and what common replications have in common would no
+longer cancel between them. Differences are where it is taken out: `analysis.paired`.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.statistics import summarise_ratio
+import numpy as np
+
+from analysis.intervals import PROBABILITIES, binomial_interval, is_zero_or_one, mean_estimate, possible
+from analysis.metrics import contributions
+from analysis.statistics import summarise_ratio, t_quantile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
     from analysis.statistics import Interval
     from analysis.study.table import Cell
+    from sim import Ratio
 
-__all__ = ["CellSummary", "summary_of"]
+    FloatArray = npt.NDArray[np.float64]
+
+__all__ = ["FEWEST_DRAWS", "CellSummary", "Predicted", "predictive_mean", "summary_of"]
+
+FEWEST_DRAWS = 20
+"""Draws from which on there is a band: with fewer its ends would lie beyond all of them."""
 
 
 class CellSummary(NamedTuple):
@@ -23,11 +47,12 @@ class CellSummary(NamedTuple):
     ci95
         Its 95 % interval: the Monte Carlo error, which shrinks with more replications.
     method
-        How the interval was made: ``t``, ``bca`` or ``exact``; empty without one.
+        How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one.
     std, p05, p50, p95
         The luck of one run.
     band90
-        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs tell.
+        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs tell; ``None`` with
+        fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.
     replications
         How many there are at the central values.
     censored, never_started
@@ -47,22 +72,119 @@ class CellSummary(NamedTuple):
     never_started: int
 
 
+class Predicted(NamedTuple):
+    """A mean over luck and unknown inputs together: what to expect of a run of which neither is known.
+
+    Parameters
+    ----------
+    mean
+        Mean over draws of the ratio of sums.
+    interval
+        Its 95 % interval, as far as draws and replications tell; ``None`` with fewer than two of either.
+    """
+
+    mean: float
+    interval: Interval | None
+
+
 def summary_of(cell: Cell, metric: str) -> CellSummary | None:
-    """Return the summary of one metric of a cell; ``None`` if the cell has no such metric."""
+    """Return the summary of one metric of a cell; ``None`` if the cell has no such metric.
+
+    A time to finish with a censored replication has no mean and no interval, but those quantiles that lie below what
+    was censored; `CellSummary.censored` tells how many replications that are.
+    """
     ratios = cell.stated.metrics.get(metric)
     if not ratios:
         return None
-    found = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+    luck = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+    estimate = mean_estimate(ratios, metric)
     return CellSummary(
-        found.mean,
-        found.mean_ci95,
-        "t" if found.mean_ci95 else "",
-        found.std,
-        found.p05,
-        found.p50,
-        found.p95,
-        None,
-        found.n,
+        estimate.mean,
+        estimate.interval,
+        estimate.method,
+        luck.std,
+        luck.p05,
+        luck.p50,
+        luck.p95,
+        None if estimate.mean is None else _band(cell, metric, estimate.mean),
+        luck.n,
         cell.stated.censored,
         cell.stated.never_started,
     )
+
+
+def _band(cell: Cell, metric: str, mean: float) -> Interval | None:
+    """Return where the mean is at the draws: the quantiles of how far they move it, on the replications they have.
+
+    ``None`` with fewer than `FEWEST_DRAWS`, or where a draw has no mean: leaving it out would flatter the cell.
+    """
+    drawn = _drawn(cell, metric)
+    if len(drawn) < FEWEST_DRAWS:
+        return None
+    few = drawn.shape[1]
+    stated = contributions(cell.stated.metrics[metric][:few])
+    if stated is None:
+        return None
+    low, high = np.quantile(drawn.mean(axis=1) - stated.mean(), [0.05, 0.95]).tolist()
+    return possible(metric, (mean + low, mean + high))
+
+
+def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
+    """Return the mean of a metric over all draws of what is not known, and how sure it is.
+
+    Replication i is the same luck in every draw, so neither are draws a sample of their own nor are replications: the
+    error of the mean has a part of each. With the contributions x_dr of D draws and R replications its variance is at
+    most ``s_D^2 / D + s_R^2 / R``, s_D^2 the variance of the draws' means and s_R^2 that of the replications'; the
+    degrees of freedom are Satterthwaite's. Of a probability it is turned into a number of independent trials, whose
+    exact interval this gives; where all outcomes are alike those are as many as have no draw and no replication in
+    common.
+
+    Returns
+    -------
+    Predicted or None
+        Without draws, what `summary_of` has. ``None`` where the cell or one of its draws has no mean.
+
+    References
+    ----------
+    A. C. Cameron, J. B. Gelbach, D. L. Miller, Journal of Business and Economic Statistics 29 (2011), 238 (clusters in
+    two ways); E. L. Korn, B. I. Graubard, Survey Methodology 24 (1998), 193 (probabilities).
+    """
+    if not cell.drawn:
+        estimate = mean_estimate(cell.stated.metrics.get(metric, ()), metric)
+        return None if estimate.mean is None else Predicted(estimate.mean, estimate.interval)
+    values = _drawn(cell, metric)
+    draws, replications = values.shape
+    if not draws:
+        return None
+    mean = float(values.mean())
+    if min(draws, replications) < 2:
+        return Predicted(mean, None)
+    of_draws = float(values.mean(axis=1).var(ddof=1)) / draws
+    of_luck = float(values.mean(axis=0).var(ddof=1)) / replications
+    variance = of_draws + of_luck
+    freedom = min(draws, replications) - 1.0
+    if variance > 0:
+        freedom = variance**2 / (of_draws**2 / (draws - 1) + of_luck**2 / (replications - 1))
+    reach = t_quantile(0.95, freedom)
+    outcomes = (ratio for outcome in cell.drawn for ratio in outcome.metrics[metric])
+    if metric in PROBABILITIES and is_zero_or_one(tuple(outcomes)):
+        return Predicted(mean, _of_probability(mean, variance, reach, values.shape))
+    half = reach * math.sqrt(variance)
+    return Predicted(mean, possible(metric, (mean - half, mean + half)))
+
+
+def _of_probability(mean: float, variance: float, reach: float, shape: tuple[int, ...]) -> Interval:
+    """Return the exact interval of a probability from as many independent trials as have its variance."""
+    trials = float(min(shape))
+    if variance > 0:
+        trials = max(trials, mean * (1 - mean) / variance) * (t_quantile(0.95, math.inf) / reach) ** 2
+    return binomial_interval(mean * trials, trials)
+
+
+def _drawn(cell: Cell, metric: str) -> FloatArray:
+    """Return what each replication of each draw contributes to its mean, (D, R); empty where a draw has no mean."""
+    rows: list[Sequence[Ratio]] = [outcome.metrics.get(metric, ()) for outcome in cell.drawn]
+    common = min(map(len, rows), default=0)
+    values = [contributions(ratios[:common]) for ratios in rows]
+    known = [row for row in values if row is not None]
+    return np.array(known) if common and len(known) == len(values) else np.zeros((0, 0))

@@ -34,6 +34,8 @@ class Outcome:
         Replications in which a job was not finished at the horizon, or never got its nodes.
     precise
         Whether a precision that was asked for was reached; ``None`` if none was.
+    status
+        ``ok``, or as that of a record of which there is nothing: ``infeasible``, ``failed`` or ``crashed``.
     trouble
         Why there is nothing, in a line: the point cannot run, or its process crashed; empty where all is well.
     warnings
@@ -47,6 +49,7 @@ class Outcome:
     censored: int = 0
     never_started: int = 0
     precise: bool | None = None
+    status: str = "ok"
     trouble: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -88,12 +91,15 @@ class Table:
         Those that were kept, the headline first.
     seed
         Of all points, for numbers that answers draw themselves.
+    currency
+        Of what things cost; empty without prices.
     """
 
     axes: Mapping[str, Axis]
     cells: tuple[Cell, ...]
     metrics: tuple[str, ...]
     seed: int = 1
+    currency: str = ""
 
     @functools.cached_property
     def running(self) -> tuple[Cell, ...]:

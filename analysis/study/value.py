@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from sim import units
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from analysis.study.amounts import amounts_of
 
 __all__ = ["Point", "Value", "label_of", "number_of", "settings_text"]
 
@@ -73,7 +70,7 @@ def label_of(content: Any) -> str:
     if isinstance(content, int):
         return str(content)
     if isinstance(content, float):
-        return f"{content:.6g}"
+        return repr(content).removesuffix(".0")
     if isinstance(content, dict):
         name = next((content[tag] for tag in _TAGS if isinstance(content.get(tag), str)), None)
         if name is not None:
@@ -83,24 +80,8 @@ def label_of(content: Any) -> str:
 
 def number_of(content: Any) -> float | None:
     """Return where a value lies on a numeric axis: a number, or a quantity in SI units; ``None`` for anything else."""
-    if isinstance(content, bool):
+    try:
+        found = amounts_of((content,))
+    except ValueError:
         return None
-    if isinstance(content, int | float):
-        return float(content)
-    if isinstance(content, str):
-        for dimension in _dimensions_of((content,)):
-            return units.parse(content, dimension)
-    return None
-
-
-def _dimensions_of(texts: Iterable[str]) -> list[units.Dimension]:
-    """Return the dimensions in which all texts are quantities."""
-    found = []
-    for dimension in units.DIMENSIONS:
-        try:
-            for text in texts:
-                units.parse(text, dimension)
-        except units.UnitError:
-            continue
-        found.append(dimension)
-    return found
+    return None if found.dimension is None and found.unit else found.numbers[0]

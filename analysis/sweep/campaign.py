@@ -128,7 +128,7 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
     notes: dict[str, Any] = {}
     for record in records:
         if record.status != "ok":
-            return Outcome(point, trouble=f"{record.reason}" or record.status)
+            return Outcome(point, status=record.status, trouble=record.reason or record.status)
         for name, (amounts, bases) in record.rows.items():
             if not metrics or name in metrics:
                 rows.setdefault(name, []).extend(_ratios(amounts, bases))

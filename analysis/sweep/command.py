@@ -5,32 +5,154 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.cells import number_of
+from analysis.document import render
+from analysis.ensemble import RequestError
+from analysis.files import write_file
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.executors import crew_at
-from analysis.sweep.journal import Journal
+from analysis.sweep.document import sweep_document
+from analysis.sweep.executors import CrewError, crew_at
+from analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
+from analysis.sweep.journal import Journal, JournalError
+from analysis.sweep.sweep import kept_metrics, play, table_of
+from analysis.sweep.task import VersionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from analysis.study.load import LoadedStudy
     from analysis.sweep.executors import Where
+    from analysis.sweep.shard import Shard
 
-__all__ = ["campaign_of"]
+__all__ = [
+    "TROUBLE",
+    "Workplace",
+    "against_shard",
+    "format_shard",
+    "keep",
+    "play_shard",
+    "play_sweep",
+    "workplace",
+]
+
+TROUBLE = (RequestError, JournalError, FolderError, CrewError, VersionError)
+"""What may be wrong with an order to play a study, told in one line."""
+
+
+class Workplace(NamedTuple):
+    """A study ready to be played, and the folder in which it is kept, if it is."""
+
+    campaign: Campaign
+    folder: StudyFolder | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of what was in the folder."""
+        return () if self.folder is None else self.folder.notes
 
 
 @contextlib.contextmanager
-def campaign_of(
+def workplace(
     loaded: LoadedStudy,
-    out: Path | None,
     where: Where,
     progress: Callable[[int, int | None], None],
-) -> Iterator[Campaign]:
-    """Yield a study ready to be played, with its journal in a folder: one that goes away if none is named."""
+    *,
+    out: Path | None = None,
+    overwrite: bool = False,
+    shard: Shard | None = None,
+) -> Iterator[Workplace]:
+    """Yield a study ready to be played: kept in a folder, or nowhere.
+
+    Raises
+    ------
+    FolderError, JournalError, CrewError
+        If the folder cannot take the study, or nobody can play it.
+    """
     with contextlib.ExitStack() as stack:
-        folder = out if out is not None else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder.mkdir(parents=True, exist_ok=True)
-        journal = stack.enter_context(Journal(folder / "journal.jsonl"))
+        folder = None
+        if out is None:
+            passing = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ettrick-")))
+            journal = stack.enter_context(Journal(passing / JOURNAL))
+        else:
+            name = None if shard is None else str(shard)
+            folder = stack.enter_context(StudyFolder(out, loaded, shard=name, overwrite=overwrite))
+            journal = folder.journal
         crew = stack.enter_context(crew_at(where))
-        yield Campaign(loaded, journal, crew, progress)
+        campaign = Campaign(loaded, journal, crew, progress)
+        if shard is not None:
+            campaign = Campaign(loaded, journal, crew, progress, shard.mine)
+        yield Workplace(campaign, folder)
+
+
+def play_sweep(place: Workplace, command: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the document of a study whose points are all played, and the files that were written.
+
+    Raises
+    ------
+    RequestError, JournalError, FolderError, CrewError, VersionError
+        If a precision does not suit its metric, or something cannot be played or written.
+    """
+    campaign = place.campaign
+    played = play(campaign)
+    table = table_of(campaign, played)
+    content = sweep_document(campaign.loaded, table, command=command)
+    files: list[str] = []
+    if place.folder is not None:
+        metrics = kept_metrics(campaign.loaded.study)
+        files = place.folder.write(render(content), campaign, lambda point: played(point)[0], metrics)
+    return content, files
+
+
+def play_shard(place: Workplace) -> dict[str, int]:
+    """Play the tasks of a shard, and return how many outcomes there are of each status.
+
+    Raises
+    ------
+    RequestError
+        If the study asks for a precision.
+    JournalError, CrewError, VersionError
+        If something cannot be played or written.
+    """
+    study = place.campaign.loaded.study
+    if study.precision is not None:
+        message = (
+            "precision: is not for shards: how many replications a point needs follows from outcomes that other shards "
+            "have; give replications, or play the study in one piece"
+        )
+        raise RequestError(message)
+    play(place.campaign)
+    counts: dict[str, int] = {}
+    for record in place.campaign.journal:
+        counts[record.status] = counts.get(record.status, 0) + 1
+    return counts
+
+
+def keep(place: Workplace, content: dict[str, Any], name: str) -> list[str]:
+    """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files.
+
+    Raises
+    ------
+    FolderError
+        If it cannot be written.
+    """
+    if place.folder is None:
+        return []
+    complaint = write_file(place.folder.path / name, f"{render(content)}\n".encode())
+    if complaint is not None:
+        message = f"{name}: {complaint}"
+        raise FolderError(message)
+    return [name]
+
+
+def format_shard(counts: dict[str, int], shard: Shard) -> str:
+    """Return what a shard has played, in words."""
+    told = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items())) or "none"
+    return f"shard {shard.number} of {shard.count}: {number_of(sum(counts.values()), 'outcome')} ({told})"
+
+
+def against_shard(counts: dict[str, int]) -> list[str]:
+    """Return why a shard is not done, in a line: tasks that failed or crashed."""
+    bad = [f"{counts[status]:,} {status}" for status in ("failed", "crashed") if counts.get(status)]
+    return [f"tasks that went wrong: {', '.join(bad)}; the same command tries them again"] if bad else []

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+import os
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.processes import cores
+from analysis.processes import begin_as_worker, cores, deaf, start_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.process import BaseProcess
 
-__all__ = ["Serial", "Where", "crew_at"]
+    from analysis.sweep.crew import Crew
+
+__all__ = ["AHEAD", "KINDS", "CrewError", "Death", "Place", "Processes", "Serial", "Where", "crew_at"]
+
+KINDS = ("serial", "process", "dask")
+"""Names of the executors."""
+
+AHEAD = 4
+"""Tasks in flight for each that is played, so that nobody idles."""
+
+
+class CrewError(ValueError):
+    """Tasks cannot be played where they should; the message is one line."""
 
 
 class Where(NamedTuple):
@@ -34,7 +48,43 @@ class Where(NamedTuple):
     file: str = ""
 
 
-class Serial(Executor):
+class Death(NamedTuple):
+    """How a task ended the process that played it: how many times, and in which way."""
+
+    times: int
+    how: str
+
+
+class Place(Executor):
+    """An executor with what a crew has to know of it.
+
+    ``name`` is how messages call it, and ``attempts`` how often a task that is alone is played before it is given up.
+    """
+
+    name = "this process"
+    attempts = 1
+
+    def window(self) -> int:
+        """Return how many tasks should be in flight."""
+        return 1
+
+    def death(self, error: BaseException) -> Death | None:  # noqa: ARG002
+        """Return how a process died, if that is what an error says; ``None`` if it says something else."""
+        return None
+
+    def check(self) -> None:
+        """Raise `CrewError` if no outcome can be expected any more."""
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[Place]:
+        """Yield a place where one task is played at a time."""
+        yield self
+
+    def stop(self) -> None:
+        """Drop what is in flight, at once; what is sent next is played again."""
+
+
+class Serial(Place):
     """Plays each task at once, in this process."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -47,15 +97,142 @@ class Serial(Executor):
         return future
 
 
+class Processes(Place):
+    """A pool of processes, started when there is something to do, and anew after one of them has died.
+
+    Parameters
+    ----------
+    workers
+        How many.
+    """
+
+    name = "processes"
+    attempts = 3
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._started: list[BaseProcess] = []
+
+    def window(self) -> int:
+        """Return how many tasks should be in flight."""
+        return AHEAD * self._workers
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Return the outcome of a call as a future; one that has failed if the pool is just breaking."""
+        if self._pool is None:
+            self._pool = self._opened()
+        try:
+            return self._pool.submit(function, *args, **kwargs)
+        except BrokenExecutor as error:
+            future: Future[Any] = Future()
+            future.set_exception(error)
+            return future
+
+    def _opened(self) -> ProcessPoolExecutor:
+        """Return a pool whose processes have been seen to work, so that their death is the doing of a task."""
+        context: Any = _Noting()
+        self._started = context.started
+        try:
+            pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=begin_as_worker)
+            with deaf():
+                first = pool.submit(os.getpid)
+            first.result()
+        except BrokenExecutor:
+            pool.shutdown()
+            message = f"processes: they end as soon as they are started ({_end(self._started)})"
+            raise CrewError(message) from None
+        except (OSError, ImportError, NotImplementedError) as error:
+            message = f"processes: cannot be started here ({error}); the serial executor needs none"
+            raise CrewError(message) from None
+        except BaseException:
+            self._kill()
+            raise
+        return pool
+
+    def death(self, error: BaseException) -> Death | None:
+        """Return how a process died, if that is what an error says; the next call starts others."""
+        if not isinstance(error, BrokenExecutor):
+            return None
+        self.shutdown()
+        return Death(1, _end(self._started))
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[Place]:
+        """Yield a pool of one process."""
+        single = Processes(1)
+        try:
+            yield single
+        finally:
+            single.stop()
+
+    def stop(self) -> None:
+        """Kill the processes: what they do is not wanted any more."""
+        self._kill()
+        self.shutdown()
+
+    def _kill(self) -> None:
+        for process in self._started:
+            process.kill()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the processes finish what they were given, and end."""
+        if self._pool is not None:
+            self._pool.shutdown(wait, cancel_futures=cancel_futures)
+        self._pool = None
+
+
+class _Noting:
+    """How processes are started; each is noted, because a pool does not tell how its processes ended."""
+
+    def __init__(self) -> None:
+        self.started: list[BaseProcess] = []
+        self._context: Any = multiprocessing.get_context(start_method())
+        if start_method() == "forkserver":
+            # Processes then begin with everything imported: a new pool takes a twentieth of a second, not two.
+            self._context.set_forkserver_preload(["__main__", "analysis.sweep.task"])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def Process(self, *args: Any, **kwargs: Any) -> BaseProcess:
+        """Return a process that is about to be started."""
+        process: BaseProcess = self._context.Process(*args, **kwargs)
+        self.started.append(process)
+        return process
+
+
+def _end(processes: list[BaseProcess]) -> str:
+    """Return how the last of some processes ended."""
+    code = processes[-1].exitcode if processes else None
+    if code is None:
+        return "nobody knows how"
+    return f"signal {-code}" if code < 0 else f"exit status {code}"
+
+
 @contextlib.contextmanager
-def crew_at(where: Where) -> Iterator[Any]:
-    """Yield the crew of a place; its executor is closed afterwards."""
+def crew_at(where: Where) -> Iterator[Crew]:
+    """Yield the crew of a place; whatever it still does is stopped afterwards.
+
+    Raises
+    ------
+    CrewError
+        If there is no such place, or it cannot be reached.
+    """
     from analysis.sweep.crew import Crew
 
-    if where.kind == "serial":
-        yield Crew(Serial(), 1)
-        return
-    workers = where.jobs or cores()
-    context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(workers, mp_context=context) as executor:
-        yield Crew(executor, workers)
+    with contextlib.ExitStack() as stack:
+        place: Place
+        if where.kind == "serial":
+            place = Serial()
+        elif where.kind == "process":
+            place = Processes(where.jobs or cores())
+        elif where.kind == "dask":
+            from analysis.sweep.scheduler import dask_at
+
+            place = stack.enter_context(dask_at(where))
+        else:
+            message = f"no executor {where.kind!r}: there are {', '.join(KINDS)}"
+            raise CrewError(message)
+        stack.callback(place.stop)
+        yield Crew(place)

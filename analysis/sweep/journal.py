@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
-from typing import TYPE_CHECKING, Self
+import os
+import sys
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from analysis.files import not_to_be_replaced
 from analysis.sweep.task import Record
 
 if TYPE_CHECKING:
@@ -14,13 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal", "JournalError"]
 
+_FIELDS = frozenset(Record._fields)
+_HELD = (errno.EWOULDBLOCK, errno.EACCES)
+
 
 class JournalError(ValueError):
     """The journal cannot be read or written; the message is one line without the place."""
 
 
 class Journal:
-    """Outcomes by key, in a file to which lines are only added.
+    """Outcomes by key, in a file to which lines are only added, by one program at a time.
 
     Of what is in it only the places are kept in memory. A line that was torn when the program was killed is passed
     over, and what is written next begins on a line of its own. Of several lines with a key the last counts.
@@ -29,37 +37,67 @@ class Journal:
     ----------
     path
         The file; made if it is not there.
+
+    Raises
+    ------
+    JournalError
+        If it cannot be read or written, or another program has it open. How it was is how it is.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._places: dict[str, tuple[int, int, str]] = {}
+        self._end = 0
         self.torn = 0
         """Lines that could not be read."""
+        self._writer = _opened_to_add(path)
         try:
-            self._file = path.open("a+b")
-            self._read()
-        except OSError as error:
-            message = f"cannot be written ({error.strerror})"
-            raise JournalError(message) from None
+            _claim(self._writer.fileno())
+            self._reader = self._read()
+        except BaseException:
+            self._writer.close()
+            raise
 
-    def _read(self) -> None:
-        """Find the lines that are whole, and begin a new one if the last is not."""
-        self._file.seek(0)
+    def _read(self) -> BinaryIO:
+        """Find the lines that are whole; return the file, to be read from again."""
         place = 0
-        for line in self._file:
-            self._enter(line, place)
-            place += len(line)
-        if place and not line.endswith(b"\n"):
-            self._file.write(b"\n")
-            self._file.flush()
+        try:
+            reader = self.path.open("rb")
+            for line in reader:
+                self._enter(line, place)
+                place += len(line)
+                if line.endswith(b"\n"):
+                    self._end = place
+        except OSError as error:
+            raise _unreadable(error) from None
+        return reader
+
+    def clear(self) -> None:
+        """Throw away all outcomes.
+
+        Raises
+        ------
+        JournalError
+            If that cannot be done.
+        """
+        try:
+            self._writer.truncate(0)
+        except OSError as error:
+            raise _unwritable(error) from None
+        self._reader.close()
+        self._places.clear()
+        self._end = self.torn = 0
+        self._reader = self._read()
 
     def _enter(self, line: bytes, place: int) -> None:
         try:
             content = json.loads(line)
-            self._places[content["key"]] = place, len(line), content["status"]
-        except (ValueError, LookupError, TypeError):
-            self.torn += bool(line.strip())
+            if content.keys() == _FIELDS:
+                self._places[content["key"]] = place, len(line), sys.intern(content["status"])
+                return
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            pass  # no JSON, or not that of an outcome
+        self.torn += bool(line.strip())
 
     def __enter__(self) -> Self:
         """Return the journal, to be closed afterwards."""
@@ -70,8 +108,9 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; others may write to it then."""
+        self._reader.close()
+        self._writer.close()
 
     def __contains__(self, key: str) -> bool:
         """Return whether there is an outcome with a key."""
@@ -96,10 +135,21 @@ class Journal:
         ------
         KeyError
             If there is none with this key.
+        JournalError
+            If it cannot be read any more.
         """
         place, length, _ = self._places[key]
-        self._file.seek(place)
-        return Record(**json.loads(self._file.read(length)))
+        try:
+            self._reader.seek(place)
+            content = json.loads(self._reader.read(length))
+            if content.keys() == _FIELDS and content["key"] == key:
+                return Record(**content)
+        except OSError as error:
+            raise _unreadable(error) from None
+        except (ValueError, AttributeError):
+            pass
+        message = "was changed by somebody while it was in use"
+        raise JournalError(message)
 
     def add(self, record: Record) -> None:
         """Write an outcome; when this returns it outlives the end of the program.
@@ -110,11 +160,59 @@ class Journal:
             If it cannot be written: what was there before is still there.
         """
         line = json.dumps(record._asdict(), separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        place = self._file.seek(0, 2)
         try:
-            self._file.write(line)
-            self._file.flush()
+            size = os.fstat(self._writer.fileno()).st_size
+            # A piece without an end would swallow the beginning of this line.
+            begin = b"" if size == self._end else b"\n"
+            self._write(begin + line, size)
         except OSError as error:
-            message = f"cannot be written ({error.strerror})"
+            raise _unwritable(error) from None
+        place = size + len(begin)
+        self._places[record.key] = place, len(line), sys.intern(record.status)
+        self._end = place + len(line)
+
+    def _write(self, content: bytes, size: int) -> None:
+        """Add to the file, all of it or nothing."""
+        # Without a buffer: it would keep what a full disk has refused, and try again at the worst moment.
+        rest = memoryview(content)
+        try:
+            while rest:
+                rest = rest[self._writer.write(rest) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._writer.truncate(size)
+            raise
+
+
+def _opened_to_add(path: Path) -> Any:
+    """Return a file to which bytes can be added; when a call returns they are there."""
+    complaint = not_to_be_replaced(path)
+    if complaint is not None:
+        raise JournalError(complaint)
+    try:
+        return path.open("ab", buffering=0)
+    except OSError as error:
+        raise _unwritable(error) from None
+
+
+def _claim(descriptor: int) -> None:
+    """Keep other programs from writing to a file until it is closed, if only by the end of this program."""
+    try:
+        import fcntl
+    except ImportError:  # a system that has nothing of the kind
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD:
+            message = "is in use: another program is writing to it"
             raise JournalError(message) from None
-        self._places[record.key] = place, len(line), record.status
+        # A file system without locks: whoever puts two programs into one folder there is on his own.
+
+
+def _unreadable(error: OSError) -> JournalError:
+    return JournalError(f"cannot be read ({error.strerror})")
+
+
+def _unwritable(error: OSError) -> JournalError:
+    return JournalError(f"cannot be written ({error.strerror})")

@@ -2,40 +2,83 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.study.table import Cell, Table
+from analysis.sweep.adaptive import play_until
 from analysis.sweep.campaign import Again
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from analysis.study.load import LoadedStudy
+    from analysis.study.model import Study
     from analysis.study.table import Outcome
+    from analysis.study.value import Point
     from analysis.sweep.campaign import Campaign
 
-__all__ = ["REPLICATIONS", "kept_metrics", "sweep"]
+__all__ = ["REPLICATIONS", "HowFar", "kept_metrics", "play", "replications_of", "sweep", "table_of"]
+
+HowFar: TypeAlias = "Callable[[Point], tuple[int, bool | None]]"
+"""The replications of a point, and whether a precision that was asked for was reached; ``None`` if none was."""
 
 REPLICATIONS = 16
 """Replications of a point, unless the study says how many."""
 
 
-def sweep(campaign: Campaign) -> Table:
-    """Play every point of a study, but for what the journal has, and return the table of its results."""
+def replications_of(study: Study) -> int:
+    """Return how many replications each point of a study has that asks for no precision."""
+    return study.replications or REPLICATIONS
+
+
+def play(campaign: Campaign) -> HowFar:
+    """Play every point of a study, but for what the journal has, and return how far each was played.
+
+    Raises
+    ------
+    RequestError
+        If a precision does not suit its metric.
+    JournalError, CrewError, VersionError
+        If an outcome cannot be written, or nobody can play.
+    """
+    study, points = campaign.loaded.study, Again(campaign.loaded.points)
+    if study.precision is None:
+        count = replications_of(study)
+        campaign.play(points, count)
+        return lambda _point: (count, None)
+    found = play_until(campaign, points, study.precision, study.metrics[0])
+    return lambda point: found[point.number]
+
+
+def table_of(campaign: Campaign, played: HowFar) -> Table:
+    """Return the table of a study that was played."""
     study = campaign.loaded.study
-    count = study.replications or REPLICATIONS
-    campaign.play(Again(campaign.loaded.points), count)
     metrics = kept_metrics(study)
     cells: list[list[Outcome]] = []
     for point in campaign.loaded.points():
         if point.draw == 0:
             cells.append([])
-        cells[-1].append(campaign.outcome(point, count, metrics))
+        count, precise = played(point)
+        outcome = campaign.outcome(point, count, metrics)
+        cells[-1].append(outcome if precise is None else replace(outcome, precise=precise))
     found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
-    return Table(study.vary, found, metrics, study.seed or 1)
+    return Table(study.vary, found, metrics, study.seed or 1, _currency(campaign.loaded, found))
 
 
-def kept_metrics(study: object) -> tuple[str, ...]:
+def sweep(campaign: Campaign) -> Table:
+    """Play every point of a study, but for what the journal has, and return the table; errors as those of `play`."""
+    return table_of(campaign, play(campaign))
+
+
+def _currency(loaded: LoadedStudy, cells: Sequence[Cell]) -> str:
+    """Return the currency of what things cost; empty without prices."""
+    point = next((cell.stated.point for cell in cells if not cell.trouble), None)
+    cost = None if point is None else loaded.scenario(point).cost
+    return "" if cost is None else cost.currency
+
+
+def kept_metrics(study: Study) -> tuple[str, ...]:
     """Return the metrics that the answers of a study need, the headline first."""
-    from analysis.study.model import Study
-
-    assert isinstance(study, Study)
     asked = (name for question in study.questions for name in question.metrics)
     return tuple(dict.fromkeys((*study.metrics, *asked)))

@@ -363,7 +363,7 @@ def imported(names: set[str], *arguments: str) -> set[str]:
 
 def test_help_imports_no_simulator() -> None:
     """--help does without the simulator and numpy."""
-    assert imported({"sim", "analysis", "numpy"}, "run", "--help") == set()
+    assert imported({"sim", "numpy"}, "run", "--help") == set()
 
 
 def test_check_imports_nothing_heavy() -> None:

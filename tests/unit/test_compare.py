@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from analysis import compare as module
 from analysis import ensemble, processes
 from analysis.compare import Comparison, Variant, compare, what_differs
 from analysis.compare_document import compare_document
+from analysis.compare_text import format_comparison
 from analysis.document import render
 from analysis.ensemble import Precision, RequestError, replicate
 from analysis.metrics import means
@@ -147,6 +149,46 @@ def test_goodput_ranks_from_high_to_low() -> None:
     slow = {"recovery": {"use": "hot-spare", "initialize": "30 min"}}
     assert compared(slow, {}).order == ("1", "0")
     assert compared({}, slow).order == ("0", "1")
+
+
+def test_of_three_variants_those_that_may_be_best_are_named() -> None:
+    """A clear loser is left out, two equal ones are both named, and no number of replications tells these apart.
+
+    Restarts that take 30 min longer after each failure lose more than chance gives in 16 replications.
+    """
+    slow = {"recovery": {"use": "hot-spare", "initialize": "33 min"}}
+    found = compare(variants({}, {}, slow), 16, processes=1)
+    ranking = compare_document(found, {}, command="")["ranking"]
+    assert set(ranking["may_be_best"]) == {"0", "1"}
+    assert ranking["behind"]["2"]["mean"] > 0
+    assert ranking["behind"]["2"]["ci95"][0] > 0
+    lines = [line for line in text_of(found).splitlines() if "best" in line]
+    assert lines == ["  - may be best (95 % together): 0 or 1"]
+    alone = compare(variants({}, slow, slow), 16, processes=1)
+    assert "  - best: 0, resolved from each of the others (95 % together)" in text_of(alone).splitlines()
+
+
+def test_rivals_come_with_the_replications_that_would_tell() -> None:
+    """Saves every 20 and every 21 min differ by less than three replications see: the line says how many more would."""
+    tiers = [{**INTERVALS[0], "interval": text} for text in ("20 min", "21 min", "22 min")]
+    found = compare(variants(*({"checkpoint": {"tiers": [tier]}} for tier in tiers)), 3, processes=1)
+    ranking = compare_document(found, {}, command="")["ranking"]
+    assert len(ranking["may_be_best"]) > 1
+    needed = ranking["replications_to_resolve"]
+    told = "more than 10,000 replications" if needed is None else f"about {needed - 3:,} more replications"
+    assert f"; {told} would tell" in text_of(found)
+
+
+def test_two_variants_have_no_ranking() -> None:
+    """Of two the difference says it all; and where nothing may rank variants, nobody may be best."""
+    assert compared({}, {}).ranking is None
+    other = {"cluster": {**small.SMALL["cluster"], "accelerator": "h200"}}
+    assert compared({}, {}, other).ranking is None
+
+
+def text_of(found: Comparison) -> str:
+    """Return a comparison as the terminal shows it."""
+    return format_comparison(json.loads(render(compare_document(found, {}, command=""))))
 
 
 def test_all_of_a_job_is_compared() -> None:

@@ -97,7 +97,7 @@ def test_several_scenarios_and_what_varies(scenario: str) -> None:
                 "replications_to_resolve": 1234,
                 "controlled": None,
             },
-            "2: the difference to 1 is not resolved with 2 replications; one of this size would take about 1,234",
+            "2: the difference to 1 is not resolved at this precision; about 1,232 more replications would",
         ),
         (
             {
@@ -107,7 +107,7 @@ def test_several_scenarios_and_what_varies(scenario: str) -> None:
                 "replications_to_resolve": None,
                 "controlled": None,
             },
-            "2: the difference to 1 is not resolved with 2 replications; one of this size would take more than 10,000",
+            "2: the difference to 1 is not resolved at this precision; more than 10,000 replications would",
         ),
         (
             {"mean": 0.0, "ci95": [0.0, 0.0], "resolved": False, "replications_to_resolve": None, "controlled": None},
@@ -121,7 +121,7 @@ def test_several_scenarios_and_what_varies(scenario: str) -> None:
                 "replications_to_resolve": 1234,
                 "controlled": {"mean": 0.0012, "ci95": [0.0005, 0.0019], "worth": 9.0},
             },
-            "2: the difference to 1 is not resolved with 2 replications; one of this size would take about 1,234 "
+            "2: the difference to 1 is not resolved at this precision; about 1,232 more replications would "
             "(it is with the luck of the failures taken out: +0.05..+0.19 pt)",
         ),
         ({"mean": 0.003, "ci95": [0.002, 0.004], "resolved": True, "replications_to_resolve": 2}, ""),

@@ -1,0 +1,298 @@
+"""Unlike clusters compared fairly: by what they make of a GPU, of a megawatt, or of money."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import sim
+from analysis.cells import amount_text
+from analysis.ensemble import RequestError
+from analysis.spending import provisioned
+from sim.documents import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from analysis.study.load import LoadedStudy
+    from analysis.study.table import Cell, Table
+    from sim import Prepared, Ratio
+
+__all__ = [
+    "EQUALS",
+    "Equal",
+    "Taken",
+    "at_equal_lines",
+    "equal_of",
+    "headline_at_equal",
+    "obtainable",
+    "study_headline",
+    "table_lines",
+    "taken",
+]
+
+Equal = Literal["gpus", "power", "cost"]
+"""What unlike clusters are compared at."""
+
+EQUALS: tuple[Equal, ...] = get_args(Equal)
+
+_DAY = 86400.0
+_MW = 1e6
+
+_HEADLINES: Mapping[Equal, str] = MappingProxyType(
+    {"gpus": "tokens_per_gpu_day", "power": "tokens_per_mw_day", "cost": "cost_per_token"}
+)
+
+_TITLES: Mapping[Equal, str] = MappingProxyType({"gpus": "GPUs", "power": "power", "cost": "cost"})
+
+_TOKENS = "the tokens of every job are not known: give each a batch, and a step_time or a model"
+_MISSING: Mapping[Equal, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {
+        "gpus": (("tokens_per_gpu_day", _TOKENS),),
+        "power": (
+            ("energy", "it is not known what a node draws: give power.idle and power.training"),
+            ("tokens_per_mw_day", _TOKENS),
+        ),
+        "cost": (
+            ("cost", "prices are not known: give cost.gpu_hour, or cost.capex and cost.years"),
+            ("cost_per_token", _TOKENS),
+        ),
+    }
+)
+"""For each kind the metrics that it stands on, and what to say of a variant that lacks one."""
+
+
+_AS_GIVEN = (
+    "no cluster was made larger or smaller: how often failures strike, and what they cost, is that of the sizes given"
+)
+
+
+class Taken(NamedTuple):
+    """What a variant has at hand, or takes.
+
+    Parameters
+    ----------
+    gpus
+        GPUs owned, whatever they do [-].
+    in_jobs
+        GPUs that its jobs ask for, together [-].
+    megawatts
+        Power that the facility is built for [MW]; ``None`` where it is not known.
+    cost_per_day
+        Cost of a mean day, in `currency`; ``None`` without prices.
+    currency
+        Of the cost; empty without prices.
+    """
+
+    gpus: int
+    in_jobs: int
+    megawatts: float | None
+    cost_per_day: float | None
+    currency: str
+
+
+def equal_of(text: str) -> Equal:
+    """Return what a text asks to compare at.
+
+    Raises
+    ------
+    RequestError
+        If it is none of `EQUALS`.
+    """
+    for kind in EQUALS:
+        if text == kind:
+            return kind
+    message = f"--at-equal {text}: is none of {', '.join(EQUALS)}{suggest(text, EQUALS)}"
+    raise RequestError(message)
+
+
+def headline_at_equal(kind: Equal, known: Mapping[str, Collection[str]], differs: Sequence[str] = ()) -> str:
+    """Return the metric that compares variants at equal GPUs, power or cost.
+
+    ``tokens_per_gpu_day``, ``tokens_per_mw_day`` or ``cost_per_token``. Where nobody knows the tokens of any variant,
+    `cluster_goodput` compares at equal GPUs what does the same work on the same hardware.
+
+    Parameters
+    ----------
+    kind
+        What is equal.
+    known
+        For each variant, by name, the metrics that it has: one replication of it, or `obtainable`.
+    differs
+        What of model, precision, layout and accelerator is not the same in all variants; see `compare.what_differs`.
+
+    Raises
+    ------
+    RequestError
+        With a line that names a variant, and what of it is not known.
+    """
+    headline = _HEADLINES[kind]
+    has_tokens = any(headline in names for names in known.values())
+    if kind == "gpus" and not has_tokens and not differs:
+        return "cluster_goodput"
+    for metric, rule in _MISSING[kind]:
+        for name, names in known.items():
+            if metric not in names:
+                message = f"at equal {_TITLES[kind]}: {name}: {rule}"
+                if kind == "gpus" and not has_tokens:
+                    message += f" (GPU-time alone compares nothing where {' and '.join(differs)} differ)"
+                raise RequestError(message)
+    return headline
+
+
+def obtainable(prepared: Prepared) -> frozenset[str]:
+    """Return which metrics that compare unlike clusters a scenario will have, before it is played."""
+    has_tokens = all(plan.tokens_per_second > 0 for plan in prepared.jobs)
+    has_power = prepared.upkeep.facility is not None
+    has_prices = prepared.upkeep.cost is not None
+    found = {
+        "cluster_goodput": True,
+        "energy": has_power,
+        "cost": has_prices,
+        "tokens_per_gpu_day": has_tokens,
+        "tokens_per_mw_day": has_tokens and has_power,
+        "cost_per_token": has_tokens and has_prices,
+    }
+    return frozenset(name for name, known in found.items() if known)
+
+
+def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> Taken:
+    """Return what a variant has at hand, or takes, from its scenario and its replications."""
+    gpus = prepared.nodes * _gpus_per_node(prepared)
+    power = provisioned(prepared)
+    cost = prepared.upkeep.cost
+    costs = [row["cost"].amount for row in rows if "cost" in row]
+    days = [row["tokens_per_gpu_day"].base / gpus for row in rows if "tokens_per_gpu_day" in row]
+    is_known = cost is not None and costs and math.fsum(days) > 0
+    return Taken(
+        gpus,
+        sum(plan.gpus for plan in prepared.jobs),
+        None if power is None else power / _MW,
+        math.fsum(costs) / math.fsum(days) if is_known else None,
+        cost.currency if cost is not None else "",
+    )
+
+
+def _gpus_per_node(prepared: Prepared) -> int:
+    cluster: Any = prepared.scenario.cluster
+    return int(cluster.hosts.gpus)
+
+
+def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, Taken], differs: Sequence[str] = ()) -> list[str]:
+    """Return what was divided by what for each variant, and what that leaves open, in words."""
+    parts = [f"{name}: {_told(kind, found)}" for name, found in of.items()]
+    lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. {'; '.join(parts)}"]
+    sizes = {found.megawatts if kind == "power" else found.gpus for found in of.values()}
+    if len(sizes) > 1:
+        lines.append(_AS_GIVEN)
+    if "model" in differs:
+        lines.append("the models differ: a token of one is not worth a token of another")
+    return lines
+
+
+_DIVIDED: Mapping[str, str] = MappingProxyType(
+    {
+        "tokens_per_gpu_day": "tokens that survived, over the days of all GPUs owned, spares and idle ones included",
+        "cluster_goodput": "productive GPU-time, over that of all GPUs owned, spares and idle ones included",
+        "tokens_per_mw_day": "tokens that survived, over days of the power that the facility is built for: all nodes "
+        "in training, switches and storage, times PUE",
+        "cost_per_token": "what the cluster cost, over the tokens that survived",
+    }
+)
+
+
+def _told(kind: Equal, found: Taken) -> str:
+    """Return what a variant has at hand, in words."""
+    if kind == "gpus":
+        return f"{found.gpus:,} GPUs, {found.in_jobs:,} of them in jobs"
+    if kind == "power":
+        return f"{found.megawatts:.4g} MW"
+    if found.cost_per_day is None:
+        return "a cost that nobody knows"
+    return f"{amount_text(found.cost_per_day)} {found.currency} a day"
+
+
+# --------------------------------------------------------------------------------------------------- studies
+
+_MOST_NAMED = 6
+"""Cells of a study whose sizes are told one by one; of more, the smallest and the largest."""
+
+_UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")
+_UNLIKE_OF_JOBS = ("model", "precision", "parallelism", "mfu", "step_time", "calibration")
+
+
+def study_headline(loaded: LoadedStudy) -> str:
+    """Return the metric that leads a study at equal GPUs, power or cost, by the first of its points that can run.
+
+    Raises
+    ------
+    RequestError
+        With a line that says what is not known.
+    """
+    kind = loaded.study.at_equal
+    assert kind is not None
+    for point in loaded.points():
+        try:
+            found = obtainable(sim.prepare(loaded.scenario(point)))
+        except (sim.ScenarioError, sim.PathError):
+            continue
+        return headline_at_equal(kind, {loaded.study.name: found}, _varied(loaded))
+    return _HEADLINES[kind]
+
+
+def _varied(loaded: LoadedStudy) -> list[str]:
+    """Return the paths that vary and make GPU-time worth more or less."""
+    paths = [path for name, axis in loaded.study.vary.items() for path in axis.targets(name)]
+    return [
+        path
+        for path in dict.fromkeys(paths)
+        if path in _UNLIKE or path.startswith("cluster.accelerator.") or _is_of_step(path)
+    ]
+
+
+def _is_of_step(path: str) -> bool:
+    steps = path.split(".")
+    return steps == ["jobs"] or (steps[0] == "jobs" and (len(steps) < 3 or steps[2] in _UNLIKE_OF_JOBS))
+
+
+def table_lines(kind: Equal, table: Table) -> list[str]:
+    """Return what was divided by what for the cells of a study, whose headline is the first metric, in words."""
+    metric = table.metrics[0]
+    sizes = [(_mean_size(cell, metric), _label(cell)) for cell in table.running if cell.stated.metrics.get(metric)]
+    if not sizes:
+        return [f"at equal {_TITLES[kind]}: no point has a {metric}"]
+    form = _SIZES[metric]
+    told = sizes if len(sizes) <= _MOST_NAMED else [min(sizes), max(sizes)]
+    parts = "; ".join(f"{label}: {amount_text(size)} {form.unit}" for size, label in told)
+    between = "" if told is sizes else " (the smallest and the largest)"
+    lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. In a mean replication{between}: {parts}"]
+    return [*lines, _AS_GIVEN] if len({size for size, _ in sizes}) > 1 else lines
+
+
+class _Size(NamedTuple):
+    """Which entry of a ratio is what was taken, what one of its unit is, and what that is called."""
+
+    entry: int
+    one: float
+    unit: str
+
+
+_SIZES: Mapping[str, _Size] = MappingProxyType(
+    {
+        "tokens_per_gpu_day": _Size(1, 1.0, "GPU-days"),
+        "cluster_goodput": _Size(1, _DAY, "GPU-days"),
+        "tokens_per_mw_day": _Size(1, 1.0, "MW-days"),
+        "cost_per_token": _Size(0, 1.0, "in the currency of the scenario"),
+    }
+)
+
+
+def _mean_size(cell: Cell, metric: str) -> float:
+    """Return what a cell took in a mean replication."""
+    ratios, form = cell.stated.metrics[metric], _SIZES[metric]
+    return math.fsum(ratio[form.entry] for ratio in ratios) / len(ratios) / form.one
+
+
+def _label(cell: Cell) -> str:
+    return ", ".join(value.label for value in cell.values)

@@ -1,0 +1,1 @@
+"""The commands of ``cli.py`` by subject: parse, call, print."""

@@ -1,0 +1,261 @@
+"""Commands about studies: sweep, merge, sensitivity, optimize."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from analysis.commands.options import (
+    AddressOption,
+    ExecutorOption,
+    JsonOption,
+    OutOption,
+    OverwriteOption,
+    ProcessesOption,
+    QuietOption,
+    SchedulerFileOption,
+    SeedOption,
+    StudyArgument,
+    StudyReplicationsOption,
+    StudySetOption,
+)
+from analysis.commands.terminal import WRONG, changes, command_line, end, mistakes_in_lines, refuse, say, show_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analysis.study.load import LoadedStudy
+    from analysis.sweep.command import Workplace
+    from analysis.sweep.executors import Where
+    from analysis.sweep.shard import Shard
+
+__all__ = ["merge", "optimize", "sensitivity", "sweep"]
+
+
+def sweep(
+    study: StudyArgument,
+    set_: StudySetOption = None,
+    seed: SeedOption = None,
+    replications: StudyReplicationsOption = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%.")
+    ] = None,
+    out: OutOption = None,
+    overwrite: OverwriteOption = False,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts into --out; merge puts them together.")
+    ] = None,
+    jobs: ProcessesOption = 0,
+    executor: ExecutorOption = None,
+    scheduler_address: AddressOption = "",
+    scheduler_file: SchedulerFileOption = "",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run every point of a study and answer its questions."""
+    from analysis.sweep import command
+    from analysis.sweep.document import against_sweep
+    from analysis.sweep.text import format_sweep
+
+    if replications is not None and precision is not None:
+        refuse("--precision: is instead of --replications; give one of them")
+    loaded = _load_study(study, set_, seed, replications=replications, precision=precision)
+    part = _shard(shard, out)
+    where = _where(executor, jobs, scheduler_address, scheduler_file)
+    with _playing(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
+        if part is not None:
+            counts = command.play_shard(place)
+            say(json.dumps(counts) if as_json else command.format_shard(counts, part))
+            end(command.against_shard(counts))
+            return
+        content, files = command.play_sweep(place, command_line())
+    show_document(content, format_sweep, out, files, as_json=as_json)
+    end(against_sweep(content))
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Folders that shards of one study were played into.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where all of them go; sweep then goes on from there.")],
+) -> None:
+    """Put the shards of a study together; sweep with the same folder then answers its questions."""
+    from analysis.sweep.merge import MergeError
+    from analysis.sweep.merge import merge as put_together
+
+    try:
+        merged = put_together(folders, out)
+    except MergeError as error:
+        refuse(str(error))
+    say("\n".join([f"{out}:", *(f"  {line}" for line in merged.lines())]))
+
+
+def sensitivity(
+    study: StudyArgument,
+    set_: StudySetOption = None,
+    seed: SeedOption = None,
+    method: Annotated[
+        Literal["tornado", "sobol", "both"],
+        typer.Option(help="Each input alone (tornado), all at once at random (sobol), or both."),
+    ] = "both",
+    samples: Annotated[
+        int | None, typer.Option(help="Points of a set for sobol, a power of two; there are inputs + 2 sets.", min=2)
+    ] = None,
+    metric: Annotated[str, typer.Option(help="What is looked at; without it, the first metric of the study.")] = "",
+    replications: StudyReplicationsOption = None,
+    out: OutOption = None,
+    overwrite: OverwriteOption = False,
+    jobs: ProcessesOption = 0,
+    executor: ExecutorOption = None,
+    scheduler_address: AddressOption = "",
+    scheduler_file: SchedulerFileOption = "",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Say which inputs of a study matter, and how much of what a run comes to is luck."""
+    from analysis.sensitivity.study import play_sensitivity
+    from analysis.sensitivity.text import against, format_sensitivity
+    from analysis.sweep.command import keep
+
+    loaded = _load_study(study, set_, seed)
+    where = _where(executor, jobs, scheduler_address, scheduler_file)
+    with _playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+        content = play_sensitivity(
+            loaded,
+            place.campaign.journal,
+            place.campaign.crew,
+            place.campaign.progress,
+            method=method,
+            samples=samples,
+            metric=metric,
+            replications=replications,
+            command=command_line(),
+        )
+        files = keep(place, content, "sensitivity.json")
+    show_document(content, format_sensitivity, out, files, as_json=as_json)
+    end(against(content))
+
+
+def optimize(
+    study: StudyArgument,
+    set_: StudySetOption = None,
+    seed: SeedOption = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(help="Points that are tried, where a search is needed; without it, the study's.", min=4),
+    ] = None,
+    replications: StudyReplicationsOption = None,
+    out: OutOption = None,
+    overwrite: OverwriteOption = False,
+    jobs: ProcessesOption = 0,
+    executor: ExecutorOption = None,
+    scheduler_address: AddressOption = "",
+    scheduler_file: SchedulerFileOption = "",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Find what is best within the ranges of a study, and confirm it on failures that were not used to find it."""
+    from analysis.optimize.play import play_optimize
+    from analysis.optimize.text import against, format_optimum
+    from analysis.sweep.command import keep
+
+    loaded = _load_study(study, set_, seed)
+    where = _where(executor, jobs, scheduler_address, scheduler_file)
+    with _playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+        content = play_optimize(
+            loaded,
+            place.campaign.journal,
+            place.campaign.crew,
+            place.campaign.progress,
+            trials=trials,
+            replications=replications,
+            command=command_line(),
+        )
+        files = keep(place, content, "optimum.json")
+    show_document(content, format_optimum, out, files, as_json=as_json)
+    end(against(content))
+
+
+def _load_study(
+    name: str,
+    overrides: list[str] | None,
+    seed: int | None,
+    *,
+    replications: int | None = None,
+    precision: str | None = None,
+) -> LoadedStudy:
+    """Return a study of which every value can be played, or end with one line per mistake."""
+    from analysis.study.first_look import first_look
+    from analysis.study.load import find_study, load_study
+
+    told = changes(overrides, seed)
+    told += [] if replications is None else [f"replications={replications}"]
+    told += [] if precision is None else [f"precision.width={precision}"]
+    with mistakes_in_lines():
+        loaded = load_study(find_study(name), tuple(told))
+    mistakes = first_look(loaded)
+    for line in mistakes:
+        typer.echo(line, err=True)
+    if mistakes:
+        raise typer.Exit(WRONG)
+    return loaded
+
+
+def _where(executor: str | None, jobs: int, address: str, file: str) -> Where:
+    """Return where a study is to be played, or end with one line about options that do not go together."""
+    from analysis.sweep.executors import Where
+
+    if executor is None:
+        executor = "dask" if address or file else "process"
+    if (address or file) and executor != "dask":
+        refuse(f"--executor {executor}: a scheduler is for dask; leave --executor out")
+    if address and file:
+        refuse("--scheduler-file: is instead of --scheduler-address; give one of them")
+    if executor == "dask" and not (address or file):
+        refuse("--executor dask: needs --scheduler-address or --scheduler-file")
+    return Where(executor, jobs, address, file)
+
+
+def _shard(text: str | None, out: Path | None) -> Shard | None:
+    """Return the part of a study that is to be played, or end with one line about what is wrong with it."""
+    from analysis.sweep.shard import Shard
+
+    if text is None:
+        return None
+    if out is None:
+        refuse("--shard: needs --out, the folder of this shard alone")
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        refuse(f"--shard: {error}")
+
+
+@contextlib.contextmanager
+def _playing(
+    loaded: LoadedStudy,
+    where: Where,
+    out: Path | None,
+    *,
+    overwrite: bool,
+    quiet: bool,
+    shard: Shard | None = None,
+) -> Iterator[Workplace]:
+    """Yield a study ready to be played, with a bar; end with one line about what is wrong with where it is played."""
+    from analysis.progress import Progress
+    from analysis.sweep.command import TROUBLE, workplace
+    from analysis.sweep.folder import FolderError
+    from analysis.sweep.journal import JournalError
+
+    try:
+        with (
+            Progress("tasks", quiet=quiet, lines=True) as progress,
+            workplace(loaded, where, progress, out=out, overwrite=overwrite, shard=shard) as place,
+        ):
+            for note in place.notes:
+                typer.echo(f"--out {out}: {note}", err=True)
+            yield place
+    except TROUBLE as error:
+        is_of_folder = out is not None and isinstance(error, FolderError | JournalError)
+        refuse(f"--out {out}: {error}" if is_of_folder else str(error))

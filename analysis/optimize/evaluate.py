@@ -1,0 +1,189 @@
+"""Points being tried: played on common failures, and judged by what counts and what must hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from analysis.optimize.estimate import Estimate, estimate, evidence
+from analysis.optimize.problem import check_metrics
+from analysis.paired import Difference, difference
+from analysis.study.table import Cell
+from analysis.study.value import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.optimize.conditions import Verdict
+    from analysis.optimize.problem import Aim, Problem
+    from analysis.study.value import Value
+    from analysis.sweep.campaign import Campaign
+    from sim import Ratio
+
+__all__ = ["Bench", "Trial"]
+
+
+class Trial(NamedTuple):
+    """A combination that was tried.
+
+    Parameters
+    ----------
+    number
+        Its position among all that were tried, from 0.
+    chosen
+        One value for each axis that is chosen; empty for the scenario as it is.
+    cell
+        Its outcomes.
+    aims
+        What counts, in the order of the problem.
+    bounded
+        The metrics of the conditions, in their order.
+    verdicts
+        What their intervals say of the conditions.
+    is_met
+        Whether the means keep all conditions.
+    """
+
+    number: int
+    chosen: tuple[Value, ...]
+    cell: Cell
+    aims: tuple[Estimate, ...]
+    bounded: tuple[Estimate, ...]
+    verdicts: tuple[Verdict, ...]
+    is_met: bool
+
+    @property
+    def trouble(self) -> str:
+        """Why there is nothing, in a line; empty where all is well."""
+        return next((found.trouble for found in (self.cell.stated, *self.cell.drawn) if found.trouble), "")
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may be the answer: everything that counts is known, and the means keep all conditions."""
+        return self.is_met and all(aim.mean is not None for aim in self.aims)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is known of all conditions together."""
+        if self.trouble:
+            return "fails"
+        return "fails" if "fails" in self.verdicts else "open" if "open" in self.verdicts else "holds"
+
+
+class Bench:
+    """Where points are tried; what was tried before is not played again.
+
+    Parameters
+    ----------
+    problem
+        What is looked for.
+    campaign
+        Plays the points.
+    replications
+        Of each point.
+    """
+
+    def __init__(self, problem: Problem, campaign: Campaign, replications: int) -> None:
+        self.problem = problem
+        self.campaign = campaign
+        self.replications = replications
+        self.trials: list[Trial] = []
+        self._checked = False
+        self._number = 0
+
+    def play(self, choices: Sequence[Sequence[Value]]) -> list[Trial]:
+        """Return a trial for each combination, in order; those that were not tried yet are played together."""
+        known = {_key(trial.chosen): trial for trial in self.trials}
+        new: dict[object, tuple[Sequence[Value], list[Point]]] = {}
+        for chosen in choices:
+            key = _key(chosen)
+            if key not in known and key not in new:
+                new[key] = chosen, self._points(chosen)
+        points = [point for _, mine in new.values() for point in mine]
+        if points and not self._checked:
+            # A metric that is misspelt is told after one point, not after the first batch.
+            self.campaign.play(points[:1], self.replications)
+            self._check(points.pop(0))
+        if points:
+            self.campaign.play(points, self.replications)
+        for key, (chosen, mine) in new.items():
+            trial = self._trial(chosen, mine)
+            known[key] = trial
+            self.trials.append(trial)
+        return [known[_key(chosen)] for chosen in choices]
+
+    @property
+    def candidates(self) -> list[Trial]:
+        """Everything that was tried, but for the scenario as it is."""
+        return [trial for trial in self.trials if trial.chosen]
+
+    def rows(self, trial: Trial, aim: Aim) -> Sequence[Ratio]:
+        """Return what counts of a trial by replication; rows of two trials are pairs."""
+        return evidence(trial.cell, aim.name, over_draws=self.problem.over_draws)
+
+    def gain(self, trial: Trial, other: Trial, aim: Aim) -> Difference | None:
+        """Return by how much a trial is better than another in one aim, on the same failures; negative for worse."""
+        if trial.trouble or other.trouble or aim.is_axis:
+            return None
+        ours, theirs = self.rows(trial, aim), self.rows(other, aim)
+        return difference(theirs, ours) if aim.lowest else difference(ours, theirs)
+
+    def is_worse(self, trial: Trial, other: Trial, aim: Aim) -> bool:
+        """Return whether a trial is resolved as worse than another in one aim."""
+        if aim.is_axis:
+            mine, theirs = (found.aims[self.problem.aims.index(aim)].mean for found in (trial, other))
+            return mine is not None and theirs is not None and aim.score(mine) < aim.score(theirs)
+        found = self.gain(trial, other, aim)
+        return found is not None and found.resolved and found.mean < 0
+
+    def _points(self, chosen: Sequence[Value]) -> list[Point]:
+        """Return the points of a combination, numbered after all others: central values, then each draw."""
+        first, cell = self._number, self._number
+        draws = range(len(self.problem.draws))
+        self._number += len(draws)
+        return [Point(first + draw, cell, draw, self.problem.values(chosen, draw)) for draw in draws]
+
+    def _check(self, point: Point) -> None:
+        """Refuse metrics that the scenario does not have, as soon as there is a point that can run."""
+        if self._checked:
+            return
+        seen = self.campaign.outcome(point, self.replications)
+        if not seen.trouble:
+            check_metrics(self.problem, list(seen.metrics))
+            self._checked = True
+
+    def _trial(self, chosen: Sequence[Value], points: Sequence[Point]) -> Trial:
+        """Return what came of the points of a combination."""
+        problem = self.problem
+        self._check(points[0])
+        stated, *drawn = (self.campaign.outcome(point, self.replications, problem.metrics) for point in points)
+        cell = Cell(stated, tuple(drawn))
+        aims = tuple(self._aim(aim, chosen, cell) for aim in problem.aims)
+        bounded = tuple(self._estimate(cell, condition.metric) for condition in problem.conditions)
+        pairs = list(zip(problem.conditions, bounded, strict=True))
+        runs = not any(outcome.trouble for outcome in (stated, *drawn))
+        return Trial(
+            len(self.trials),
+            tuple(chosen),
+            cell,
+            aims,
+            bounded,
+            tuple(condition.verdict(found) for condition, found in pairs),
+            runs and all(condition.is_met(found.mean) for condition, found in pairs),
+        )
+
+    def _aim(self, aim: Aim, chosen: Sequence[Value], cell: Cell) -> Estimate:
+        """Return what counts: a metric, or where the chosen value of an axis lies."""
+        if not aim.is_axis:
+            return self._estimate(cell, aim.name)
+        if not chosen:
+            return Estimate(None, None)
+        number = chosen[list(self.problem.domains).index(aim.name)].number
+        return Estimate(number, None if number is None else (number, number))
+
+    def _estimate(self, cell: Cell, metric: str) -> Estimate:
+        return estimate(cell, metric, over_draws=self.problem.over_draws)
+
+
+def _key(chosen: Sequence[Value]) -> object:
+    """Return what makes two combinations the same: what they write into the scenario."""
+    return tuple(repr(value.settings) for value in chosen)

@@ -1,0 +1,209 @@
+"""A study played for its sensitivity: one axis at a time, all at once at random, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.ensemble import RequestError
+from analysis.sensitivity.document import sensitivity_document
+from analysis.sensitivity.layout import LEAST
+from analysis.sensitivity.sobol import indices
+from analysis.sensitivity.tornado import tornado
+from analysis.study.designs import OneAtATime, Saltelli
+from analysis.study.table import Cell, Table
+from analysis.sweep.campaign import Campaign
+from analysis.sweep.sweep import REPLICATIONS
+from analysis.sweep.task import blocks
+from sim.documents import suggest
+from sim.fields import RuleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from analysis.sensitivity.sobol import Indices
+    from analysis.sensitivity.tornado import Tornado
+    from analysis.study.designs import Design
+    from analysis.study.load import LoadedStudy
+    from analysis.study.table import Outcome
+    from analysis.sweep.crew import Crew
+    from analysis.sweep.journal import Journal
+
+__all__ = ["METHODS", "SAMPLES", "Sensitivity", "play_sensitivity", "sensitivity"]
+
+METHODS = ("tornado", "sobol", "both")
+SAMPLES = 64
+"""Points of a set, unless told; with d axes 64 (d + 2) points are played."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What a study says about what varies.
+
+    Parameters
+    ----------
+    loaded
+        The study.
+    metric
+        What is looked at.
+    replications, samples
+        Replications of every point; points of a set of the Saltelli design.
+    center
+        What came of the central point.
+    low
+        Probability of the low end of what is unknown; the high one has as much above it [-].
+    tornado
+        One axis at a time; ``None`` if that was not asked for.
+    indices
+        All at once; ``None`` if that was not asked for, or `missing` says why there is nothing.
+    missing
+        Why there are no indices though they were asked for; empty otherwise.
+    """
+
+    loaded: LoadedStudy
+    metric: str
+    replications: int
+    samples: int
+    center: Outcome
+    low: float
+    tornado: Tornado | None
+    indices: Indices | None
+    missing: str
+
+
+def play_sensitivity(
+    loaded: LoadedStudy,
+    journal: Journal,
+    crew: Crew,
+    progress: Callable[[int, int | None], None],
+    *,
+    method: str = "both",
+    samples: int | None = None,
+    metric: str = "",
+    replications: int | None = None,
+    command: str,
+) -> dict[str, Any]:
+    """Return the document of the sensitivity of a study; see `sensitivity` for what is asked.
+
+    Raises
+    ------
+    RequestError
+        If what is asked for makes no sense for the study.
+    JournalError
+        If the journal cannot be written.
+    """
+    campaign = Campaign(loaded, journal, crew, progress)
+    found = sensitivity(campaign, method=method, samples=samples, metric=metric, replications=replications)
+    return sensitivity_document(found, command=command)
+
+
+def sensitivity(
+    campaign: Campaign,
+    *,
+    method: str = "both",
+    samples: int | None = None,
+    metric: str = "",
+    replications: int | None = None,
+) -> Sensitivity:
+    """Return what the axes of a study do to a metric.
+
+    What is in the journal already is not played again, so that a second call with another metric simulates nothing.
+
+    Parameters
+    ----------
+    campaign
+        The study, its journal and who plays.
+    method
+        ``tornado``, ``sobol`` or ``both``.
+    samples
+        Points of a set of the Saltelli design, a power of two; omitted: as the study says if that is its design, else
+        `SAMPLES`.
+    metric
+        Omitted: the first one of the study.
+    replications
+        Of every point; omitted: as the study says, else as many as a sweep has.
+
+    Raises
+    ------
+    RequestError
+        If there is no such method or metric, the numbers are too small, or the central point cannot run.
+    """
+    study = campaign.loaded.study
+    metric = metric or study.metrics[0]
+    count = (study.replications or REPLICATIONS) if replications is None else replications
+    _check(method, count)
+    alone = study.design if isinstance(study.design, OneAtATime) else OneAtATime()
+    own = study.design if isinstance(study.design, Saltelli) else Saltelli(samples=SAMPLES)
+    together = own if samples is None else Saltelli(samples=samples)
+    try:
+        together.check(study.vary)
+    except RuleError as error:
+        message = f"--samples {samples}: {error.rule}"
+        raise RequestError(message) from None
+    plans: dict[str, Design] = {"tornado": alone, "sobol": together}
+    plays = {name: replace(campaign, loaded=_derived(campaign.loaded, design)) for name, design in plans.items()}
+    wanted = [name for name in plans if method in (name, "both")]
+    center = _center(plays["tornado"], metric, count)
+    tables = _played({name: plays[name] for name in wanted}, metric, count)
+    found, missing = None, ""
+    if "sobol" in tables:
+        try:
+            found = indices(tables["sobol"], metric)
+        except RequestError as error:
+            missing = str(error)
+    swings = tornado(tables["tornado"], metric) if "tornado" in tables else None
+    return Sensitivity(campaign.loaded, metric, count, together.samples, center, alone.low, swings, found, missing)
+
+
+def _check(method: str, replications: int) -> None:
+    """Refuse what makes no sense for any study."""
+    if method not in METHODS:
+        message = f"--method {method}: is no method{suggest(method, METHODS)}"
+        raise RequestError(message)
+    if replications < LEAST:
+        message = f"{replications} replications: needs {LEAST} at least to tell what varies from luck"
+        raise RequestError(message)
+
+
+def _derived(loaded: LoadedStudy, design: Design) -> LoadedStudy:
+    """Return a study of the same axes with another design."""
+    return replace(loaded, study=loaded.study.model_copy(update={"design": design}))
+
+
+def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
+    """Return what comes of the central point, which tells soon whether the rest makes sense.
+
+    Raises
+    ------
+    RequestError
+        If it cannot run, or does not have the metric.
+    """
+    point = next(campaign.loaded.points())
+    replace(campaign, progress=lambda _done, _total: None).play([point], replications)
+    found = campaign.outcome(point, replications)
+    if found.trouble:
+        message = f"the central point cannot run: {found.trouble}"
+        raise RequestError(message)
+    if metric not in found.metrics:
+        message = f"{metric}: the scenario has no such metric{suggest(metric, found.metrics)}"
+        raise RequestError(message)
+    return found
+
+
+def _played(campaigns: dict[str, Campaign], metric: str, replications: int) -> dict[str, Table]:
+    """Return the tables of several studies, played with one progress over all of them."""
+    points = {name: tuple(campaign.loaded.points()) for name, campaign in campaigns.items()}
+    per_point = len(blocks(0, replications))
+    total, before = per_point * sum(map(len, points.values())), 0
+    tables = {}
+    for name, campaign in campaigns.items():
+        replace(campaign, progress=_shifted(campaign.progress, before, total)).play(points[name], replications)
+        cells = tuple(Cell(campaign.outcome(point, replications, (metric,))) for point in points[name])
+        tables[name] = Table(campaign.loaded.study.vary, cells, (metric,))
+        before += per_point * len(points[name])
+    return tables
+
+
+def _shifted(progress: Callable[[int, int | None], None], before: int, total: int) -> Callable[[int, int | None], None]:
+    """Return a progress that counts on from what was done before."""
+    return lambda done, _own: progress(before + done, total)

@@ -1,0 +1,209 @@
+"""The JSON document of a study that was run: every cell, the answers, and how to find them again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis.metrics import SHARES
+from analysis.provenance import provenance
+from analysis.study.summary import summary_of
+from analysis.sweep.task import model_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.statistics import Interval
+    from analysis.study.load import LoadedStudy
+    from analysis.study.table import Cell, Outcome, Table
+    from sim import Scenario
+
+__all__ = ["against_sweep", "sweep_document"]
+
+_STATUSES = ("ok", "infeasible", "failed", "crashed")
+_MOST_NAMED = 10
+"""Points that are named when something is wrong with many."""
+
+
+def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> dict[str, Any]:
+    """Return the document of a study as plain data; see docs/reference/json.md.
+
+    Parameters
+    ----------
+    loaded
+        The study.
+    table
+        Its results.
+    command
+        The command, to be typed again.
+    """
+    study = loaded.study
+    cells = [_cell(table, number, cell) for number, cell in enumerate(table.cells)]
+    scenario = _scenario(loaded, table)
+    return {
+        "study": study.name,
+        "question": study.question,
+        "description": study.description,
+        "scenario": study.scenario,
+        "seed": table.seed if scenario is None else scenario.seed,
+        "design": study.design.model_dump(mode="json", by_alias=True),
+        "at_equal": study.at_equal,
+        "currency": table.currency or None,
+        "axes": _axes(table),
+        "metrics": list(table.metrics),
+        "replications": sorted({cell["replications"] for cell in cells if cell["status"] == "ok"}),
+        "counts": _counts(table, cells),
+        "answers": [
+            {**question.model_dump(mode="json", by_alias=True, exclude_defaults=True), **_answer(question, table)}
+            for question in study.questions
+        ],
+        "cells": cells,
+        "warnings": _warnings(table),
+        "notes": _notes(cells),
+        "assumptions": [*(() if scenario is None else scenario.assumptions), *study.assumptions],
+        "provenance": provenance(command) | {"scenario_sha256": loaded.digest, "model": model_digest()},
+    }
+
+
+def against_sweep(content: dict[str, Any]) -> list[str]:
+    """Return what speaks against the results of a study, a line each; empty if nothing does.
+
+    Points that cannot run are an answer, unless none of them can.
+    """
+    found = []
+    for status, what in (("crashed", "crashed"), ("failed", "failed")):
+        bad = [trouble for cell in content["cells"] for trouble in cell["troubles"] if trouble["status"] == status]
+        found += [f"point {trouble['point']} {what}: {trouble['reason']}" for trouble in bad[:_MOST_NAMED]]
+        if len(bad) > _MOST_NAMED:
+            found.append(f"{len(bad) - _MOST_NAMED} more points {what}")
+    counts = content["counts"]
+    if counts["cells"] and counts["infeasible"] == counts["points"]:
+        found.append(f"no point can run: {content['cells'][0]['trouble']}")
+    if counts["imprecise"]:
+        found.append(f"the precision asked for was not reached in {_of(counts['imprecise'], counts['cells'])}")
+    return found
+
+
+def _answer(question: Any, table: Table) -> dict[str, Any]:
+    answer = question.answer(table)
+    return {"ask": answer.ask, "sentences": list(answer.sentences), "data": answer.data}
+
+
+def _scenario(loaded: LoadedStudy, table: Table) -> Scenario | None:
+    """Return the scenario of the first cell that has results; ``None`` without one."""
+    return next((loaded.scenario(cell.stated.point) for cell in table.running), None)
+
+
+def _axes(table: Table) -> dict[str, Any]:
+    """Return what varies; the values are those of the cells, in the order in which they come."""
+    found = {}
+    for position, (name, axis) in enumerate(table.axes.items()):
+        values = {cell.values[position].label: cell.values[position].number for cell in table.cells}
+        found[name] = {
+            "title": table.title(name),
+            "paths": list(dict.fromkeys(path for cell in table.cells for path, _ in cell.values[position].settings)),
+            "unknown": axis.is_uncertain,
+            "values": [{"label": label, "number": number} for label, number in values.items()],
+        }
+    return found
+
+
+def _cell(table: Table, number: int, cell: Cell) -> dict[str, Any]:
+    """Return one cell as plain data."""
+    outcome = cell.stated
+    metrics = {name: found for name in table.metrics if (found := _metric(cell, name)) is not None}
+    return {
+        "cell": number,
+        "point": outcome.point.number,
+        "values": {name: value.label for name, value in zip(table.axes, cell.values, strict=True)},
+        "numbers": {name: value.number for name, value in zip(table.axes, cell.values, strict=True)},
+        "status": outcome.status,
+        "trouble": outcome.trouble,
+        "troubles": [
+            {"point": one.point.number, "draw": one.point.draw, "status": one.status, "reason": one.trouble}
+            for one in (outcome, *cell.drawn)
+            if one.trouble
+        ],
+        "draws": len(cell.drawn),
+        "replications": outcome.replications,
+        "precise": outcome.precise,
+        "censored": outcome.censored,
+        "never_started": outcome.never_started,
+        "metrics": metrics,
+        "closed_form": {"ettr": outcome.formula},
+    }
+
+
+def _metric(cell: Cell, name: str) -> dict[str, Any] | None:
+    """Return the summary of a metric as plain data; ``None`` if the cell has no such metric."""
+    found = summary_of(cell, name)
+    if found is None:
+        return None
+    return {
+        "mean": found.mean,
+        "mean_ci95": _possible(name, found.ci95),
+        "method": found.method,
+        "std": found.std,
+        "p05": found.p05,
+        "p50": found.p50,
+        "p95": found.p95,
+        "band90": _possible(name, found.band90),
+        "replications": found.replications,
+        "censored": found.censored,
+        "never_started": found.never_started,
+    }
+
+
+def _possible(name: str, interval: Interval | None) -> Interval | None:
+    """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
+    if interval is None:
+        return None
+    most = 1.0 if name in SHARES or name.startswith("time_shares.") else float("inf")
+    return max(interval[0], 0.0), min(interval[1], most)
+
+
+def _counts(table: Table, cells: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Return how many points and cells there are of each kind."""
+    statuses = [outcome.status for cell in table.cells for outcome in (cell.stated, *cell.drawn)]
+    return {
+        "points": len(statuses),
+        **{status: statuses.count(status) for status in _STATUSES},
+        "cells": len(cells),
+        "cells_ok": sum(cell["status"] == "ok" for cell in cells),
+        "censored": sum(cell["censored"] > 0 for cell in cells),
+        "never_started": sum(cell["never_started"] > 0 for cell in cells),
+        "imprecise": sum(cell["precise"] is False for cell in cells),
+    }
+
+
+def _warnings(table: Table) -> list[dict[str, Any]]:
+    """Return what scenarios warn of, each once, with the number of cells that it is about."""
+    found: dict[str, int] = {}
+    for cell in table.cells:
+        for text in dict.fromkeys(cell.stated.warnings):
+            found[text] = found.get(text, 0) + 1
+    return [{"warning": text, "cells": count} for text, count in found.items()]
+
+
+def _notes(cells: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what a reader must know before using the numbers."""
+    notes = []
+    censored = [cell for cell in cells if cell["censored"]]
+    if censored:
+        notes.append(
+            f"in {_of(len(censored), len(cells))} a job was not finished at the horizon in some replications: they "
+            "count as not finished, and no mean of the time to finish is given"
+        )
+    waiting = [cell for cell in cells if cell["never_started"]]
+    if waiting:
+        notes.append(f"in {_of(len(waiting), len(cells))} a job never got its nodes in some replications")
+    part = [cell for cell in cells if cell["status"] == "ok" and cell["troubles"]]
+    if part:
+        notes.append(
+            f"in {_of(len(part), len(cells))} some draws of the unknown inputs have no results: no band is given there"
+        )
+    return notes
+
+
+def _of(count: int, total: int) -> str:
+    """Return a number of cells, and of how many."""
+    return f"{count} of {total} {'cell' if total == 1 else 'cells'}"

@@ -1,0 +1,244 @@
+"""The folder of a study: what it is, what came of it, and never another study's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING, Any, Self
+
+from analysis.files import is_unfinished, made_folder, not_to_be_used, whole_files, write_file
+from analysis.study.load import RESOLVED
+from analysis.sweep.journal import Journal
+from analysis.sweep.resolved import INPUT, STUDY_RESOLVED, resolved
+from analysis.sweep.results import has_parquet, write_parquet, write_tables
+from analysis.sweep.task import model_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from analysis.study.load import LoadedStudy
+    from analysis.study.value import Point
+    from analysis.sweep.campaign import Campaign
+
+__all__ = ["JOURNAL", "STUDY", "FolderError", "StudyFolder"]
+
+STUDY = "study.json"
+"""Which study a folder holds."""
+JOURNAL = "journal.jsonl"
+"""Its outcomes."""
+
+_TABLES = ("results.csv", "points.csv")
+_PARQUET = ("results.parquet", "points.parquet")
+_RUN = "run.json"
+_DOCUMENTS = (_RUN, "sensitivity.json", "optimize.json")
+_OURS = frozenset({STUDY, JOURNAL, STUDY_RESOLVED, RESOLVED, *_TABLES, *_PARQUET, *_DOCUMENTS})
+_ELSEWHERE = "name another folder or add --overwrite"
+
+
+class FolderError(ValueError):
+    """The folder cannot be used; the message is one line without the place."""
+
+
+class StudyFolder:
+    """A folder that is ready for a study, and says from now on which one it holds.
+
+    A folder belongs to the name of a study. Whoever changes what varies, what is reported or what is asked goes on
+    with the outcomes that are there; those of another scenario, seed or version of the simulator have other keys and
+    do not count. ``study.resolved.yaml`` and what lies beside it are the study as it is played: it can be played again
+    from there, on any machine, with the same keys.
+
+    Parameters
+    ----------
+    path
+        The folder; made if it is not there.
+    loaded
+        The study.
+    shard
+        The part of it that is played here, such as ``3/16``; ``None`` for all of it.
+    overwrite
+        Whether to throw away what a study has left here; no other files are touched.
+
+    Attributes
+    ----------
+    journal
+        Its outcomes.
+    notes
+        What the user should know of them, a line each.
+
+    Raises
+    ------
+    FolderError, JournalError
+        If it holds something else, is in use, or cannot be written. What was there before is still there.
+    """
+
+    def __init__(self, path: Path, loaded: LoadedStudy, *, shard: str | None = None, overwrite: bool = False) -> None:
+        self.path = path
+        identity = {"name": loaded.study.name, "digest": loaded.digest, "model": model_digest(), "shard": shard}
+        self._refuse_others(identity, overwrite=overwrite)
+        try:
+            contents, inputs = resolved(loaded)
+        except ValueError as error:
+            raise FolderError(str(error)) from None
+        try:
+            contents[STUDY] = json.dumps(identity, indent=2) + "\n"
+            with made_folder(path), contextlib.ExitStack() as stack:
+                is_new = not (path / JOURNAL).exists()
+                self.journal = stack.enter_context(Journal(path / JOURNAL))
+                if is_new:
+                    stack.callback((path / JOURNAL).unlink)
+                # Once more, now that nobody else can change it.
+                earlier = self._refuse_others(identity, overwrite=overwrite)
+                self._begin(contents, inputs, overwrite=overwrite)
+                stack.pop_all()
+        except OSError as error:
+            raise FolderError(_unwritable(error)) from None
+        self.notes = tuple(_notes(earlier, identity, self.journal))
+
+    def _refuse_others(self, identity: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
+        """Return what the folder says that it holds, after refusing anything but the study."""
+        complaint = not_to_be_used(self.path)
+        found: dict[str, Any] = {}
+        if complaint is None and not overwrite and self.path.is_dir():
+            try:
+                found, complaint = _held(self.path), None
+            except OSError as error:
+                complaint = f"cannot be read ({error.strerror})"
+            except ValueError as error:
+                complaint = f"{error}; {_ELSEWHERE}"
+            else:
+                complaint = _difference(found, identity)
+        if complaint is not None:
+            raise FolderError(complaint)
+        return found
+
+    def _begin(self, contents: dict[str, str], inputs: dict[str, Path], *, overwrite: bool) -> None:
+        """Write what the study is."""
+        missing = {name: path for name, path in inputs.items() if not (self.path / name).exists()}
+        with whole_files(self.path, [*missing, *contents]) as unfinished:
+            for name, path in missing.items():
+                shutil.copyfile(path, unfinished[name])
+            for name, content in contents.items():
+                unfinished[name].write_text(content, encoding="utf-8")
+            if overwrite:
+                self.journal.clear()
+                for path in _left_behind(self.path):
+                    if path not in unfinished.values() and path.name not in inputs:
+                        path.unlink()
+
+    def write(self, text: str, campaign: Campaign, count: Callable[[Point], int], metrics: Sequence[str]) -> list[str]:
+        """Return the names of the files with the results of a study, which are written: all of them, or none.
+
+        Parameters
+        ----------
+        text
+            Content of ``run.json``.
+        campaign, count, metrics
+            See `analysis.sweep.results.write_tables`.
+
+        Raises
+        ------
+        FolderError
+            If they cannot be written.
+        """
+        parquet = _PARQUET if has_parquet() else ()
+        names = [*_TABLES, *parquet, _RUN]
+        try:
+            with whole_files(self.path, names) as unfinished:
+                tables = [unfinished[name] for name in _TABLES]
+                columns = write_tables(campaign, count, metrics, *tables)
+                for name, table, known in zip(parquet, tables, columns, strict=False):
+                    write_parquet(table, known, unfinished[name])
+                unfinished[_RUN].write_text(text + "\n", encoding="utf-8")
+            for name in set(_PARQUET) - set(parquet):
+                (self.path / name).unlink(missing_ok=True)  # of an earlier run
+        except OSError as error:
+            raise FolderError(_unwritable(error)) from None
+        return names
+
+    def keep(self, name: str, text: str) -> None:
+        """Write a document about a study: ``sensitivity.json`` or ``optimize.json``.
+
+        Raises
+        ------
+        FolderError
+            If it cannot be written.
+        """
+        assert name in _DOCUMENTS, name
+        complaint = write_file(self.path / name, f"{text}\n".encode())
+        if complaint is not None:
+            raise FolderError(complaint)
+
+    def __enter__(self) -> Self:
+        """Return the folder, to be closed afterwards."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Leave the folder to others."""
+        self.journal.close()
+
+
+# ------------------------------------------------------------------------------------------------- what is there
+
+
+def _held(path: Path) -> dict[str, Any]:
+    """Return what a folder says that it holds; empty for an empty folder.
+
+    Raises
+    ------
+    ValueError
+        If it holds something else than a study.
+    """
+    names = sorted(file.name for file in path.iterdir() if not is_unfinished(file))
+    if STUDY in names:
+        with contextlib.suppress(ValueError):
+            found = json.loads((path / STUDY).read_bytes())
+            if isinstance(found, dict) and isinstance(found.get("name"), str):
+                return found
+        message = f"holds a {STUDY} that nobody can read"
+        raise ValueError(message)
+    if [name for name in names if name != JOURNAL or (path / JOURNAL).stat().st_size]:
+        told = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        message = f"holds something else than a study ({told})"
+        raise ValueError(message)
+    return {}
+
+
+def _difference(found: dict[str, Any], identity: dict[str, Any]) -> str | None:
+    """Return why a folder cannot take a study, given what both say of themselves."""
+    if not found:
+        return None
+    if found["name"] != identity["name"]:
+        return f"holds the study '{found['name']}', not '{identity['name']}'; {_ELSEWHERE}"
+    shard = found.get("shard")
+    if shard and identity["shard"] and shard != identity["shard"]:
+        return f"holds shard {shard}; each shard needs a folder of its own"
+    return None
+
+
+def _notes(earlier: dict[str, Any], identity: dict[str, Any], journal: Journal) -> Iterator[str]:
+    """Yield what the user should know of what was there."""
+    if len(journal):
+        for key, what in (("digest", "scenario or seed"), ("model", "version of the simulator")):
+            if earlier.get(key) != identity[key]:
+                yield f"the outcomes of another {what} in {JOURNAL} are kept, and do not count"
+    if journal.torn:
+        lines = "1 line" if journal.torn == 1 else f"{journal.torn} lines"
+        yield f"{lines} of {JOURNAL} cannot be read: passed over"
+
+
+def _left_behind(path: Path) -> list[Path]:
+    """Return the files that a study has left in a folder, but for its journal."""
+    found = []
+    for file in path.iterdir():
+        name = file.name.removeprefix(".").removesuffix(".unfinished") if is_unfinished(file) else file.name
+        if file.is_file() and name != JOURNAL and (name in _OURS or re.fullmatch(INPUT, name)):
+            found.append(file)
+    return found
+
+
+def _unwritable(error: OSError) -> str:
+    return f"cannot be written ({error.strerror})"

@@ -1,0 +1,266 @@
+"""Several folders of one study, such as its shards, made into one that the study can go on from."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.cells import number_of
+from analysis.files import made_folder, not_to_be_used, whole_files
+from analysis.sweep.folder import JOURNAL, STUDY
+from analysis.sweep.journal import Journal, JournalError
+from analysis.sweep.shard import Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from analysis.sweep.task import Record
+
+__all__ = ["MergeError", "Merged", "merge"]
+
+_RESOLVED = "study.resolved.yaml"
+_COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
+_RANK = {"ok": 3, "infeasible": 2, "failed": 1, "crashed": 0}
+"""Of two outcomes of a task the higher counts: somebody got further."""
+_RESULTS = ("ok", "infeasible")
+"""Statuses of tasks that sweep does not play again."""
+
+
+class MergeError(ValueError):
+    """Folders cannot be merged; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merged folder has.
+
+    Parameters
+    ----------
+    folders
+        How many were merged.
+    statuses
+        Number of outcomes by status.
+    tasks
+        How many the study has; ``None`` where that cannot be told, because this is another version of the simulator.
+    missing
+        How many of them sweep would still play; ``None`` likewise.
+    shards
+        The numbers of those that no folder holds, and of how many; ``None`` if the folders are not shards of one kind.
+    """
+
+    folders: int
+    statuses: Mapping[str, int]
+    tasks: int | None
+    missing: int | None
+    shards: tuple[tuple[int, ...], int] | None
+
+    def lines(self) -> list[str]:
+        """Return it in words, a line for each thing to be known."""
+        told = ", ".join(f"{self.statuses[status]:,} {status}" for status in _RANK if self.statuses.get(status))
+        count = number_of(sum(self.statuses.values()), "outcome")
+        lines = [f"{count} from {number_of(self.folders, 'folder')}: {told or 'none'}"]
+        if self.shards is not None and self.shards[0]:
+            absent, of = self.shards
+            names = ", ".join(map(str, absent[:8])) + (", ..." if len(absent) > 8 else "")
+            lines.append(f"not among the folders: {number_of(len(absent), 'shard')} of {of}: {names}")
+        if self.missing:
+            lines.append(f"without a result: {number_of(self.missing, 'task')} of {self.tasks:,}; sweep plays them")
+        return lines
+
+
+def merge(folders: Sequence[Path], out: Path) -> Merged:
+    """Return what a new folder has, with the outcomes of others: each once, the best that there is.
+
+    A folder in which the same study was merged before keeps what it has, so that merging again only adds.
+
+    Parameters
+    ----------
+    folders
+        The folders, each written by a sweep of the same study.
+    out
+        The new one.
+
+    Raises
+    ------
+    MergeError
+        If they are not of one study, contradict each other, are in use, or `out` cannot be written; `out` is then as
+        it was.
+    """
+    if not folders:
+        message = "name the folders to merge"
+        raise MergeError(message)
+    told = {folder: _identity(folder) for folder in folders}
+    _refuse_strangers(told)
+    study = told[folders[0]]
+    sources = list(dict.fromkeys(folder.resolve() for folder in folders))
+    if _earlier(out, study) and out.resolve() not in sources:
+        sources.insert(0, out.resolve())
+    try:
+        with made_folder(out):
+            statuses = _write(folders[0], sources, out, study)
+    except OSError as error:
+        message = f"{out}: cannot be written ({error.strerror})"
+        raise MergeError(message) from None
+    tasks, missing = _coverage(out, study)
+    return Merged(len(told), statuses, tasks, missing, _absent(told.values()))
+
+
+def _identity(folder: Path) -> dict[str, Any]:
+    """Return what a folder says that it holds."""
+    try:
+        found = json.loads((folder / STUDY).read_bytes())
+    except FileNotFoundError:
+        message = f"{folder}: no {STUDY} in it" if folder.is_dir() else f"{folder}: no such folder"
+        raise MergeError(message) from None
+    except OSError as error:
+        message = f"{folder}: cannot be read ({error.strerror})"
+        raise MergeError(message) from None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("name", "digest", "model")):
+        message = f"{folder}: {STUDY} does not say which study it holds"
+        raise MergeError(message)
+    return found
+
+
+def _refuse_strangers(told: Mapping[Path, dict[str, Any]]) -> None:
+    """Raise an error unless all folders hold the same study."""
+    first = next(iter(told))
+    text = _resolved(first)
+    for folder, found in told.items():
+        difference = _difference(told[first], found)
+        if difference is None and _resolved(folder) != text:
+            difference = f"its {_RESOLVED} is another one"
+        if difference is not None:
+            message = f"{folder}: not the same study as {first}: {difference}"
+            raise MergeError(message)
+
+
+def _difference(study: dict[str, Any], found: dict[str, Any]) -> str | None:
+    """Return in which way two folders hold different studies."""
+    if found["name"] != study["name"]:
+        return f"it holds '{found['name']}', not '{study['name']}'"
+    if found["model"] != study["model"]:
+        return "it was played by another version of the simulator"
+    return None if found["digest"] == study["digest"] else "it has another scenario or seed"
+
+
+def _resolved(folder: Path) -> bytes:
+    try:
+        return (folder / _RESOLVED).read_bytes()
+    except OSError as error:
+        message = f"{folder / _RESOLVED}: cannot be read ({error.strerror})"
+        raise MergeError(message) from None
+
+
+def _earlier(out: Path, study: dict[str, Any]) -> bool:
+    """Return whether the study was merged into a folder before."""
+    complaint = not_to_be_used(out)
+    if complaint is None and out.is_dir() and any(out.iterdir()):
+        found = _identity(out) if (out / STUDY).exists() else None
+        if found is None:
+            complaint = "holds something else than a study; name another folder"
+        elif found.get("shard"):
+            complaint = f"holds shard {found['shard']}; name another folder"
+        else:
+            difference = _difference(study, found)
+            complaint = difference and f"is not for this study: {difference}; name another folder"
+    if complaint:
+        message = f"{out}: {complaint}"
+        raise MergeError(message)
+    return (out / JOURNAL).exists()
+
+
+def _write(first: Path, sources: Sequence[Path], out: Path, study: dict[str, Any]) -> Counter[str]:
+    """Write the files of a merged folder; return the number of outcomes by status."""
+    copied = [path for pattern in _COPIED for path in sorted(first.glob(pattern)) if path.is_file()]
+    with whole_files(out, [*(path.name for path in copied), STUDY, JOURNAL]) as unfinished:
+        for path in copied:
+            shutil.copyfile(path, unfinished[path.name])
+        unfinished[STUDY].write_text(json.dumps({**study, "shard": None}, indent=2) + "\n", encoding="utf-8")
+        unfinished[JOURNAL].unlink(missing_ok=True)  # of a merge that was killed
+        with Journal(unfinished[JOURNAL]) as journal:
+            for source in sources:
+                _take(source, journal)
+            return Counter(record.status for record in journal)
+
+
+def _take(source: Path, journal: Journal) -> None:
+    """Add the outcomes of a folder to a journal, if they are better than what is there."""
+    path = source / JOURNAL
+    if not path.exists():
+        return  # of a shard that was stopped before its first outcome
+    try:
+        with Journal(path) as found:
+            for record in found:
+                if _is_better(record, journal, source):
+                    _add(journal, record)
+    except JournalError as error:
+        message = f"{path}: {error}"
+        raise MergeError(message) from None
+
+
+def _add(journal: Journal, record: Record) -> None:
+    try:
+        journal.add(record)
+    except JournalError as error:
+        message = f"{journal.path.parent}: {error}"
+        raise MergeError(message) from None
+
+
+def _is_better(record: Record, journal: Journal, source: Path) -> bool:
+    """Return whether an outcome is to replace what there is of its task."""
+    known = journal.status(record.key)
+    if known is None:
+        return True
+    if known == record.status == "ok":
+        other = journal.get(record.key)
+        if (other.rows, other.notes) != (record.rows, record.notes):
+            message = (
+                f"{source}: contradicts another folder about replications {record.first} to "
+                f"{record.first + record.replications - 1} of point {record.point}, which are the same everywhere"
+            )
+            raise MergeError(message)
+    return _RANK.get(record.status, -1) > _RANK.get(known, -1)
+
+
+def _absent(told: Any) -> tuple[tuple[int, ...], int] | None:
+    """Return the numbers of the shards that no folder holds, and of how many they are."""
+    shards = set()
+    for found in told:
+        with contextlib.suppress(ValueError, TypeError):
+            shards.add(Shard.parse(found.get("shard") or ""))
+    counts = {shard.count for shard in shards}
+    if len(counts) != 1 or len(shards) != len({found.get("shard") for found in told}):
+        return None
+    (count,) = counts
+    return tuple(sorted({*range(1, count + 1)} - {shard.number for shard in shards})), count
+
+
+def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Return the number of tasks of a study, and of those that are still to be played."""
+    import sim
+    from analysis.study.load import load_study
+    from analysis.sweep.campaign import Campaign
+    from analysis.sweep.crew import Crew
+    from analysis.sweep.executors import Serial
+    from analysis.sweep.sweep import REPLICATIONS
+    from analysis.sweep.task import model_digest
+
+    try:
+        loaded = load_study(out / _RESOLVED)
+    except sim.ScenarioError:
+        return None, None
+    if loaded.digest != study["digest"] or model_digest() != study["model"]:
+        return None, None
+    with Journal(out / JOURNAL) as journal:
+        campaign = Campaign(loaded, journal, Crew(Serial()))
+        count = loaded.study.replications or REPLICATIONS
+        tasks = (task for point in loaded.points() for task in campaign.tasks(point, count))
+        has = [journal.status(task.key) in _RESULTS for task in tasks]
+    return len(has), len(has) - sum(has)

@@ -1,0 +1,84 @@
+"""A study as it is played, in files that can go anywhere: with its options, its scenario, and what that reads."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sim
+from analysis.study.load import RESOLVED
+from sim import documents
+
+if TYPE_CHECKING:
+    from analysis.study.load import LoadedStudy
+    from sim.documents import Document, Keys
+
+__all__ = ["INPUT", "STUDY_RESOLVED", "resolved"]
+
+STUDY_RESOLVED = "study.resolved.yaml"
+"""The study, with its options; beside it lies its scenario."""
+INPUT = r"input-[0-9a-f]{12}(\.\w+)*"
+"""Pattern of the names of files that the scenario reads."""
+
+
+def resolved(loaded: LoadedStudy) -> tuple[dict[str, str], dict[str, Path]]:
+    """Return the files that say what a study is, and copies that go with them: by name the content, and the source.
+
+    The study that is read from them has the same keys. Files that it names under ``set`` or ``vary`` stay where they
+    are.
+
+    Raises
+    ------
+    ValueError
+        If the study or its scenario says null somewhere.
+    """
+    data, inputs = _portable(loaded.template)
+    try:
+        return {RESOLVED: sim.dump(data), STUDY_RESOLVED: sim.dump(loaded.content())}, inputs
+    except ValueError:
+        message = "cannot hold this study: it, or its scenario, says null somewhere"
+        raise ValueError(message) from None
+
+
+def _portable(template: sim.Template) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Return a scenario as one document with the same content, and the files that it reads, by their new names."""
+    document, content = template.document, template.content
+    data = copy.deepcopy(document.data)
+    for path in document.stale:
+        # A leftover of a choice that was replaced would look as if it had been written for this one.
+        holder, effective = _at(data, path[:-1]), _at(content, path[:-1])
+        if isinstance(holder, dict) and path[-1] in holder and holder[path[-1]] != (effective or {}).get(path[-1]):
+            del holder[path[-1]]
+    inputs: dict[str, Path] = {}
+    sources = data.get("failures")
+    places: list[Keys] = [("failures", index) for index in range(len(sources) if isinstance(sources, list) else 0)]
+    for place in (*places, ("cluster", "fabric")):
+        holder, effective = _at(data, place), _at(content, place)
+        if not (isinstance(holder, dict) and isinstance(holder.get("file"), str)):
+            continue
+        path = _folder(document, (*place, "file"), template.folder) / holder["file"]
+        with contextlib.suppress(OSError):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            if effective["file"] == digest:
+                holder["file"] = f"input-{digest[:12]}{path.suffix}"
+                inputs[holder["file"]] = path
+    return data, inputs
+
+
+def _at(data: Any, path: Keys) -> Any:
+    """Return what plain data have at a path; ``None`` if there is nothing."""
+    for key in path:
+        try:
+            data = data[key]
+        except (LookupError, TypeError):
+            return None
+    return data
+
+
+def _folder(document: Document, path: Keys, folder: Path) -> Path:
+    """Return the folder from which a file is meant that a document names at a path."""
+    mark = documents.nearest_mark(document, path)
+    return Path(mark.file).parent if mark.line else folder

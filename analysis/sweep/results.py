@@ -1,0 +1,250 @@
+"""The results of a study as two tables: a row for each replication, and a row for each point.
+
+Both are read from the journal in the order of points and replications, a cell at a time: what is in them does not
+depend on who played what, or when.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.study.summary import summary_of
+from analysis.study.table import Cell, Outcome
+from analysis.sweep.campaign import outcome_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from analysis.study.axis import Axis
+    from analysis.study.value import Point
+    from analysis.sweep.campaign import Campaign
+    from analysis.sweep.task import Record
+
+__all__ = ["Column", "has_parquet", "write_parquet", "write_tables"]
+
+_WHOLE, _NUMBER, _TEXT = "BIGINT", "DOUBLE", "VARCHAR"
+
+
+class Column(NamedTuple):
+    """A column of a table: its name, and the SQL type of what is in it."""
+
+    name: str
+    kind: str
+
+
+_POINT = tuple(Column(name, _WHOLE) for name in ("point", "cell", "draw"))
+_COUNTS = tuple(Column(name, _WHOLE) for name in ("censored", "never_started"))
+_STATUS = (Column("status", _TEXT), Column("reason", _TEXT), Column("replications", _WHOLE), *_COUNTS)
+_FORMULA = Column("formula", _NUMBER)
+_REPLICATION = Column("replication", _WHOLE)
+_LOW_HIGH = ("low", "high")
+
+
+class _Played(NamedTuple):
+    """A point with what the journal has of it."""
+
+    point: Point
+    wanted: int
+    records: list[Record]
+
+
+def write_tables(
+    campaign: Campaign, count: Callable[[Point], int], metrics: Sequence[str], results: Path, points: Path
+) -> tuple[list[Column], list[Column]]:
+    """Return the columns of both tables, which are written as CSV.
+
+    Numbers are in SI units and have all their digits. What does not exist is empty: a metric that a point has not, a
+    ratio with nothing in its base, a time to finish that was censored. In `results` a metric of `metrics` has besides
+    its value ``<metric>.amount`` and ``<metric>.base``: over several replications such a metric is the sum of amounts
+    over the sum of bases, which is the mean of the column only where all bases are equal.
+
+    Parameters
+    ----------
+    campaign
+        The study and its journal.
+    count
+        Returns how many replications of a point there are to be.
+    metrics
+        Those that are summarised in `points`.
+    results, points
+        The files.
+
+    Raises
+    ------
+    JournalError
+        If the journal cannot be read.
+    OSError
+        If a file cannot be written.
+    """
+    names = _metric_names(campaign, count)
+    values = [column for name in names for column in _value_columns(name, name in metrics)]
+    summaries = [column for name in metrics for column in _summary_columns(name)]
+    axes = campaign.loaded.study.vary
+    varied = _axis_columns(axes, [*_POINT, _REPLICATION, *_STATUS, _FORMULA, *values, *summaries])
+    by_replication = [*_POINT, *varied, _REPLICATION, *_COUNTS, *values]
+    by_point = [*_POINT, *varied, *_STATUS, _FORMULA, *summaries]
+    with results.open("w", encoding="utf-8", newline="") as one, points.open("w", encoding="utf-8", newline="") as two:
+        rows, sums = csv.writer(one, lineterminator="\n"), csv.writer(two, lineterminator="\n")
+        rows.writerow([column.name for column in by_replication])
+        sums.writerow([column.name for column in by_point])
+        for cell in _cells(campaign, count):
+            for played in cell:
+                rows.writerows(_result_rows(axes, played, names, metrics))
+            sums.writerows(_point_rows(axes, cell, metrics))
+    return by_replication, by_point
+
+
+def has_parquet() -> bool:
+    """Return whether Parquet files can be written: DuckDB is there (extra ``data``)."""
+    return importlib.util.find_spec("duckdb") is not None
+
+
+def write_parquet(table: Path, columns: Sequence[Column], target: Path) -> None:
+    """Write a table in CSV as Parquet: the same rows in the same order, the same numbers to the last bit.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    import duckdb
+
+    kinds = ", ".join(f"{_quoted(name)}: '{kind}'" for name, kind in columns)
+    # Nothing is guessed: neither types, nor columns from a folder that is called a=1.
+    reader = f"read_csv({_quoted(str(table))}, header=true, auto_detect=false, hive_partitioning=false, "
+    reader += f"delim=',', quote='\"', escape='\"', nullstr='', columns={{{kinds}}})"
+    with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
+        try:
+            connection.execute(f"COPY (FROM {reader}) TO {_quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)")
+        except duckdb.Error as error:
+            raise OSError(0, " ".join(str(error).split())) from None
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+# ---------------------------------------------------------------------------------------------------- columns
+
+
+def _metric_names(campaign: Campaign, count: Callable[[Point], int]) -> list[str]:
+    """Return every metric of which there is a value, in the order in which they come; a point has one set of them."""
+    names: dict[str, None] = {}
+    for point in campaign.loaded.points():
+        keys = (task.key for task in campaign.tasks(point, count(point)))
+        key = next((key for key in keys if campaign.journal.status(key) == "ok"), None)
+        if key is not None:
+            names |= dict.fromkeys(campaign.journal.get(key).rows)
+    return list(names)
+
+
+def _value_columns(name: str, is_reported: bool) -> list[Column]:
+    return [Column(f"{name}{end}", _NUMBER) for end in ("", *((".amount", ".base") if is_reported else ()))]
+
+
+def _summary_columns(name: str) -> list[Column]:
+    ends = ["mean", *(f"ci95_{end}" for end in _LOW_HIGH), "std", "p05", "p50", "p95"]
+    ends += [f"band90_{end}" for end in _LOW_HIGH]
+    return [*(Column(f"{name}.{end}", _NUMBER) for end in ends), Column(f"{name}.method", _TEXT)]
+
+
+def _axis_columns(axes: Mapping[str, Axis], others: Iterable[Column]) -> list[Column]:
+    """Return a column for the label of each axis, and one for its number if it has one.
+
+    No name is there twice, whatever an axis is called: databases do not tell capitals from small letters.
+    """
+    taken = {column.name.casefold() for column in others}
+    found = []
+    for name, axis in axes.items():
+        for column in (Column(name, _TEXT), Column(f"{name}.number", _NUMBER))[: 1 + axis.is_numeric]:
+            free = column.name
+            while free.casefold() in taken:
+                free = f"vary.{free}"
+            taken.add(free.casefold())
+            found.append(column._replace(name=free))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- rows
+
+
+def _cells(campaign: Campaign, count: Callable[[Point], int]) -> Iterator[list[_Played]]:
+    """Yield the points of each cell, the one with the central values first."""
+    cell: list[_Played] = []
+    for point in campaign.loaded.points():
+        if cell and point.cell != cell[0].point.cell:
+            yield cell
+            cell = []
+        keys = [task.key for task in campaign.tasks(point, count(point))]
+        cell.append(_Played(point, len(keys), [campaign.journal.get(key) for key in keys if key in campaign.journal]))
+    if cell:
+        yield cell
+
+
+def _place(axes: Mapping[str, Axis], point: Point) -> list[Any]:
+    """Return the columns that say which point it is."""
+    place: list[Any] = [point.number, point.cell, point.draw]
+    for axis, value in zip(axes.values(), point.values, strict=True):
+        place += [" ".join(value.label.split()), value.number][: 1 + axis.is_numeric]
+    return place
+
+
+def _result_rows(
+    axes: Mapping[str, Axis], played: _Played, names: Sequence[str], metrics: Sequence[str]
+) -> Iterator[list[Any]]:
+    """Yield a row for each replication that was played to its end."""
+    place = _place(axes, played.point)
+    for record in played.records:
+        if record.status != "ok":
+            continue
+        for index in range(record.replications):
+            counts = [record.notes["censored"][index], record.notes["never_started"][index]]
+            row = [*place, record.first + index, *counts]
+            for name in names:
+                amounts, bases = record.rows.get(name, ((), ()))
+                amount, base = (amounts[index], bases[index]) if amounts else (None, None)
+                row.append(amount / base if amount is not None and base else None)
+                if name in metrics:
+                    row += [amount, base]
+            yield row
+
+
+def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_Played], metrics: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield a row for each point of a cell; what the unknown does to it stands at the central one."""
+    first, *drawn = [_outcome(played, metrics) for played in cell]
+    for played, outcome in zip(cell, [Cell(first, tuple(drawn)), *map(Cell, drawn)], strict=True):
+        whole = [record for record in played.records if record.status == "ok"]
+        bad = next((record for record in played.records if record.status != "ok"), None)
+        status, reason = (bad.status, bad.reason) if bad is not None else ("ok", "")
+        if bad is None and len(whole) < played.wanted:
+            status, reason = "missing", outcome.trouble
+        counts = [_hit(whole, "censored"), _hit(whole, "never_started")]
+        row = [*_place(axes, played.point), status, reason, sum(record.replications for record in whole), *counts]
+        row.append(outcome.stated.formula)
+        for metric in metrics:
+            row += _summary(outcome, metric)
+        yield row
+
+
+def _outcome(played: _Played, metrics: Sequence[str]) -> Outcome:
+    if all(record.status == "ok" for record in played.records) and len(played.records) < played.wanted:
+        return Outcome(played.point, trouble=f"{played.wanted - len(played.records)} of its tasks were not played")
+    return outcome_of(played.point, played.records, metrics)
+
+
+def _hit(records: Iterable[Record], what: str) -> int:
+    """Return the number of replications that have at least one of something."""
+    return sum(count > 0 for record in records for count in record.notes[what])
+
+
+def _summary(cell: Cell, metric: str) -> list[Any]:
+    """Return the columns of one metric of a point."""
+    found = None if cell.trouble else summary_of(cell, metric)
+    if found is None:
+        return [None] * len(_summary_columns(metric))
+    nothing = (None, None)
+    quantiles = (found.std, found.p05, found.p50, found.p95)
+    return [found.mean, *(found.ci95 or nothing), *quantiles, *(found.band90 or nothing), found.method]

@@ -1,0 +1,320 @@
+"""Unlike clusters are compared by what they make of what they take, and never where that is not known."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sim
+from analysis.at_equal import (
+    EQUALS,
+    at_equal_lines,
+    equal_of,
+    headline_at_equal,
+    obtainable,
+    study_headline,
+    table_lines,
+    taken,
+)
+from analysis.compare import Variant, compare
+from analysis.compare_document import compare_document
+from analysis.compare_text import format_comparison
+from analysis.document import render
+from analysis.ensemble import RequestError
+from analysis.metrics import job_ratios, lower_is_better, ratios
+from analysis.spending import job_spending
+from analysis.study.axis import Axis
+from analysis.study.load import load_study
+from analysis.study.table import Cell, Outcome, Table
+from analysis.study.value import Point, Value
+from tests import small
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from analysis.study.load import LoadedStudy
+
+DAY = 86400.0
+BATCH = 7 * 2**20
+JOB: dict[str, Any] = {
+    "name": "train",
+    "gpus": 112,
+    "model": "llama3-8b",
+    "batch": {"tokens": "7 Mi", "sequence": 8192},
+    "parallelism": {"tensor": 8, "pipeline": 2, "data": 7},
+    "step_time": "40 s",
+}
+H100 = {**small.SMALL["cluster"], "accelerator": "h100"}
+COST = {"gpu_hour": 2}
+
+
+def prepared(**changes: Any) -> sim.Prepared:
+    """Return a small scenario that trains tokens on accelerators whose power is known."""
+    return small.prepare(**({"jobs": [JOB], "cluster": H100} | changes))
+
+
+def of(variant: sim.Prepared, replication: int = 0) -> dict[str, sim.Ratio]:
+    """Return the metrics of a replication."""
+    return ratios(variant, sim.run(variant, replication))
+
+
+def test_without_failures_tokens_are_counted_by_hand() -> None:
+    """Steps of a job that nothing interrupts, over the 128 GPUs and over 16 nodes at 8 kW with switches and PUE."""
+    free = {**small.SMALL["checkpoint"]["tiers"][0], "write": "0 s"}
+    quiet = prepared(failures=[], checkpoint={"tiers": [free]})
+    found = of(quiet)
+    tokens = (2 * DAY - 180) / 40 * BATCH
+    assert found["tokens_per_gpu_day"] == pytest.approx((tokens, 128 * 2))
+    switches = sum(quiet.scenario.cluster.counts().get(part, 0) for part in ("leaf", "spine", "core"))  # type: ignore[attr-defined]
+    megawatts = (16 * 8e3 + switches * 690) * 1.2 / 1e6
+    assert found["tokens_per_mw_day"] == pytest.approx((tokens, megawatts * 2))
+
+
+def test_idle_gpus_and_power_count_too() -> None:
+    """The same job on twice the nodes makes half as much of a GPU-day, and of the nodes' part of a megawatt-day."""
+    many = {**H100, "nodes": 32}
+    power = {"switch": "0 W"}
+    one, two = (prepared(failures=[], cluster=cluster, power=power) for cluster in (H100, many))
+    for metric in ("tokens_per_gpu_day", "tokens_per_mw_day"):
+        first, second = of(one)[metric], of(two)[metric]
+        assert first.amount == second.amount > 0
+        assert second.base == pytest.approx(2 * first.base)
+
+
+def test_spares_that_idle_draw_the_power_that_is_built_for() -> None:
+    """Provisioned power does not depend on what the nodes do: with failures the base is the same, the tokens fewer."""
+    quiet, failing = of(prepared(failures=[])), of(prepared())
+    assert failing["tokens_per_mw_day"].base == quiet["tokens_per_mw_day"].base
+    assert failing["tokens_per_mw_day"].amount < quiet["tokens_per_mw_day"].amount
+    assert failing["energy"].amount != quiet["energy"].amount
+
+
+def test_the_megawatt_day_is_never_less_than_the_energy_used() -> None:
+    """Energy over a replication is at most provisioned power times time."""
+    variant = prepared()
+    for replication in range(4):
+        row = of(variant, replication)
+        assert 0.2 < row["energy"].amount / (row["tokens_per_mw_day"].base * 1e6 * DAY) < 1
+
+
+def test_jobs_share_gpus_and_power_as_they_share_the_cost() -> None:
+    """Bases of the jobs add up to that of the cluster where a rule says how they share; without one there are none."""
+    jobs = [
+        {**JOB, "name": name, "gpus": gpus, "parallelism": {"tensor": 8, "data": gpus // 8}}
+        for name, gpus in (("a", 56), ("b", 28 * 2))
+    ]
+    shared = prepared(jobs=jobs, cost={**COST, "allocation": "gpus"})
+    result = sim.run(shared, 0)
+    whole, parts = ratios(shared, result), job_spending(shared, result)
+    for metric in ("tokens_per_gpu_day", "tokens_per_mw_day"):
+        assert sum(part[metric].base for part in parts) == pytest.approx(whole[metric].base)
+        assert sum(part[metric].amount for part in parts) == pytest.approx(whole[metric].amount)
+    alone = prepared(jobs=jobs)
+    assert job_spending(alone, sim.run(alone, 0)) == [{}, {}]
+    assert "tokens_per_gpu_day" not in job_ratios(shared.jobs[0], result.jobs[0], [False])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cost": COST},
+        {"cluster": {**H100, "accelerator": "mine"}},
+        {"jobs": small.SMALL["jobs"]},
+        {"jobs": small.SMALL["jobs"], "cluster": small.SMALL["cluster"], "cost": COST},
+    ],
+)
+def test_what_is_obtainable_is_what_a_run_has(changes: dict[str, Any]) -> None:
+    """Before a run it is known which metrics it will have."""
+    variant = prepared(**changes)
+    asked = obtainable(prepared(cost=COST))
+    assert {"tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token", "cluster_goodput", "energy", "cost"} == asked
+    assert obtainable(variant) == asked & set(of(variant))
+
+
+def test_both_are_better_high() -> None:
+    """More tokens of the same is better."""
+    assert not any(map(lower_is_better, ("tokens_per_gpu_day", "tokens_per_mw_day")))
+
+
+# ---------------------------------------------------------------------------------------------- the headline
+
+
+ALL = {"cluster_goodput", "energy", "cost", "tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token"}
+
+
+def test_each_kind_has_its_headline() -> None:
+    """GPUs, power and cost divide by what they are called after."""
+    headlines = [headline_at_equal(kind, {"a": ALL, "b": ALL}, ("accelerator",)) for kind in EQUALS]
+    assert headlines == ["tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token"]
+
+
+def test_gpu_time_stands_in_for_tokens_where_the_work_is_alike() -> None:
+    """Without tokens, cluster goodput compares what differs in nothing that changes a GPU-hour; else it is refused."""
+    known = {"a": {"cluster_goodput"}, "b": {"cluster_goodput"}}
+    assert headline_at_equal("gpus", known) == "cluster_goodput"
+    with pytest.raises(RequestError, match=r"a: the tokens .* not known.*where accelerator differ"):
+        headline_at_equal("gpus", known, ("accelerator",))
+    with pytest.raises(RequestError, match=r"^at equal GPUs: b: the tokens"):
+        headline_at_equal("gpus", {"a": ALL, "b": {"cluster_goodput"}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "line"),
+    [
+        ("power", {"energy", "tokens_per_mw_day"}, "b: it is not known what a node draws: give power.idle"),
+        ("power", {"tokens_per_mw_day"}, "b: the tokens of every job are not known"),
+        ("cost", {"cost", "cost_per_token"}, "b: prices are not known: give cost.gpu_hour"),
+        ("cost", {"cost_per_token"}, "b: the tokens of every job are not known"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(kind: Any, missing: set[str], line: str) -> None:
+    """The line names the variant and the key that would help."""
+    with pytest.raises(RequestError, match=f"^at equal {kind}: {line}"):
+        headline_at_equal(kind, {"a": ALL, "b": ALL - missing})
+
+
+def test_the_option_offers_its_choices() -> None:
+    """A slip of the pen is answered with the nearest choice."""
+    assert [equal_of(kind) for kind in EQUALS] == list(EQUALS)
+    with pytest.raises(RequestError, match=r"--at-equal pwoer: is none of .*did you mean 'power'"):
+        equal_of("pwoer")
+
+
+# -------------------------------------------------------------------------------------------- in a comparison
+
+
+def played(kind: Any, **other: Any) -> dict[str, Any]:
+    """Return the document of two variants compared at equal something."""
+    variants = [Variant("one", prepared(cost=COST)), Variant("two", prepared(**({"cost": COST} | other)))]
+    found = compare(variants, 2, at_equal=kind, processes=1)
+    content: dict[str, Any] = json.loads(render(compare_document(found, {}, command="")))
+    return content
+
+
+def test_a_larger_cluster_loses_at_equal_gpus_what_it_leaves_idle() -> None:
+    """Tokens per day are as good with more spares, tokens per GPU-day are not: the order turns."""
+    many = {"cluster": {**H100, "nodes": 32}, "spares": {"hot": 16}}
+    plain, equal = played(None, **many), played("gpus", **many)
+    assert plain["at_equal"] is None
+    assert (plain["headline"], equal["headline"]) == ("goodput", "tokens_per_gpu_day")
+    assert equal["order"] == ["one", "two"]
+    assert equal["at_equal"]["variants"]["two"]["gpus"] == 256
+    means = [equal["variants"][name]["metrics"]["tokens_per_gpu_day"]["mean"] for name in ("one", "two")]
+    assert means[0] > 1.8 * means[1]
+
+
+def test_the_lines_say_what_was_divided_by_what() -> None:
+    """Each variant with its number; where sizes differ, that no cluster was scaled; in the text too."""
+    content = played("gpus", cluster={**H100, "nodes": 32})
+    told = " ".join(content["at_equal"]["lines"])
+    assert "one: 128 GPUs, 112 of them in jobs; two: 256 GPUs, 112 of them in jobs" in told
+    assert "no cluster was made larger or smaller" in told
+    text = format_comparison(content)
+    assert all(line in text for line in content["at_equal"]["lines"])
+    assert "tokens per GPU-day on the same failures" in text
+    assert len(played("gpus")["at_equal"]["lines"]) == 1
+
+
+def test_rent_of_a_day_is_that_of_all_gpus() -> None:
+    """At equal cost the line has the cost of a mean day: 128 GPUs at 2 an hour."""
+    content = played("cost", cost={"gpu_hour": 4})
+    found = content["at_equal"]["variants"]
+    assert found["one"]["cost_per_day"] == pytest.approx(128 * 24 * 2)
+    assert found["two"]["cost_per_day"] == pytest.approx(128 * 24 * 4)
+    assert "one: 6,144 USD a day; two: 12,288 USD a day" in content["at_equal"]["lines"][0]
+
+
+def test_power_is_told_in_megawatts() -> None:
+    """The number of the line is what the tokens were divided by."""
+    variant = prepared()
+    row = of(variant)
+    found = taken(variant, [row])
+    assert found.megawatts == pytest.approx(row["tokens_per_mw_day"].base / 2)
+    assert found.cost_per_day is None
+    assert f"a: {found.megawatts:.4g} MW" in at_equal_lines("power", "tokens_per_mw_day", {"a": found})[0]
+
+
+def test_tokens_of_two_models_are_told_apart() -> None:
+    """Where the models differ a line says that their tokens are not worth the same."""
+    found = taken(prepared(), [])
+    assert "model" in at_equal_lines("gpus", "tokens_per_gpu_day", {"a": found, "b": found}, ("model",))[-1]
+
+
+def test_a_comparison_refuses_before_it_plays() -> None:
+    """Without prices nothing is simulated."""
+    done: list[int] = []
+    with pytest.raises(RequestError, match="at equal cost: two: prices"):
+        compare(
+            [Variant("one", prepared(cost=COST)), Variant("two", prepared())],
+            2,
+            at_equal="cost",
+            processes=1,
+            progress=lambda count, _total: done.append(count),
+        )
+    assert not done
+
+
+# ------------------------------------------------------------------------------------------------- in a study
+
+
+def study(tmp_path: Path, text: str, **changes: Any) -> LoadedStudy:
+    """Return a study of the small scenario with something replaced."""
+    described = {**small.SMALL, "jobs": [JOB], "cluster": H100, **changes}
+    (tmp_path / "base.yaml").write_text(sim.dump(described), encoding="utf-8")
+    (tmp_path / "study.yaml").write_text(f"name: s\nscenario: base.yaml\n{text}\n", encoding="utf-8")
+    return load_study(tmp_path / "study.yaml")
+
+
+SPARES = "vary: {spares.hot: {choices: [1, 2]}}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "headline"), [("gpus", "tokens_per_gpu_day"), ("power", "tokens_per_mw_day"), ("cost", "cost_per_token")]
+)
+def test_a_study_is_led_by_what_is_equal(kind: str, headline: str, tmp_path: Path) -> None:
+    """The headline is known before anything is played, and the same as in a comparison."""
+    assert study_headline(study(tmp_path, f"at_equal: {kind}\n{SPARES}", cost=COST)) == headline
+
+
+def test_a_study_that_cannot_tell_is_refused_before_it_is_played(tmp_path: Path) -> None:
+    """Without prices no cost is equal; without tokens GPU-time stands in, unless what varies changes a step."""
+    with pytest.raises(RequestError, match=r"^at equal cost: s: prices are not known"):
+        study_headline(study(tmp_path, f"at_equal: cost\n{SPARES}"))
+    plain = small.SMALL["jobs"]
+    assert study_headline(study(tmp_path, f"at_equal: gpus\n{SPARES}", jobs=plain)) == "cluster_goodput"
+    for varied in ("cluster.accelerator: {choices: [h100, h200]}", "jobs.0.step_time: {choices: [10 s, 20 s]}"):
+        with pytest.raises(RequestError, match=r"GPU-time alone compares nothing where .* differ"):
+            study_headline(study(tmp_path, f"at_equal: gpus\nvary: {{{varied}}}", jobs=plain))
+
+
+def test_points_that_cannot_run_say_nothing_of_the_others(tmp_path: Path) -> None:
+    """The first point that can run decides."""
+    impossible = "vary: {jobs.0.gpus: {choices: [1008, 112]}}"
+    assert study_headline(study(tmp_path, f"at_equal: gpus\n{impossible}")) == "tokens_per_gpu_day"
+
+
+def table(cells: Mapping[str, Sequence[sim.Ratio]], metric: str = "tokens_per_gpu_day") -> Table:
+    """Return a table of one axis with the ratios of a metric for each of its values."""
+    axis = Axis(choices=tuple(cells))
+    rows = tuple(
+        Cell(Outcome(Point(number, number, 0, (Value(label, None, ()),)), {metric: ratios}))
+        for number, (label, ratios) in enumerate(cells.items())
+    )
+    return Table({"x": axis}, rows, (metric,))
+
+
+def test_lines_of_a_study_have_the_mean_size_of_each_cell() -> None:
+    """GPU-days of a mean replication by cell; of many, the smallest and the largest; equal sizes have one line."""
+    unlike = table({"a": [sim.Ratio(9, 100), sim.Ratio(9, 300)], "b": [sim.Ratio(9, 50), sim.Ratio(9, 50)]})
+    lines = table_lines("gpus", unlike)
+    assert "a: 200 GPU-days; b: 50 GPU-days" in lines[0]
+    assert "no cluster was made larger" in lines[1]
+    many = table_lines("gpus", table({str(n): [sim.Ratio(9, 100 + n)] * 2 for n in range(20)}))
+    assert "(the smallest and the largest): 0: 100 GPU-days; 19: 119 GPU-days" in many[0]
+    assert len(table_lines("gpus", table({"a": [sim.Ratio(9, 100)], "b": [sim.Ratio(7, 100)]}))) == 1
+    assert "a: 7 in the currency" in table_lines("cost", table({"a": [sim.Ratio(7, 100)]}, "cost_per_token"))[0]
+    assert table_lines("gpus", table({"a": []})) == ["at equal GPUs: no point has a tokens_per_gpu_day"]

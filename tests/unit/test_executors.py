@@ -1,0 +1,258 @@
+"""Executors: the same outcomes wherever tasks are played, and a line where they cannot be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING
+
+import pytest
+
+from analysis import processes
+from analysis.sweep import executors, scheduler
+from analysis.sweep.campaign import Campaign
+from analysis.sweep.crew import Crew
+from analysis.sweep.executors import CrewError, Processes, Where, crew_at
+from analysis.sweep.journal import Journal
+from tests.sweep_tools import CONTEXT, comparable, numbered, small_study, tasks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
+    """Serial, and processes of 1, 2 and 3, give the same numbers to the last bit."""
+    found = []
+    with Journal(tmp_path / "journal") as journal:
+        for where in (Where("serial"), Where("process", 1), Where("process", 2), Where("process", 3)):
+            with crew_at(where) as crew:
+                campaign = Campaign(small_study(tmp_path), journal, crew)
+                records = list(crew.play(tasks_of(campaign), campaign.context))
+            found.append(sorted(map(comparable, records)))
+    assert len(found[0]) == 12
+    assert all(record.rows["ettr"][0] for record in found[0])
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    """When a crew is not needed any more its processes have ended, and before it plays there are none."""
+    with crew_at(Where("process", 2)) as crew:
+        place = crew.place
+        assert isinstance(place, Processes)
+        assert not place._started
+        list(crew.play(numbered(0), CONTEXT))
+        assert not place._started
+        assert place.submit(os.getpid).result() != os.getpid()
+        assert [process.is_alive() for process in place._started] == [True]
+    for process in place._started:
+        process.join(30)
+        assert not process.is_alive()
+
+
+def test_a_pool_that_breaks_while_tasks_are_sent_loses_none(tmp_path: Path) -> None:
+    """What cannot be sent because a process has just died comes back as a future of that death."""
+    place = Processes(1)
+    try:
+        with pytest.raises(Exception, match="terminated"):
+            place.submit(os._exit, 3).result()
+        late = place.submit(os.getpid)
+        error = late.exception()
+        assert error is not None
+        assert place.death(error) == (1, "exit status 3")
+        assert place.death(ValueError()) is None
+        assert place.submit(os.getpid).result() != os.getpid()
+    finally:
+        place.stop()
+
+
+def test_processes_that_cannot_start_are_no_fault_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where processes end before they have anything to do, or there can be none, one line says so."""
+    place = Processes(1)
+    monkeypatch.setattr(executors, "begin_as_worker", sys.exit)
+    with pytest.raises(CrewError, match=r"^processes: they end as soon as they are started \(exit status \d+\)$"):
+        next(Crew(place).play(numbered(1), CONTEXT))
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", refuse)
+    with pytest.raises(CrewError, match=r"^processes: cannot be started here \(.*unavailable\); the serial executor"):
+        next(Crew(place).play(numbered(1), CONTEXT))
+
+
+def test_an_interruption_while_processes_start_is_not_lost() -> None:
+    """Ctrl-C at that moment comes a moment later, and what is being started does not hear it."""
+    reached = False
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        with processes.deaf():
+            signal.raise_signal(signal.SIGINT)
+            reached = True
+        pytest.fail("nothing came")
+    assert reached
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_executor_that_does_not_exist_is_refused() -> None:
+    """The line names those that there are."""
+    with (
+        pytest.raises(CrewError, match=r"^no executor 'proces': there are serial, process, dask$"),
+        crew_at(Where("proces")),
+    ):
+        pass
+
+
+def test_threads_of_a_worker_take_turns() -> None:
+    """A worker of Dask with several threads plays one task at a time: scenarios that it keeps are for one thread."""
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work(number: int) -> None:
+        inside.append(number)
+        time.sleep(0.01)
+        most.append(len(inside))
+        inside.remove(number)
+
+    threads = [threading.Thread(target=scheduler.one_at_a_time, args=(work, number)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]
+
+
+# ------------------------------------------------------------------------------------------------ without a scheduler
+
+
+def refused(address: str = "", file: str = "") -> str:
+    """Return the line with which a Dask scheduler is refused."""
+    with pytest.raises(CrewError) as raised, crew_at(Where("dask", 0, address, file)):
+        pass
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_dask_needs_an_address_that_can_be_read(tmp_path: Path) -> None:
+    """Without an address, or with a file that is missing, no file, or not a scheduler's, a line says what to do."""
+    pytest.importorskip("distributed")
+    path = tmp_path / "scheduler.json"
+    assert refused() == "the dask executor needs --scheduler-address or --scheduler-file"
+    line = f"{path}: no such file; a scheduler writes it: dask scheduler --scheduler-file {path}"
+    assert refused(file=str(path)) == line
+    assert refused(file=str(tmp_path)) == f"{tmp_path}: cannot be read (Is a directory)"
+    for content in ("", "[]", '{"address": ""}', '{"id": 1}', "\x00\xff"):
+        path.write_text(content, encoding="latin-1")
+        assert refused(file=str(path)) == f"{path}: is not what a Dask scheduler writes: it has no address"
+
+
+def test_dask_where_nobody_listens_is_refused_in_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The wait is bounded, the line names the address or the file, and the library says nothing of its own."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(scheduler, "_CONNECT", 0.5)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody else has the port, and nobody listens
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        start = time.monotonic()
+        assert refused(address).startswith(f"{address}: no Dask scheduler answers (")
+        assert time.monotonic() - start < 20
+        path = tmp_path / "scheduler.json"
+        path.write_text(f'{{"address": "{address}"}}')
+        assert refused(file=str(path)).startswith(f"{path}: no Dask scheduler answers at {address} (")
+    for wrong in ("localhost", "nonsense://host:1", "tls://127.0.0.1:1"):
+        assert refused(wrong).startswith(f"{wrong}: no Dask scheduler answers (")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_dask_that_is_not_installed_is_told_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line says what to install."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    line = "the dask executor needs the extra cluster: pip install 'ettrick[cluster]'"
+    assert refused("tcp://127.0.0.1:1") == line
+
+
+class Remote:
+    """A call that a scheduler knows of; its outcome comes when the callback is called."""
+
+    def add_done_callback(self, callback: Callable[[Remote], None]) -> None:
+        """Keep what is to be called."""
+        self.callback = callback
+
+    def result(self) -> None:
+        """Return no outcome: the scheduler has forgotten it."""
+        raise CancelledError
+
+
+class Client:
+    """A connection to a scheduler that loses its workers, or itself."""
+
+    def __init__(self) -> None:
+        self.workers = 2
+        self.remote = Remote()
+        self.cancelled: list[Remote] = []
+
+    def nthreads(self) -> dict[int, int]:
+        """Return the workers."""
+        if self.workers < 0:
+            raise OSError(None)
+        return dict.fromkeys(range(self.workers), 1)
+
+    def submit(self, *args: object, **kwargs: object) -> Remote:
+        """Return a call that nobody works on."""
+        return self.remote
+
+    def cancel(self, remotes: list[Remote]) -> None:
+        """Forget calls."""
+        self.cancelled += remotes
+
+
+def test_a_scheduler_without_workers_is_given_up_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window follows the workers; when there are none for longer than is waited for, one line says so."""
+    client = Client()
+    place = scheduler.Dask(client, "there")
+    monkeypatch.setattr(scheduler, "_COUNT", 0.0)
+    assert place.window() == 8
+    client.workers = 5
+    assert place.window() == 20
+    client.workers = 0
+    place.check()
+    monkeypatch.setattr(scheduler, "_NO_WORKERS", -1.0)
+    monkeypatch.setattr("analysis.sweep.crew._LOOK", 0.01)
+    with pytest.raises(CrewError, match=r"^there: the scheduler has no workers"):
+        next(Crew(place).play(numbered(1), CONTEXT))
+    assert client.cancelled == [client.remote]
+
+
+def test_a_scheduler_that_goes_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Futures that are cancelled by nobody here mean that the scheduler has gone."""
+    client = Client()
+    place = scheduler.Dask(client, "there")
+    client.workers = -1
+    monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
+    with pytest.raises(CrewError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
+        next(Crew(place).play(numbered(1), CONTEXT))
+
+
+def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the scheduler blames for the death of workers was perhaps only with them; it has a second try."""
+    distributed = pytest.importorskip("distributed")
+    client = Client()
+    place = scheduler.Dask(client, "there")
+    calls = []
+
+    def die() -> None:
+        calls.append(1)
+        raise distributed.KilledWorker("task", None, 3)
+
+    monkeypatch.setattr(client.remote, "result", die)
+    monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
+    (record,) = Crew(place).play(numbered(1), CONTEXT)
+    assert len(calls) == 2
+    told = "its process died 4 times (on Dask workers, whose logs may say more)"
+    assert (record.status, record.reason) == ("crashed", told)

@@ -1,0 +1,384 @@
+"""Sensitivity: one axis at a time, what is left out, and a study played for it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from analysis.document import render
+from analysis.ensemble import RequestError
+from analysis.sensitivity.sobol import indices
+from analysis.sensitivity.study import play_sensitivity
+from analysis.sensitivity.text import against, format_sensitivity
+from analysis.sensitivity.tornado import Tornado, tornado
+from analysis.sensitivity.words import answers
+from analysis.study.axis import Axis
+from analysis.study.designs import OneAtATime, Saltelli
+from analysis.study.load import load_study
+from analysis.study.table import Cell, Outcome, Table
+from analysis.sweep.executors import Where, crew_at
+from analysis.sweep.journal import Journal
+from sim import Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from analysis.study.value import Point
+
+AXES = {
+    "x": Axis.model_validate({"title": "the first", "distribution": {"law": "uniform", "min": 0.0, "max": 1.0}}),
+    "y": Axis.model_validate({"range": {"min": 0.0, "max": 2.0}}),
+    "z": Axis.model_validate({"choices": ["low", "middle", "high"]}),
+}
+HEIGHTS = {"low": -1.0, "middle": 0.0, "high": 3.0}
+
+
+def level(point: Point) -> float:
+    """Return 2 x + y / 4 + the height of z."""
+    x, y, z = point.values
+    assert x.number is not None
+    assert y.number is not None
+    return 2 * x.number + y.number / 4 + HEIGHTS[z.label]
+
+
+def table_of(
+    points: Sequence[Point], luck: Callable[[Point], Sequence[float]], trouble: Callable[[Point], str] = lambda _: ""
+) -> Table:
+    """Return the table of a linear function of the points, with luck added to each replication."""
+    outcomes = [
+        Outcome(point, trouble=trouble(point))
+        if trouble(point)
+        else Outcome(point, {"m": [Ratio(level(point) + one, 1.0) for one in luck(point)]})
+        for point in points
+    ]
+    return Table(AXES, tuple(map(Cell, outcomes)), ("m",))
+
+
+def alone() -> list[Point]:
+    """Return the points of the one-at-a-time design."""
+    return list(OneAtATime(low=0.1).points(AXES, np.random.default_rng(1)))
+
+
+def together(samples: int = 64) -> list[Point]:
+    """Return the points of the Saltelli design."""
+    return list(Saltelli(samples=samples).points(AXES, np.random.default_rng(1)))
+
+
+def changes(found: Tornado) -> dict[str, dict[str, float | None]]:
+    """Return the mean change at each value of each axis."""
+    return {
+        swing.axis: {move.value.label: None if move.change is None else move.change.mean for move in swing.moves}
+        for swing in found.swings
+    }
+
+
+COMMON = (0.3, -0.8, 0.1, 2.0)
+"""Luck that is the same at every point."""
+
+
+def test_tornado_of_a_linear_function_is_exact() -> None:
+    """Changes are slope times step, luck that is common cancels, and the axes come by their swings."""
+    found = tornado(table_of(alone(), lambda _: COMMON), "m")
+    assert [swing.axis for swing in found.swings] == ["z", "x", "y"]
+    assert [swing.size for swing in found.swings] == pytest.approx([4.0, 1.6, 0.5])
+    told = changes(found)
+    assert list(told["x"].values()) == pytest.approx([-0.8, 0.8])
+    assert list(told["y"].values()) == pytest.approx([-0.25, 0.25])
+    assert told["z"] == pytest.approx({"low": -1.0, "high": 3.0})
+    for swing in found.swings:
+        assert swing.is_resolved
+        for move in swing.moves:
+            assert move.change is not None
+            assert move.change.ci95 == pytest.approx((move.change.mean, move.change.mean))
+
+
+def test_tornado_says_what_is_not_resolved() -> None:
+    """A change that is smaller than its noise is not resolved, and it says how many replications would do it."""
+    draws = np.random.default_rng(2)
+    scatter = {point.number: (0.3 * draws.standard_normal(12)).tolist() for point in alone()}
+    found = {swing.axis: swing for swing in tornado(table_of(alone(), lambda at: scatter[at.number]), "m").swings}
+    assert found["z"].is_resolved
+    tiny = {**HEIGHTS, "high": 0.001, "low": -0.001}
+    points = alone()
+    outcomes = [
+        Outcome(at, {"m": [Ratio(tiny[at.values[2].label] + one, 1.0) for one in scatter[at.number]]}) for at in points
+    ]
+    quiet = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
+    z = next(swing for swing in quiet.swings if swing.axis == "z")
+    assert not z.is_resolved
+    assert z.replications_to_resolve is None or z.replications_to_resolve > 12
+
+
+def test_tornado_takes_the_common_luck_out() -> None:
+    """Where a change follows the known luck, what is left without it is exact; see the control variates."""
+    luck = np.linspace(-1, 1, 20)
+    points = alone()
+    outcomes = [
+        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in luck]}, [(float(one),) for one in luck])
+        for at in points
+    ]
+    found = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
+    for swing in found.swings:
+        for move in swing.moves:
+            assert move.change is not None
+            assert move.change.controlled is not None
+            assert move.change.controlled.mean == pytest.approx(move.change.mean)
+            assert move.change.controlled.worth > 100
+
+
+def test_tornado_keeps_points_that_cannot_run() -> None:
+    """A value without a result stays in its axis, with the reason."""
+    found = tornado(table_of(alone(), lambda _: COMMON, lambda at: "no room" * (at.values[2].label == "high")), "m")
+    moves = {move.value.label: move for swing in found.swings if swing.axis == "z" for move in swing.moves}
+    assert moves["high"].change is None
+    assert moves["high"].trouble == "no room"
+    assert not moves["low"].trouble
+
+
+def test_tornado_refuses_another_design() -> None:
+    """Points that differ in several axes are no one-at-a-time design."""
+    with pytest.raises(ValueError, match="not one at a time"):
+        tornado(table_of(together(4), lambda _: COMMON), "m")
+
+
+def test_few_rows_without_a_result_are_left_out_and_counted() -> None:
+    """Two points of 320 that crashed take their two rows with them, and the rest still tells the axes apart."""
+    bad = {3, 64 + 7}
+    table = table_of(together(), lambda _: COMMON, lambda at: "crashed" * (at.number in bad))
+    found = indices(table, "m")
+    assert (found.left_out, found.rows, found.why_left_out) == (2, 62, "crashed")
+    # Three equally likely heights have the variance 26 / 9; 2 x has 4 / 12, and y / 4 has 1 / 48.
+    whole = 26 / 9 + 1 / 3 + 1 / 48
+    first = {row.axis: row.first for row in found.axes}
+    assert [row.axis for row in found.axes] == ["z", "x", "y"]
+    for axis, part in (("z", 26 / 9), ("x", 1 / 3), ("y", 1 / 48)):
+        assert first[axis].ci95[0] <= part / whole <= first[axis].ci95[1]
+
+
+def test_many_rows_without_a_result_are_refused_with_the_values_that_have_none() -> None:
+    """Indices of inputs other than those of the study are refused, and the line says where nothing runs."""
+    table = table_of(together(), lambda _: COMMON, lambda at: "no room" * (at.values[2].label == "high"))
+    with pytest.raises(RequestError, match=r"of 64 rows of points have .*, all where z is high: no room"):
+        indices(table, "m")
+    far = table_of(together(), lambda _: COMMON, lambda at: "too much" * ((at.values[1].number or 0.0) > 1.5))
+    with pytest.raises(RequestError, match=r"all where y is 1\.5\S* to [12]\.?\S*: too much"):
+        indices(far, "m")
+    anywhere = table_of(together(), lambda _: COMMON, lambda at: "odd" * (at.number % 5 == 0))
+    with pytest.raises(RequestError, match=r"the first with x=\S+, y=\S+, z=\w+: odd"):
+        indices(anywhere, "m")
+
+
+def test_a_metric_without_a_mean_is_refused() -> None:
+    """A metric that no point has is no number of the design."""
+    with pytest.raises(RequestError, match="a replication has no other"):
+        indices(table_of(together(), lambda _: COMMON), "other")
+
+
+def test_nothing_varies() -> None:
+    """A constant, but for rounding, has no shares and no indices, and says so."""
+    flat = [Cell(Outcome(at, {"m": [Ratio((0.3, 0.1 + 0.2)[at.number % 2], 1.0)] * 6})) for at in together()]
+    found = indices(Table(AXES, tuple(flat), ("m",)), "m")
+    assert found.shares is None
+    assert found.axes == ()
+    assert found.noise is None
+    assert "same at every point" in found.reason
+
+
+def test_only_luck_varies() -> None:
+    """Where points do not differ but for rounding, all is luck, and no axis is told from another."""
+    level, small = (0.3, 0.1 + 0.2), [one / 2**40 for one in COMMON]
+    cells = [Cell(Outcome(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()]
+    found = indices(Table(AXES, tuple(cells), ("m",)), "m")
+    assert found.shares is not None
+    assert found.shares["luck"].value == 1
+    assert found.shares["parameters"].value == 0
+    assert found.shares["both"].value < 1e-20
+    assert found.axes == ()
+    assert "cannot be told from luck" in found.reason
+
+
+def test_noise_alone_is_not_taken_for_a_parameter() -> None:
+    """Where points differ by their own luck only, what varies is not told from luck."""
+    draws = np.random.default_rng(4)
+    cells = [Cell(Outcome(at, {"m": [Ratio(one, 1.0) for one in draws.standard_normal(8)]})) for at in together()]
+    found = indices(Table(AXES, tuple(cells), ("m",)), "m")
+    assert found.shares is not None
+    assert found.shares["both"].ci95[0] > 0.8
+    assert found.axes == ()
+
+
+STUDY = """
+name: unknowns
+scenario: quickstart
+set: {horizon: 4 d}
+vary:
+  failures.0.scale: {title: failure rate, distribution: {law: counted, events: 4}}
+  recovery.initialize: {title: restart, distribution: {law: between, p05: 2 min, p95: 40 min}}
+"""
+
+
+def played(folder: Path, text: str = STUDY, **asked: Any) -> tuple[dict[str, Any], list[tuple[int, int | None]], int]:
+    """Return the document of a study, read back from JSON, the progress that was told, and the journal's length."""
+    (folder / "s.yaml").write_text(text)
+    told: list[tuple[int, int | None]] = []
+    with Journal(folder / "journal.jsonl") as journal, crew_at(Where("serial")) as crew:
+        document = play_sensitivity(
+            load_study(folder / "s.yaml"),
+            journal,
+            crew,
+            lambda done, total: told.append((done, total)),
+            command="ettrick sensitivity s.yaml",
+            **asked,
+        )
+        return json.loads(render(document)), told, len(journal)
+
+
+def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
+    """Both methods share one journal, another metric simulates nothing, and the text is the document's."""
+    document, told, length = played(tmp_path, samples=8, replications=4)
+    # The centre is among the points of the first design.
+    assert told[-1] == (5 + 8 * 4, 5 + 8 * 4)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert against(document) == []
+    assert document["indices"]["samples"] == 8
+    assert {swing["axis"] for swing in document["tornado"]} == {"failures.0.scale", "recovery.initialize"}
+    text = format_sensitivity(document)
+    assert text.splitlines()[1].strip() == answers(document)[0]
+    assert answers(document)[0].startswith("What we do not know makes ")
+    again, told, after = played(tmp_path, samples=8, replications=4, metric="interruptions")
+    assert (told, after) == ([], length)
+    assert again["metric"] == "interruptions"
+    moves = {swing["axis"]: swing["moves"] for swing in again["tornado"]}
+    low, high = (move["change"]["mean"] for move in moves["failures.0.scale"])
+    assert low < 0 < high
+
+
+def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
+    """Changes of ETTR one at a time agree with those of the closed form, within twice their intervals."""
+    document, _, _ = played(tmp_path, method="tornado", replications=8)
+    assert document["indices"] is None
+    for swing in document["tornado"]:
+        for move in swing["moves"]:
+            low, high = move["change"]["ci95"]
+            assert abs(move["closed_form"] - move["change"]["mean"]) <= high - low + 2e-3
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({"method": "sobool"}, r"--method sobool: is no method; did you mean 'sobol'\?"),
+        ({"samples": 12}, "--samples 12: must be a power of two, 8 or 16"),
+        ({"replications": 2}, "2 replications: needs 4 at least"),
+        ({"metric": "etr"}, r"etr: the scenario has no such metric; did you mean 'ettr'\?"),
+    ],
+)
+def test_what_makes_no_sense_is_a_line(tmp_path: Path, asked: dict[str, Any], line: str) -> None:
+    """A wrong option is refused in one line with the nearest valid one, before the study is played."""
+    with pytest.raises(RequestError, match=line):
+        played(tmp_path, **({"replications": 4} | asked))
+
+
+def test_a_central_point_that_cannot_run_is_a_line(tmp_path: Path) -> None:
+    """Nothing can be compared with a point that cannot run."""
+    text = STUDY + "  spares.hot: {choices: [999, 999, 4]}\n"
+    text = text.replace("[999, 999, 4]", "[998, 999, 4]")
+    with pytest.raises(RequestError, match=r"the central point cannot run: .* 999 are kept"):
+        played(tmp_path, text, replications=4)
+
+
+def test_rows_that_cannot_run_are_told_beside_the_tornado(tmp_path: Path) -> None:
+    """Where too many points cannot run there are no indices, but what there is one at a time is told."""
+    text = STUDY + "  spares.hot: {choices: [0, 4, 999]}\n"
+    document, _, _ = played(tmp_path, text, samples=4, replications=4)
+    assert document["indices"] is None
+    assert document["tornado"]
+    lines = against(document)
+    assert lines[0].startswith("spares.hot=999: ")
+    assert lines[1].startswith("no Sobol indices: ")
+    assert "all where spares.hot is 999" in lines[1]
+    assert "no result" in format_sensitivity(document)
+
+
+def test_chosen_axes_are_not_called_unknown(tmp_path: Path) -> None:
+    """With an axis that is chosen the text speaks of what varies, and says which axes are chosen."""
+    text = STUDY + "  spares.hot: {choices: [0, 4]}\n"
+    document, _, _ = played(tmp_path, text, samples=4, replications=4)
+    assert answers(document)[0].startswith("What varies makes ")
+    assert "chosen, not unknown: spares.hot" in format_sensitivity(document)
+
+
+def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: float) -> dict[str, Any]:
+    """Return a document of changes one at a time: for each axis a value, its mean change and half an interval."""
+    swings = [
+        {
+            "axis": axis,
+            "center": "c",
+            "swing": max(abs(change) for _, change, _ in rows),
+            "resolved": any(abs(change) > half for _, change, half in rows),
+            "replications_to_resolve": None,
+            "moves": [
+                {
+                    "label": label,
+                    "number": None,
+                    "change": {
+                        "mean": change,
+                        "ci95": [change - half, change + half],
+                        "resolved": abs(change) > half,
+                        "replications_to_resolve": 77,
+                        "controlled": None,
+                    },
+                    "closed_form": None,
+                    "trouble": "",
+                }
+                for label, change, half in rows
+            ],
+        }
+        for axis, rows in moves.items()
+    ]
+    center = {"values": dict.fromkeys(moves, "c"), "mean": mean, "ci95": [mean, mean], "closed_form": None}
+    return {
+        "study": "s",
+        "metric": metric,
+        "replications": 8,
+        "seed": 1,
+        "axes": {axis: {"title": axis, "unknown": True} for axis in moves},
+        "center": center,
+        "low": 0.05,
+        "tornado": swings,
+        "indices": None,
+        "indices_missing": "",
+        "assumptions": ["a guess"],
+    }
+
+
+def test_the_text_of_changes() -> None:
+    """Bars point down and up, times have units, and what is open or without effect is named apart."""
+    moves = {
+        "wide": [("far", -7200.0, 9000.0)],
+        "sure": [("less", -1800.0, 60.0), ("more", 3600.0, 60.0)],
+        "idle": [("any", 0.0, 0.0)],
+    }
+    content = told("mtti", moves, 36000.0)
+    assert answers(content) == [
+        "Of those resolved one at a time, sure moves it most: -30 min at less, +1 h at more (from c).",
+        "One at a time not resolved with 8 replications: wide.",
+        "One at a time without any effect: idle.",
+    ]
+    rows = [line for line in format_sensitivity(content).splitlines() if "█" in line]
+    wide, sure, more = (next(row for row in rows if name in row) for name in ("far", "less", "more"))
+    assert wide.rstrip().endswith("77")
+    assert wide.count("█") == 4 * sure.count("█")
+    assert more.index("█") > sure.rindex("█")
+    assert "assumes: a guess" in format_sensitivity(content)
+    assert "no change" in format_sensitivity(content)
+
+
+def test_rounding_is_no_change_and_shares_are_in_points() -> None:
+    """What the order of a sum leaves of nothing is told as 0; shares change by points."""
+    assert " 0 at any" in answers(told("cost", {"x": [("any", 1e-9, 0.0)]}, 1e6))[0]
+    assert "-2.00 pt at any" in answers(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1))[0]
+    assert "time starved" in format_sensitivity(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1))

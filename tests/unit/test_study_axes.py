@@ -1,0 +1,228 @@
+"""What varies in a study: values of ranges and distributions, their labels, and the numbers that are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.study.amounts import amounts_of, numbers_of
+from analysis.study.axis import Axis, Range
+from analysis.study.distributions import DISTRIBUTIONS, Between
+from sim import units
+
+U = np.array([0.001, 0.05, 0.25, 0.4, 0.5, 0.75, 0.95, 0.999])
+
+
+def labels(**keys: Any) -> list[str]:
+    """Return the labels of an axis."""
+    return [value.label for value in Axis(**keys).values("p")]
+
+
+def contents(**keys: Any) -> list[Any]:
+    """Return what an axis writes to its path."""
+    return [value.settings[0][1] for value in Axis(**keys).values("p")]
+
+
+# ------------------------------------------------------------------------------------------------ ranges
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"min": 0, "max": 10, "step": 5}, [0, 5, 10]),
+        ({"min": 0, "max": 10, "step": 4}, [0, 4, 8, 10]),
+        ({"min": 0.1, "max": 0.7, "step": 0.2}, [0.1, 0.3, 0.5, 0.7]),
+        ({"min": "10 min", "max": "1 h", "step": "25 min"}, [600, 2100, 3600]),
+        ({"min": 1, "max": 8, "step": 2, "scale": "log"}, [1, 2, 4, 8]),
+        ({"min": 1, "max": 10, "step": 2, "scale": "log"}, [1, 2, 4, 8, 10]),
+        ({"min": 1.0, "max": 100.0, "points": 3, "scale": "log"}, [1, 10, 100]),
+        ({"min": 1, "max": 8, "points": 8, "scale": "log"}, [1, 2, 3, 4, 6, 8]),
+        ({"min": 1, "max": 2, "points": 2}, [1, 2]),
+        ({"min": -1.0, "max": 1.0, "points": 3}, [-1, 0, 1]),
+    ],
+    ids=repr,
+)
+def test_values_of_a_range(keys: dict[str, Any], expected: list[float]) -> None:
+    """Steps are added or multiplied from min on; max is a value even if a step is cut; whole numbers come once."""
+    assert [value.number for value in Axis(range=Range(**keys)).values("p")] == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"min": "10 min", "max": "2 h", "points": 4, "scale": "log"}, ["10 min", "22.89 min", "52.41 min", "2 h"]),
+        ({"min": "10 min", "max": "120 min", "points": 3}, ["10 min", "65 min", "120 min"]),
+        ({"min": "400 Gb/s", "max": "800 Gb/s", "points": 3}, ["400 Gb/s", "600 Gb/s", "800 Gb/s"]),
+        ({"min": "64 GiB", "max": "0.25 TiB", "points": 2}, ["64 GiB", "256 GiB"]),
+        ({"min": "1 %", "max": "5 %", "points": 3}, ["1 %", "3 %", "5 %"]),
+        ({"min": 0, "max": "100 h", "points": 2}, ["0 h", "100 h"]),
+        (
+            {"min": "2 per node-day", "max": "9 per node-day", "points": 4},
+            [f"{x} per node-day" for x in (2, 4.333, 6.667, 9)],
+        ),
+        ({"min": 1000, "max": 131072, "points": 2}, ["1000", "131072"]),
+        ({"min": 0.01234, "max": 1.0, "points": 2}, ["0.01234", "1"]),
+        ({"min": 1.0, "max": 1.00001, "points": 3}, ["1", "1.000005", "1.00001"]),
+    ],
+    ids=repr,
+)
+def test_labels_are_short(keys: dict[str, Any], expected: list[str]) -> None:
+    """A label has four digits and the unit of the study, or a near one; more digits where labels would be the same."""
+    assert labels(range=Range(**keys)) == expected
+
+
+def test_numbers_are_written_without_noise() -> None:
+    """Settings say what a person would: 30 min and not 1800.0000000000002 s; whole numbers stay whole."""
+    assert contents(range={"min": "10 min", "max": "50 min", "points": 3}) == ["10 min", "30 min", "50 min"]
+    assert contents(range={"min": "1 %", "max": "5 %", "points": 3}) == ["1 %", "3 %", "5 %"]
+    assert contents(range={"min": 0.1, "max": 0.7, "step": 0.1}) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+    found = contents(range={"min": 1, "max": 1000, "points": 4, "scale": "log"})
+    assert found == [1, 10, 100, 1000]
+    assert all(type(number) is int for number in found)
+
+
+@given(
+    dimension=st.sampled_from(units.DIMENSIONS),
+    ends=st.lists(st.integers(1, 99), min_size=2, max_size=2, unique=True),
+    u=st.floats(0, 1),
+    exponents=st.tuples(st.integers(-3, 3), st.integers(-3, 3)),
+    scale=st.sampled_from(["linear", "log"]),
+    data=st.data(),
+)
+def test_what_is_written_is_the_number(
+    dimension: units.Dimension, ends: list[int], u: float, exponents: tuple[int, int], scale: Any, data: st.DataObject
+) -> None:
+    """Whatever the units of a range, the text of a value reads back as its number to the last bit."""
+    names = st.sampled_from([unit for unit in dimension.units if unit])
+    low, high = (f"{end}e{exponent} {data.draw(names)}" for end, exponent in zip(ends, exponents, strict=True))
+    assume(all(_reads(text, dimension) for text in (low, high)))
+    assume(units.parse(low, dimension) < units.parse(high, dimension))
+    axis = Axis(range=Range(min=low, max=high, scale=scale))
+    value = axis.at("p", u)
+    assert units.parse(value.settings[0][1], dimension) == value.number
+    assert units.parse(value.label, dimension) == pytest.approx(value.number, rel=6e-4)
+
+
+def _reads(text: str, dimension: units.Dimension) -> bool:
+    try:
+        units.parse(text, dimension)
+    except units.UnitError:
+        return False
+    return True
+
+
+@given(numbers=st.lists(st.floats(0.001, 1e6), min_size=1, max_size=20, unique=True), unit=st.sampled_from(["", " s"]))
+def test_labels_differ_as_soon_as_numbers_do(numbers: list[float], unit: str) -> None:
+    """No two numbers of an axis have the same label, however near they are; equal ones have."""
+    axis = Axis(range=Range(min=f"0.0005{unit}" if unit else 0.0005, max=f"1e7{unit}" if unit else 1e7))
+    values = axis.numbered("p", [*numbers, numbers[0]])
+    assert len({value.label for value in values}) == len({value.number for value in values}) == len(numbers)
+    assert values[0] == values[-1]
+
+
+# ----------------------------------------------------------------------------------------------- choices
+
+
+def test_choices_are_numbers_if_all_are_of_one_kind() -> None:
+    """Choices lie on an axis of numbers if all are numbers, or quantities of one kind; 0 goes with any unit."""
+    assert numbers_of([0, "30 min", "1 h"]) == (0, 1800, 3600)
+    assert numbers_of(["6.5 per node-day", "13 per node-day"]) == (6.5, 13)
+    assert numbers_of(["30 min", "5 GB"]) == (None, None)
+    assert numbers_of([True, False]) == (None, None)
+    assert numbers_of(["1.0", "2.5"]) == (1, 2.5)
+    assert Axis(choices=[0, "30 min"]).is_numeric
+    assert not Axis(choices=["sync", "async"]).is_numeric
+
+
+def test_linked_choices() -> None:
+    """A named choice sets several paths, and lies where its name says, or else where its first value does."""
+    axis = Axis(choices={"2k": {"jobs.0.gpus": 2048, "spares.hot": 4}, "4k": {"jobs.0.gpus": 4096, "spares.hot": 8}})
+    assert [(value.label, value.number) for value in axis.values("scale")] == [("2k", 2048), ("4k", 4096)]
+    assert axis.values("scale")[0].settings == (("jobs.0.gpus", 2048), ("spares.hot", 4))
+    assert axis.targets("scale") == ("jobs.0.gpus", "spares.hot")
+    named = Axis(choices={"1.5": {"a": 9}, "2.5": {"a": 3}})
+    assert [value.number for value in named.values("x")] == [1.5, 2.5]
+    both = Axis(paths=["a", "b"], choices=[1, 2])
+    assert both.values("x")[1].settings == (("a", 2), ("b", 2))
+
+
+@pytest.mark.parametrize(
+    "contents", [["1 min", "2 GB"], ["1 min", 5], ["x", "y"], [[1]], [True], ["-1 s"], [float("inf")]]
+)
+def test_amounts_of_nothing(contents: list[Any]) -> None:
+    """What is no number, or of two kinds, is refused."""
+    with pytest.raises(ValueError, match=r"."):
+        amounts_of(contents)
+
+
+# ----------------------------------------------------------------------------------------- distributions
+
+ORACLES: dict[str, tuple[dict[str, Any], Any]] = {
+    "uniform": ({"min": 2.0, "max": 5.0}, stats.uniform(2, 3)),
+    "loguniform": ({"min": 2.0, "max": 500.0}, stats.loguniform(2, 500)),
+    "triangular": ({"min": 2.0, "mode": 3.0, "max": 7.0}, stats.triang(0.2, 2, 5)),
+    "lognormal": ({"median": 3.0, "sigma": 0.7}, stats.lognorm(0.7, scale=3)),
+    "counted": ({"events": 12, "factor": 2.0}, stats.gamma(12.5, scale=2 / 12)),
+}
+
+
+def test_every_law_has_an_oracle() -> None:
+    """Each law of the registry is compared with one of scipy, or by its definition."""
+    assert {*ORACLES, "between"} == set(DISTRIBUTIONS)
+
+
+@pytest.mark.parametrize("law", ORACLES)
+def test_quantiles_are_those_of_the_law(law: str) -> None:
+    """Quantiles equal those of scipy, rise, and the central value is the median."""
+    keys, oracle = ORACLES[law]
+    found = DISTRIBUTIONS[law](law=law, **keys)
+    assert [found.at(u) for u in U] == pytest.approx(oracle.ppf(U), rel=1e-9)
+    assert all(np.diff([found.at(u) for u in U]) > 0)
+    assert found.at(0.5) == pytest.approx(oracle.median(), rel=1e-9)
+
+
+def test_between_is_lognormal_by_its_quantiles() -> None:
+    """The 5 % and 95 % quantiles are as stated, and the logarithm is normal."""
+    found = Between(p05="10 min", p95="1000 min")
+    assert (found.at(0.05), found.at(0.5), found.at(0.95)) == pytest.approx((600, 6000, 60000), rel=1e-12)
+    oracle = stats.lognorm(np.log(10) / stats.norm.ppf(0.95), scale=6000)
+    assert [found.at(u) for u in U] == pytest.approx(oracle.ppf(U), rel=1e-9)
+
+
+def test_whole_numbers_are_equally_likely() -> None:
+    """Between whole numbers all whole ones are equally likely, both ends among them; 4.0 stands for any number."""
+    axis = Axis(distribution={"law": "uniform", "min": 4, "max": 7})
+    values = axis.each("p", [(index + 0.5) / 400 for index in range(400)])
+    found, counts = np.unique([value.number for value in values], return_counts=True)
+    assert list(found) == [4, 5, 6, 7]
+    assert list(counts) == [100] * 4
+    assert all(type(value.settings[0][1]) is int for value in values)
+    (value,) = Axis(distribution={"law": "uniform", "min": 4.0, "max": 7.0}).each("p", [0.5])
+    assert value.settings[0][1] == 5.5
+
+
+@pytest.mark.parametrize("law", ["lognormal", "triangular", "loguniform", "between"])
+def test_other_laws_do_not_round(law: str) -> None:
+    """A factor with the median 1 is not rounded to whole numbers."""
+    keys = {
+        "lognormal": {"median": 1, "sigma": 0.3},
+        "triangular": {"min": 1, "mode": 2, "max": 4},
+        "loguniform": {"min": 1, "max": 4},
+        "between": {"p05": 1, "p95": 4},
+    }[law]
+    values = Axis(distribution={"law": law, **keys}).each("p", [0.2, 0.4, 0.6, 0.8])
+    assert len({value.settings[0][1] for value in values}) == 4
+
+
+@pytest.mark.parametrize("law", [*ORACLES, "between"])
+def test_the_very_ends_have_values(law: str) -> None:
+    """A draw at the very end of a law is a finite number, in any unit."""
+    keys = ORACLES[law][0] if law in ORACLES else {"p05": "1 %", "p95": "50 %"}
+    for value in Axis(distribution={"law": law, **keys}).each("p", [0.0, 1.0]):
+        assert value.number is not None
+        assert np.isfinite(value.number)

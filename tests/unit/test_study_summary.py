@@ -1,0 +1,195 @@
+"""Three kinds of doubt of a cell stay apart: of the mean, of one run, and of what is not known."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtri
+
+from analysis.statistics import mean_interval, quantile
+from analysis.study.summary import FEWEST_DRAWS, predictive_mean, summary_of
+from analysis.study.table import Cell, Outcome
+from analysis.study.value import Point
+from sim import Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+def outcome(values: Any, metric: str = "ettr", draw: int = 0, **rest: Any) -> Outcome:
+    """Return the outcome of a point with one value per replication."""
+    return Outcome(Point(draw, 0, draw, ()), {metric: [Ratio(float(value), 1.0) for value in values]}, **rest)
+
+
+def cell(values: Any, drawn: Sequence[Any] = (), metric: str = "ettr", **rest: Any) -> Cell:
+    """Return a cell: values at the center, and those of each draw."""
+    draws = [outcome(row, metric, number) for number, row in enumerate(drawn, 1)]
+    return Cell(outcome(values, metric, **rest), tuple(draws))
+
+
+def test_the_three_columns() -> None:
+    """Mean with Student's interval, quantiles of one run by order statistics, and a band only where there are draws."""
+    values = np.random.default_rng(51).normal(0.9, 0.01, 100)
+    found = summary_of(cell(values), "ettr")
+    assert found is not None
+    assert found.mean == pytest.approx(values.mean())
+    assert (found.ci95, found.method) == (pytest.approx(mean_interval(values)), "t")
+    assert (found.std, found.p05, found.p50) == (
+        pytest.approx(values.std(ddof=1)),
+        quantile(values, 0.05),
+        quantile(values, 0.5),
+    )
+    assert found.band90 is None
+    assert found.replications == 100
+    assert summary_of(cell(values), "cost") is None
+
+
+def test_luck_does_not_shrink_and_the_interval_does() -> None:
+    """Nine times the replications: a third of the interval, the same scatter of one run."""
+    values = np.random.default_rng(52).normal(0.9, 0.01, 900)
+    few, many = summary_of(cell(values[:100]), "ettr"), summary_of(cell(values), "ettr")
+    assert few is not None
+    assert many is not None
+    widths = [np.subtract(*found.ci95[::-1]) for found in (few, many) if found.ci95]
+    # A standard deviation of 100 values is known to 1 / sqrt(200) = 7 %.
+    assert widths[0] / widths[1] == pytest.approx(3, rel=0.25)
+    assert few.std == pytest.approx(many.std, rel=0.25)
+
+
+def test_few_runs_have_no_tail() -> None:
+    """Sixteen runs have a median, and no p05 or p95."""
+    found = summary_of(cell(np.linspace(0.8, 0.9, 16)), "ettr")
+    assert found is not None
+    assert found.p50 == pytest.approx(0.85)
+    assert (found.p05, found.p95) == (None, None)
+
+
+def test_censored_runs_are_counted_and_never_dropped() -> None:
+    """With 10 of 100 unfinished the time to finish has a median and p05, no mean, no interval, no p95."""
+    times = np.concatenate([np.linspace(10, 20, 90), [math.inf] * 10])
+    found = summary_of(cell(times, metric="time_to_work", censored=10, never_started=2), "time_to_work")
+    assert found is not None
+    assert (found.mean, found.ci95, found.method, found.std, found.band90) == (None, None, "", None, None)
+    assert found.p50 == quantile(times, 0.5)
+    assert found.p05 is not None
+    assert found.p95 is None
+    assert (found.replications, found.censored, found.never_started) == (100, 10, 2)
+
+
+def test_a_probability_has_an_exact_interval() -> None:
+    """40 of 40 in time is 0.91 to 1."""
+    found = summary_of(cell([1.0] * 40, metric="p_finish_by"), "p_finish_by")
+    assert found is not None
+    assert (found.mean, found.method) == (1.0, "exact")
+    assert found.ci95 == pytest.approx((0.025 ** (1 / 40), 1.0))
+
+
+def draws_of(center: NDArray[np.float64], moved: Any) -> list[NDArray[np.float64]]:
+    """Return what the first ten replications are when each draw moves the metric by so much."""
+    return [center[:10] + shift for shift in moved]
+
+
+def test_the_band_is_what_the_draws_move() -> None:
+    """The luck that all draws share cancels: the band is the 5 % and 95 % quantile of the shifts, about the mean."""
+    values = np.random.default_rng(53).normal(0.5, 0.1, 40)
+    shifts = np.linspace(-0.01, 0.02, 101)
+    found = summary_of(cell(values, draws_of(values, shifts)), "ettr")
+    assert found is not None
+    assert found.mean is not None
+    low, high = np.quantile(shifts, [0.05, 0.95])
+    assert found.band90 == pytest.approx((found.mean + low, found.mean + high))
+
+
+def test_the_band_needs_draws_that_all_have_a_mean() -> None:
+    """None with 19 draws, with one that could not run, and with one that is censored; no share above one."""
+    values = np.full(20, 0.99)
+    drawn = draws_of(values, np.linspace(0, 0.1, FEWEST_DRAWS))
+    full = cell(values, drawn)
+    infeasible = Outcome(Point(1, 0, 1, ()), trouble="does not fit")
+    censored = outcome([*drawn[0][:9], math.inf])
+    whole = summary_of(full, "ettr")
+    assert whole is not None
+    assert whole.band90 == (pytest.approx(0.99 + 0.005), 1.0)
+    for drawn_outcomes in (full.drawn[1:], (infeasible, *full.drawn[1:]), (censored, *full.drawn[1:])):
+        found = summary_of(Cell(full.stated, drawn_outcomes), "ettr")
+        assert found is not None
+        assert found.band90 is None
+        assert found.ci95 == (0.99, 0.99)
+
+
+# ------------------------------------------------------------------------------- luck and parameters together
+
+
+def test_predictive_mean_without_draws_is_the_mean() -> None:
+    """Where nothing is unknown it is what the summary says; where there is no mean there is none."""
+    ordinary = cell(np.random.default_rng(54).normal(0.9, 0.01, 30))
+    found = summary_of(ordinary, "ettr")
+    assert found is not None
+    assert predictive_mean(ordinary, "ettr") == (found.mean, found.ci95)
+    assert predictive_mean(ordinary, "cost") is None
+    assert predictive_mean(cell([math.inf, 1.0], metric="time_to_work"), "time_to_work") is None
+
+
+def test_predictive_mean_by_hand() -> None:
+    """Two draws, 1 3 and 5 7: mean 4, variance 8 / 2 of draws and 2 / 2 of luck, 25 / 17 degrees of freedom."""
+    found = predictive_mean(cell([9.0, 9.0], [[1.0, 3.0], [5.0, 7.0]], "tokens_per_day"), "tokens_per_day")
+    assert found is not None
+    assert found.mean == 4.0, "the central values are not one of the draws"
+    half = stats.t.isf(0.025, 25 / 17) * math.sqrt(8 / 2 + 2 / 2)
+    assert found.interval == (0.0, pytest.approx(4 + half))
+
+
+def test_predictive_mean_needs_all_draws() -> None:
+    """A draw that cannot run or is censored leaves nothing to say; a single draw a mean without an interval."""
+    good = cell([1.0, 2.0], [[1.0, 2.0], [2.0, 3.0]])
+    infeasible = Outcome(Point(1, 0, 1, ()), trouble="does not fit")
+    assert predictive_mean(Cell(good.stated, (good.drawn[0], infeasible)), "ettr") is None
+    assert predictive_mean(Cell(good.stated, (good.drawn[0], outcome([1.0, math.inf]))), "ettr") is None
+    assert predictive_mean(Cell(good.stated, good.drawn[:1]), "ettr") == (1.5, None)
+
+
+@pytest.mark.parametrize("part", [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
+def test_predictive_interval_covers_luck_and_parameters(part: tuple[float, float]) -> None:
+    """Unknown inputs alone, luck alone (the same in all draws), or both: 95 % of intervals hold the mean."""
+    rng = np.random.default_rng(55)
+    repetitions, hits, of_draws_alone = 250, 0, 0
+    for _ in range(repetitions):
+        unknown, luck = part[0] * rng.normal(size=(20, 1)), part[1] * rng.normal(size=10)
+        values = 50 + unknown + luck + 0.2 * rng.normal(size=(20, 10))
+        found = predictive_mean(cell(values[0], list(values), "mtti"), "mtti")
+        assert found is not None
+        assert found.interval is not None
+        hits += found.interval[0] <= 50 <= found.interval[1]
+        low, high = mean_interval(values.mean(axis=1)) or (math.nan, math.nan)
+        of_draws_alone += low <= 50 <= high
+    # Satterthwaite's degrees of freedom are an approximation: a point less than nominal is allowed.
+    assert hits >= stats.binom.ppf(0.0005, repetitions, 0.94)
+    if part[1]:
+        assert of_draws_alone < stats.binom.ppf(0.0005, repetitions, 0.95), "as if every draw had luck of its own"
+
+
+def test_predictive_probability_covers() -> None:
+    """0.9 over twenty draws with thirty runs each, the luck in common: held as often, and never beyond 0 and 1."""
+    rng = np.random.default_rng(56)
+    repetitions, hits = 200, 0
+    for _ in range(repetitions):
+        both = math.sqrt(0.4) * rng.normal(size=(20, 1)) + math.sqrt(0.4) * rng.normal(size=30)
+        runs = both + math.sqrt(0.2) * rng.normal(size=(20, 30)) < ndtri(0.9)
+        found = predictive_mean(cell(runs[0], list(runs), "p_finish_by"), "p_finish_by")
+        assert found is not None
+        assert found.interval is not None
+        assert 0 <= found.interval[0] <= found.mean <= found.interval[1] <= 1
+        hits += found.interval[0] <= 0.9 <= found.interval[1]
+    assert hits >= stats.binom.ppf(0.0005, repetitions, 0.94)
+
+
+def test_predictive_probability_of_outcomes_that_are_all_alike() -> None:
+    """All of 20 draws with 10 runs each in time: as sure as ten independent runs, which is what they are at least."""
+    found = predictive_mean(cell(np.ones(10), [np.ones(10)] * 20, "p_finish_by"), "p_finish_by")
+    assert found == (1.0, (pytest.approx(0.025 ** (1 / 10)), 1.0))

@@ -1,0 +1,116 @@
+"""The text of a study: answers first, then the numbers, in a form that suits what was varied."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from analysis.document import render
+from analysis.study.load import load_study
+from analysis.sweep.document import sweep_document
+from analysis.sweep.text import format_sweep
+from tests.answers_tools import broken, common_noise, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NOISE = common_noise(24)
+HEAD = "name: spares\nquestion: How many?\nscenario: quickstart\n"
+
+
+def content_of(folder: Path, vary: str, results: Callable[[dict[str, Any]], Any], **more: Any) -> dict[str, Any]:
+    """Return the document of a study, read back from JSON."""
+    path = folder / "study.yaml"
+    path.write_text(f"{HEAD}vary: {vary}\n{more.get('rest', '')}", encoding="utf-8")
+    loaded = load_study(path)
+    table = table_of(loaded.study.vary, results, metrics=loaded.study.metrics)
+    for number, changes in more.get("changes", {}).items():
+        table = broken(table, number, **changes)
+    found: dict[str, Any] = json.loads(render(sweep_document(loaded, table, command="")))
+    return found
+
+
+def words(text: str) -> list[list[str]]:
+    """Return the words of each line."""
+    return [line.split() for line in text.splitlines()]
+
+
+GRID = "{spares.hot: {title: hot spares, choices: [0, 2]}, repair.time: {title: repair time, choices: [6 h, 1 d, 2 d]}}"
+
+
+def steps(where: dict[str, Any]) -> dict[str, Any]:
+    """Return a metric that is best with two spares and the shortest repair."""
+    return {"ettr": 0.9 + 0.01 * where["spares.hot"] - 0.01 * where["repair.time"] / 86400 + NOISE}
+
+
+def test_two_axes_and_one_metric_are_a_matrix_with_the_best_marked(tmp_path: Path) -> None:
+    """Rows by the first axis, columns by the second; the answer in words comes before it."""
+    text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{ask: best}]"))
+    assert ["hot", "spares", "6", "h", "1", "d", "2", "d"] in words(text)
+    assert ["0", "89.8", "%", "89.0", "%", "88.0", "%"] in words(text)
+    assert ["2", "91.8", "%", "*", "91.0", "%", "90.0", "%"] in words(text)
+    assert text.index("How many?") < text.index("The highest ETTR is 91.8 % [91.3, 92.2]") < text.index("89.0 %")
+
+
+def test_several_metrics_are_a_row_for_each_cell(tmp_path: Path) -> None:
+    """The first metric with its interval and the luck of one run, others by their means."""
+    content = content_of(
+        tmp_path, GRID, lambda where: {**steps(where), "cost": 2e6 + 0 * NOISE}, rest="metrics: [ettr, cost]"
+    )
+    rows = words(format_sweep(content))
+    assert ["0", "2", "d", "88.0", "%", "87.6..88.4", "%", "±", "1.0", "points", "2.00", "M"] in rows
+
+
+def test_the_three_doubts_are_three_columns(tmp_path: Path) -> None:
+    """Monte Carlo error, the luck of one run and what is not known are never one number."""
+    vary = "{spares.hot: {choices: [0, 2]}, repair.time: {distribution: {law: between, p05: 6 h, p95: 2 d}}}"
+    text = format_sweep(content_of(tmp_path, vary, steps))
+    header = next(line for line in words(text) if line[:2] == ["spares.hot", "mean"] or "interval" in line)
+    assert "interval" in header
+    assert "band" in text
+    assert "luck of" in text
+    row = next(line for line in words(text) if line and line[0] == "2" and "%" in line)
+    assert sum(".." in word for word in row) == 2
+    assert "±" in row
+    # Nor does a second axis make a matrix of them, which has no place for a band.
+    more = "{job: {choices: [1 s, 2 s], path: jobs.0.step_time}, " + vary[1:]
+    assert "90 % band of" in format_sweep(content_of(tmp_path, more, steps))
+
+
+def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
+    """At most forty rows; the rest are said to be in the results."""
+    vary = "{spares.hot: {range: {min: 0, max: 49, step: 1}}}"
+    content = content_of(tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE})
+    text = format_sweep(content)
+    assert sum(line[1:3] == ["90.0", "%"] for line in words(text)) == 40
+    assert "10 more cells are in the results" in text
+
+
+def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) -> None:
+    """A reason that several cells share is one line with all of them."""
+    content = content_of(tmp_path, GRID, lambda where: {} if where["spares.hot"] == 0 else steps(where))
+    (line,) = [line for line in format_sweep(content).splitlines() if "no room for the job" in line]
+    assert line.count("hot spares = 0") == 3
+    assert "cannot run" in line
+
+
+def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
+    """With long labels they fold; numbers stay whole, down to the 120 columns that any terminal gets."""
+    label = "a very long name of a recovery strategy that nobody would want to read in a table at all but may be there"
+    vary = f"{{repair.time: {{title: way, path: repair.time, choices: {{{label}: 6 h, b: 2 d}}}}}}"
+    content = content_of(
+        tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE, "cost": 2e6 + 1e5 * NOISE}, rest="metrics: [ettr, cost]"
+    )
+    text = format_sweep(content, width=80)
+    body = text[text.index("95 %") :]
+    assert all(len(line) <= 120 for line in body[: body.index("Assumptions")].splitlines())
+    assert any("90.0 %" in line for line in body.splitlines())
+
+
+def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
+    """Unfinished jobs, and warnings with the number of their cells unless all have them."""
+    changes = {0: {"censored": 3, "warnings": ("a rack is unused",)}}
+    text = format_sweep(content_of(tmp_path, GRID, steps, changes=changes))
+    assert "in 1 of 6 cells a job was not finished at the horizon" in text
+    assert "- a rack is unused (1 of 6 cells)" in text
