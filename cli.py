@@ -172,9 +172,7 @@ def compare(
             end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
         warn(variants.warnings(ready))
         with Progress("replications", quiet=quiet or as_json) as progress:
-            found = play(
-                ready, replications, precision=wanted, at_equal=at_equal, processes=jobs, progress=progress
-            )
+            found = play(ready, replications, precision=wanted, at_equal=at_equal, processes=jobs, progress=progress)
     except RequestError as error:
         refuse(str(error))
     text = render(compare_document.compare_document(found, loaded.cannot_run, command=command_line()))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "METRICS",
     "SHARES",
     "contributions",
     "job_ratios",
@@ -62,6 +63,39 @@ _LOWER = (
     "time_to_work",
 )
 _TIME_SHARE = "time_shares."
+
+METRICS = (
+    "ettr",
+    "ettr_no_queue",
+    "scheduling_goodput",
+    "runtime_goodput",
+    "program_goodput",
+    "goodput",
+    "effective_mfu",
+    "cluster_goodput",
+    "job_availability",
+    "node_availability",
+    "domain_availability",
+    "interruptions",
+    "interruptions_planned",
+    "interruptions_unplanned",
+    "disruptions",
+    "mtti",
+    "mtti_running",
+    "at_risk_at_end",
+    "tokens_per_day",
+    "tokens_per_gpu_day",
+    "tokens_per_mw_day",
+    "steps_per_day",
+    "time_to_work",
+    "p_finish_by",
+    "energy",
+    "energy_per_token",
+    "cost",
+    "cost_per_token",
+    *(f"{_TIME_SHARE}{bucket}" for bucket in JOB_BUCKETS),
+)
+"""Every metric that a scenario may have."""
 
 _OF_ALL_JOBS = frozenset({"program_goodput", "goodput", "effective_mfu", "tokens_per_day", "steps_per_day"})
 """Metrics that say nothing about a scenario unless every job has them."""

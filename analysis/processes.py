@@ -79,7 +79,8 @@ def _on_processes(
     waiting = iter(indices)
     try:
         with deaf():
-            pending.append(pool.submit(_work_adopted, work, next(waiting)))
+            # All processes start with these.
+            pending.extend(pool.submit(_work_adopted, work, index) for index in itertools.islice(waiting, 4 * workers))
         while pending:
             following = itertools.islice(waiting, 4 * workers - len(pending))
             pending.extend(pool.submit(_work_adopted, work, index) for index in following)

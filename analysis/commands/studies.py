@@ -23,7 +23,7 @@ from analysis.commands.options import (
     StudyReplicationsOption,
     StudySetOption,
 )
-from analysis.commands.terminal import WRONG, changes, command_line, end, mistakes_in_lines, refuse, say, show_document
+from analysis.commands.terminal import changes, command_line, end, mistakes_in_lines, refuse, say, show_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,6 +187,7 @@ def _load_study(
     precision: str | None = None,
 ) -> LoadedStudy:
     """Return a study of which every value can be played, or end with one line per mistake."""
+    import sim
     from analysis.study.first_look import first_look
     from analysis.study.load import find_study, load_study
 
@@ -195,11 +196,9 @@ def _load_study(
     told += [] if precision is None else [f"precision.width={precision}"]
     with mistakes_in_lines():
         loaded = load_study(find_study(name), tuple(told))
-    mistakes = first_look(loaded)
-    for line in mistakes:
-        typer.echo(line, err=True)
-    if mistakes:
-        raise typer.Exit(WRONG)
+        mistakes = first_look(loaded)
+        if mistakes:
+            raise sim.ScenarioError(mistakes)
     return loaded
 
 

@@ -9,14 +9,17 @@ from pydantic import Field, model_validator
 
 from analysis.answers.questions import AnyQuestion
 from analysis.ensemble import Precision, RequestError
-from analysis.metrics import SHARES
+from analysis.metrics import METRICS, SHARES
 from analysis.study.axis import Axis
 from analysis.study.designs import AnyDesign, Grid
 from analysis.study.paths import check_paths
+from sim.documents import suggest
 from sim.fields import Model, RuleError
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from sim.documents import Keys
 
 __all__ = ["Optimum", "PrecisionSpec", "Study"]
 
@@ -92,6 +95,7 @@ class Study(Model):
         if self.replications is not None and self.precision is not None:
             raise RuleError(("precision",), "give replications or a precision, not both")
         check_paths(self.vary, self.set)
+        self._check_metrics()
         self.design.check(self.vary)
         self._check_precision()
         for index, question in enumerate(self.questions):
@@ -100,6 +104,20 @@ class Study(Model):
             except RuleError as error:
                 raise RuleError(("questions", index, *error.at), error.rule) from None
         return self
+
+    def _check_metrics(self) -> None:
+        """Refuse names that no metric has, wherever one is named."""
+        named: list[tuple[Keys, str]] = [(("metrics", index), name) for index, name in enumerate(self.metrics)]
+        if self.precision is not None and self.precision.metric:
+            named.append((("precision", "metric"), self.precision.metric))
+        for place, question in enumerate(self.questions):
+            named += [(("questions", place), name) for name in question.metrics if name not in self.vary]
+        if self.optimize is not None:
+            aims = {"maximize": self.optimize.maximize, "minimize": self.optimize.minimize}
+            named += [(("optimize", key), name) for key, name in aims.items() if name and name not in self.vary]
+        for at, name in named:
+            if name not in METRICS:
+                raise RuleError(at, f"no metric is called '{name}'{suggest(name, METRICS)}")
 
     def _check_precision(self) -> None:
         """Refuse points of a metric that is no share."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from analysis.sweep.campaign import Campaign
     from analysis.sweep.task import Record, Task
 
-__all__ = ["Played", "play_until"]
+__all__ = ["Played", "next_goal", "play_until"]
 
 _FASTER = 4
 """How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
@@ -160,7 +160,7 @@ class _Chase:
         outcome = self._campaign.outcome(point, pursuit.done)
         self.known |= set(outcome.metrics)
         excess = _excess(outcome, self._metric, self._precision)
-        pursuit.goal = _next_goal(pursuit.done, excess, self._spec.most)
+        pursuit.goal = next_goal(pursuit.done, excess, self._spec.most)
         if pursuit.goal == pursuit.done:
             self.found[point.number] = Played(pursuit.done, excess <= 1)
 
@@ -180,9 +180,18 @@ def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:
     return half / wanted if wanted else math.inf
 
 
-def _next_goal(done: int, excess: float, most: int) -> int:
-    """Return how many replications to decide at next: as many as seem to be enough; `done` where the search ends."""
+def next_goal(done: int, excess: float, most: int) -> int:
+    """Return how many replications to decide at next: as many as seem to be enough; `done` where the search ends.
+
+    Parameters
+    ----------
+    done
+        Replications so far, whole blocks.
+    excess
+        How wide the interval is over what it should be [-]: it shrinks with the root of the replications.
+    most
+        Where to give up.
+    """
     if excess <= 1 or math.isinf(excess):
         return done
-    seems = BLOCK * math.ceil(done * excess**2 / BLOCK)
-    return min(max(seems, done + BLOCK), _FASTER * done, most)
+    return min(BLOCK * math.ceil(done * excess**2 / BLOCK), _FASTER * done, most)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from analysis.statistics import Interval
     from analysis.study.load import LoadedStudy
-    from analysis.study.table import Cell, Outcome, Table
+    from analysis.study.table import Cell, Table
     from sim import Scenario
 
 __all__ = ["against_sweep", "sweep_document"]

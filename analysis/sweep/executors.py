@@ -122,8 +122,11 @@ class Processes(Place):
         """Return the outcome of a call as a future; one that has failed if the pool is just breaking."""
         if self._pool is None:
             self._pool = self._opened()
+        # The pool starts its processes one by one, and is not to be interrupted in the middle of that.
+        is_starting = len(self._started) < self._workers
         try:
-            return self._pool.submit(function, *args, **kwargs)
+            with deaf() if is_starting else contextlib.nullcontext():
+                return self._pool.submit(function, *args, **kwargs)
         except BrokenExecutor as error:
             future: Future[Any] = Future()
             future.set_exception(error)

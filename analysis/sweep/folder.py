@@ -88,10 +88,11 @@ class StudyFolder:
             with made_folder(path), contextlib.ExitStack() as stack:
                 is_new = not (path / JOURNAL).exists()
                 self.journal = stack.enter_context(Journal(path / JOURNAL))
-                if is_new:
-                    stack.callback((path / JOURNAL).unlink)
                 # Once more, now that nobody else can change it.
                 earlier = self._refuse_others(identity, overwrite=overwrite)
+                if is_new and not (path / JOURNAL).stat().st_size:
+                    # Only one without outcomes: another program may have made it, and filled it, before we had it.
+                    stack.callback((path / JOURNAL).unlink)
                 self._begin(contents, inputs, overwrite=overwrite)
                 stack.pop_all()
         except OSError as error:

@@ -63,7 +63,7 @@ def table_of(campaign: Campaign, played: HowFar) -> Table:
         outcome = campaign.outcome(point, count, metrics)
         cells[-1].append(outcome if precise is None else replace(outcome, precise=precise))
     found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
-    return Table(study.vary, found, metrics, study.seed or 1, _currency(campaign.loaded, found))
+    return Table(study.vary, found, metrics, 1 if study.seed is None else study.seed, _currency(campaign.loaded, found))
 
 
 def sweep(campaign: Campaign) -> Table:

@@ -135,12 +135,20 @@ def play(context: Context, task: Task) -> Record:
     notes: dict[str, Any] = {}
     try:
         rows, notes = _played(context, task)
-    except (sim.ScenarioError, sim.PathError) as error:
+    except sim.ScenarioError as error:
+        status, reason = "infeasible", "; ".join(_without_option(line, task.overrides) for line in error.lines)
+    except sim.PathError as error:
         status, reason = "infeasible", _line(error)
     except Exception as error:  # of one point among many: the others go on
         status, reason = "failed", f"{type(error).__name__}: {_line(error)}"
     seconds = time.perf_counter() - start
     return Record(task.key, task.point, task.first, task.replications, status, reason, seconds, rows, notes)
+
+
+def _without_option(line: str, overrides: Sequence[str]) -> str:
+    """Return a complaint about a setting without the setting as a whole, which may be very long."""
+    told = next((f"--set {text}: " for text in overrides if line.startswith(f"--set {text}: ")), "")
+    return line.removeprefix(told)
 
 
 def _line(error: Exception) -> str:

@@ -293,7 +293,11 @@ def main() -> None:
         + ", ".join(f"{row.nodes:,} nodes {1e6 * each:.1f}" for row, each in zip(flat, cost, strict=True))
     )
     out(f"; largest / smallest {max(cost) / min(cost):.2f} (target <= 2)\n")
-    out("\n" + "\n".join((*preset_rows(), *fabric_rows(), *step_rows(), "", *precision_rows(), "", *study_rows())) + "\n")
+    out(
+        "\n"
+        + "\n".join((*preset_rows(), *fabric_rows(), *step_rows(), "", *precision_rows(), "", *study_rows()))
+        + "\n"
+    )
     start, check = command_seconds("--help"), command_seconds("check", "quickstart")
     out(f"ettrick --help {start:.2f} s, ettrick check {check:.2f} s (target <= 0.7 s)\n")
 

@@ -57,7 +57,6 @@ def study_rows() -> list[str]:
     return [*lines, f"  ({few.megabytes:.0f} MB and {many.megabytes:.0f} MB; a process starts with what it imports)"]
 
 
-
 def _study(folder: Path, name: str, intervals: int, least: int) -> Path:
     path = folder / f"{name}.yaml"
     path.write_text(_STUDY.format(intervals=intervals, least=least), encoding="utf-8")

@@ -22,7 +22,6 @@ from analysis.statistics import mean_interval
 from sim import Ratio
 
 if TYPE_CHECKING:
-
     from numpy.typing import NDArray
 
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))

@@ -18,7 +18,7 @@ from analysis.ensemble import RequestError
 from analysis.intervals import mean_estimate
 from analysis.study.model import PrecisionSpec
 from analysis.study.value import Point
-from analysis.sweep.adaptive import Played, play_until
+from analysis.sweep.adaptive import Played, next_goal, play_until
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import Record
@@ -146,6 +146,23 @@ def test_points_stop_when_they_are_precise(expected: dict[int, Played], tmp_path
         # Blocks of ten, and a standard deviation of so many values that is known to a fifth.
         assert 30 <= found.replications <= max(30, 1.5 * needed + 10)
         assert found.replications >= 0.6 * needed
+
+
+@pytest.mark.parametrize(
+    ("done", "excess", "goal"),
+    [
+        (30, 1.5, 70),  # 67.5 in whole blocks
+        (30, 1.0001, 40),
+        (30, 3.0, 120),  # four times as many at most, not 270
+        (300, 1.9, 1000),  # not 1083
+        (30, 1.0, 30),
+        (30, math.inf, 30),
+        (1000, 1.5, 1000),
+    ],
+)
+def test_the_next_goal_is_what_seems_enough(done: int, excess: float, goal: int) -> None:
+    """An interval that is x times too wide takes x^2 times the replications, at most four times as many at once."""
+    assert next_goal(done, excess, most=1000) == goal
 
 
 def test_relative_precision_is_of_the_mean(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ JOB: dict[str, Any] = {
     "parallelism": {"tensor": 8, "pipeline": 2, "data": 7},
     "step_time": "40 s",
 }
+BARE = {name: JOB[name] for name in ("name", "gpus", "batch", "step_time")}
+"""The same without a model, so that the accelerator need not be known."""
 H100 = {**small.SMALL["cluster"], "accelerator": "h100"}
 COST = {"gpu_hour": 2}
 
@@ -122,7 +124,7 @@ def test_jobs_share_gpus_and_power_as_they_share_the_cost() -> None:
     [
         {},
         {"cost": COST},
-        {"cluster": {**H100, "accelerator": "mine"}},
+        {"cluster": {**H100, "accelerator": "mine"}, "jobs": [BARE]},
         {"jobs": small.SMALL["jobs"]},
         {"jobs": small.SMALL["jobs"], "cluster": small.SMALL["cluster"], "cost": COST},
     ],

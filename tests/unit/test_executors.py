@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -161,12 +162,13 @@ def test_dask_where_nobody_listens_is_refused_in_seconds(
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         start = time.monotonic()
         assert refused(address).startswith(f"{address}: no Dask scheduler answers (")
-        assert time.monotonic() - start < 20
         path = tmp_path / "scheduler.json"
         path.write_text(f'{{"address": "{address}"}}')
         assert refused(file=str(path)).startswith(f"{path}: no Dask scheduler answers at {address} (")
     for wrong in ("localhost", "nonsense://host:1", "tls://127.0.0.1:1"):
         assert refused(wrong).startswith(f"{wrong}: no Dask scheduler answers (")
+    gc.collect()  # what is left of connections would take its time now, and complain
+    assert time.monotonic() - start < 20
     assert capfd.readouterr() == ("", "")
 
 
@@ -248,7 +250,7 @@ def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: py
 
     def die() -> None:
         calls.append(1)
-        raise distributed.KilledWorker("task", None, 3)
+        raise distributed.KilledWorker(task="task", last_worker=None, allowed_failures=3)
 
     monkeypatch.setattr(client.remote, "result", die)
     monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))

@@ -11,12 +11,15 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from analysis.paired import MANY, difference
+from analysis.paired import MANY, difference, replications_to_resolve
 from analysis.ranking import Ranking, ranking_of
 from sim import Ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+RIVALS = ((1, 0.1), (2, 0.6))
 
 
 def rows(values: Any, base: float = 1.0) -> list[list[Ratio]]:
@@ -108,6 +111,9 @@ def test_the_same_values_are_a_tie() -> None:
     assert set(found.may_be_best) == {1, 2, 3}
     assert [ends for _, ends in found.behind[:3]] == [(0.0, 0.0)] * 3
     assert found.replications_to_resolve is None
+    close = ranked(np.concatenate([values, values, values[:, ::-1] - 0.5]))
+    assert set(close.may_be_best) == {0, 1, 2}
+    assert close.replications_to_resolve is not None, "the third may be told from the tie"
     assert found.behind[3] == (pytest.approx(50.0), pytest.approx((50.0, 50.0))), "a constant difference is known"
 
 
@@ -131,6 +137,7 @@ def test_censored_and_missing_are_left_out() -> None:
     assert found is not None
     assert sorted(found.order) == [1, 3]
     assert set(found.may_be_best) <= {1, 3}
+    assert found == ranking_of([censored[2:], good[0], [], good[1], []], lowest=True), "nor does it shorten the others"
     assert ranking_of([censored, []], lowest=True) is None
     assert ranking_of([], lowest=True) is None
     assert ranking_of([row[:1] for row in good], lowest=True) is None
@@ -166,13 +173,45 @@ def test_replications_to_resolve_are_as_many_as_it_takes() -> None:
     assert ranked(swapped).replications_to_resolve is None, "a difference of zero never is"
 
 
+def test_the_hardest_rival_says_how_many() -> None:
+    """Of two rivals that may be best, as many replications as the one takes that differs less from the first."""
+    noise = np.random.default_rng(42).normal(size=(3, 10))
+    noise -= noise.mean(axis=1)[:, None]
+    values = noise + [[1.0], [0.9], [0.4]]
+    found = ranked(values)
+    assert found.may_be_best == (0, 1, 2)
+    each = [replications_to_resolve(lead, float((noise[0] - noise[k]).std(ddof=1)), 0.975) for k, lead in RIVALS]
+    assert None not in each
+    assert found.replications_to_resolve == max(number for number in each if number) > min(n for n in each if n)
+
+
+def test_one_that_is_worse_than_another_is_not_the_best() -> None:
+    """A first that scatters resolves nobody; who is behind another by a constant cannot be the best all the same."""
+    rng = np.random.default_rng(43)
+    quiet = rng.normal(0, 0.1, 10)
+    found = ranked([3 * rng.normal(size=10) + 2, quiet + 0.5, quiet + 0.1])
+    assert found.may_be_best == (0, 1)
+    assert found.order == (0, 1, 2)
+
+
 def test_few_runs_that_all_finished_do_not_make_a_tie() -> None:
     """Ten of ten twice: the probabilities may still be some points apart. Ten of ten and none of ten: resolved."""
     found = ranked(np.ones((2, 10)), metric="p_finish_by")
     assert found.may_be_best == (0, 1)
     assert found.behind[1][1][0] == 0.0
     assert 0.05 < found.behind[1][1][1] < 0.5
-    assert ranked([[1.0] * 10, [0.0] * 10], metric="p_finish_by").may_be_best == (0,)
+    clear = ranked([[1.0] * 10, [0.0] * 10], metric="p_finish_by")
+    assert clear.may_be_best == (0,)
+    assert clear.behind[0] == (0.0, (0.0, 0.0))
+
+
+def test_probabilities_differ_by_the_adjusted_interval() -> None:
+    """Of ten pairs 7 alike and 3 for the first; with half of a pair more in each corner the mean is 3 of 12."""
+    found = ranked([[1.0] * 10, [1.0] * 7 + [0.0] * 3], metric="p_finish_by")
+    assert found.behind[1][0] == pytest.approx(0.3)
+    variance = ((3 + 1) / 12 - (3 / 12) ** 2) * 12 / 11
+    half = stats.t.isf(0.025, 9) * math.sqrt(variance / 12)
+    assert found.behind[1][1] == pytest.approx((0.0, 3 / 12 + half))
 
 
 @pytest.mark.parametrize("metric", ["", "p_finish_by"])

@@ -11,17 +11,8 @@ import sim
 from analysis.study import first_look as looking
 from analysis.study.first_look import first_look
 from tests.unit.bad_input import BASE
-from tests.unit.test_study_load import (
-    CLUSTERS,
-    HOT,
-    INTERVAL,
-    RATE,
-    changed,
-    complaints,
-    folder,
-    loaded,
-    write_clusters,
-)
+from tests.unit.test_study_load import HOT, INTERVAL, RATE, changed, complaints, folder, loaded
+from tests.unit.test_study_reading import CLUSTERS, write_clusters
 
 if TYPE_CHECKING:
     from analysis.study.value import Point

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -164,6 +165,35 @@ def test_a_folder_in_use_is_refused(path: Path, loaded: LoadedStudy, overwrite: 
     with StudyFolder(path, loaded):
         assert refused(path, loaded, overwrite=overwrite) == "is in use: another program is writing to it"
     start(path, loaded)
+
+
+@pytest.mark.parametrize("name", ["other", "fabricated"])
+def test_a_study_that_comes_first_keeps_its_folder(
+    path: Path, loaded: LoadedStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of two that find a folder empty at the same time, the one that is refused, or fails, takes nothing away."""
+    second = study(tmp_path, name=name)
+    whole = StudyFolder._begin
+
+    def full_disk(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def opened_late(journal: Path) -> Journal:
+        monkeypatch.setattr(module, "Journal", Journal)
+        with monkeypatch.context() as patch:
+            patch.setattr(StudyFolder, "_begin", whole)
+            finish(path, loaded)
+        return Journal(journal)
+
+    monkeypatch.setattr(module, "Journal", opened_late)
+    if name == "fabricated":
+        monkeypatch.setattr(StudyFolder, "_begin", full_disk)
+    told = "holds the study 'fabricated'" if name == "other" else "cannot be written"
+    with pytest.raises(FolderError, match=told):
+        StudyFolder(path, second)
+    monkeypatch.undo()
+    with StudyFolder(path, loaded) as folder:
+        assert len(folder.journal) == 12
 
 
 def test_a_file_is_no_folder(tmp_path: Path, loaded: LoadedStudy) -> None:
