@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.metrics import SHARES, job_ratios, lower_bound, means, ratios, summaries
+import sim
+from analysis.metrics import METRICS, SHARES, job_ratios, lower_bound, means, ratios, summaries, time_shares
 from sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import small
 
@@ -266,3 +268,18 @@ def test_job_ratios_are_the_pooled_ones_of_a_single_job() -> None:
     mine = job_ratios(plan.jobs[0], job(), [False, True])
     pooled = ratios(plan, result(job()))
     assert {name: pooled[name] for name in mine} == mine
+
+
+@pytest.mark.parametrize("name", sorted(sim.shipped("scenarios")))
+def test_every_metric_of_a_scenario_is_known_by_name(name: str) -> None:
+    """What a replication yields is in the list that studies are checked against."""
+    prepared = sim.prepare(sim.load(sim.find(name), ["horizon=1 d"]))
+    result = sim.run(prepared, 0)
+    assert set(ratios(prepared, result) | time_shares(result)) <= set(METRICS)
+
+
+def test_every_known_metric_is_documented() -> None:
+    """The reference names each; shares of time follow from the buckets."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    assert [name for name in METRICS if not name.startswith("time_shares.") and f"`{name}`" not in page] == []
+    assert len([name for name in METRICS if name.startswith("time_shares.")]) == len(sim.JOB_BUCKETS)

@@ -148,6 +148,8 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("seed set", {4: "  seed: §3"}, "give it to the study, as seed:"),
     ("steps of a path", {4: "  a..b: §3"}, "'a..b' is not a path such as spares.hot"),
     ("sign in a path", {6: "  h: {path: §'a=b', choices: [1]}"}, "'a=b' is not a path"),
+    ("metric", {10: "metrics: [ettr, §etrr]"}, "no metric is called 'etrr'; did you mean 'ettr'?"),
+    ("metric of a question", {13: "  - §{ask: best, metric: gooput}"}, "did you mean 'goodput'?"),
     ("replications and precision", {11: "precision: §{width: 1%}\nreplications: 3"}, "not both"),
     ("width", {11: "precision: {width: §1 percent}"}, "write 0.1pt (points of a share) or 2%"),
     ("points of no share", {10: "metrics: [mtti]", 11: "precision: {width: §1pt}"}, "mtti is not one"),
