@@ -253,13 +253,12 @@ def test_a_long_journal_is_no_deep_recursion(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (PrecisionSpec(width="0.1"), r"write 0\.1pt"),
         (PrecisionSpec(width="0.1pt", metric="tokens_per_day"), "tokens_per_day is not one: write a precision such as"),
         (PrecisionSpec(width="1%", metric="etr"), r"no point has a metric 'etr'; did you mean 'ettr'\?"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, spec: PrecisionSpec, message: str) -> None:
-    """No precision, points of what is no share, and a metric that no point has: one line."""
+    """Points of what is no share, and a metric that no point has: one line."""
     with pytest.raises(RequestError, match=message):
         play(tmp_path / "journal.jsonl", Troupe(4, 1), spec)
 

@@ -177,7 +177,7 @@ def test_the_hardest_rival_says_how_many() -> None:
     """Of two rivals that may be best, as many replications as the one takes that differs less from the first."""
     noise = np.random.default_rng(42).normal(size=(3, 10))
     noise -= noise.mean(axis=1)[:, None]
-    values = noise + [[1.0], [0.9], [0.4]]
+    values = noise + np.array([[1.0], [0.9], [0.4]])
     found = ranked(values)
     assert found.may_be_best == (0, 1, 2)
     each = [replications_to_resolve(lead, float((noise[0] - noise[k]).std(ddof=1)), 0.975) for k, lead in RIVALS]
@@ -188,8 +188,8 @@ def test_the_hardest_rival_says_how_many() -> None:
 def test_one_that_is_worse_than_another_is_not_the_best() -> None:
     """A first that scatters resolves nobody; who is behind another by a constant cannot be the best all the same."""
     rng = np.random.default_rng(43)
-    quiet = rng.normal(0, 0.1, 10)
-    found = ranked([3 * rng.normal(size=10) + 2, quiet + 0.5, quiet + 0.1])
+    loud, quiet = 9 * rng.normal(size=10), rng.normal(0, 0.1, 10)
+    found = ranked([loud - loud.mean() + 2, quiet + 0.5, quiet + 0.1])
     assert found.may_be_best == (0, 1)
     assert found.order == (0, 1, 2)
 
