@@ -95,12 +95,12 @@ def play_sweep(place: Workplace, command: str) -> tuple[dict[str, Any], list[str
         If a precision does not suit its metric, or something cannot be played or written.
     """
     campaign = place.campaign
+    metrics = kept_metrics(campaign.loaded)
     played = play(campaign)
     table = table_of(campaign, played)
     content = sweep_document(campaign.loaded, table, command=command)
     files: list[str] = []
     if place.folder is not None:
-        metrics = kept_metrics(campaign.loaded.study)
         files = place.folder.write(render(content), campaign, lambda point: played(point)[0], metrics)
     return content, files
 

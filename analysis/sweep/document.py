@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.at_equal import table_lines
 from analysis.metrics import SHARES
 from analysis.provenance import provenance
 from analysis.study.summary import summary_of
@@ -47,6 +48,7 @@ def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> dict[s
         "seed": table.seed if scenario is None else scenario.seed,
         "design": study.design.model_dump(mode="json", by_alias=True),
         "at_equal": study.at_equal,
+        "at_equal_lines": [] if study.at_equal is None else table_lines(study.at_equal, table),
         "currency": table.currency or None,
         "axes": _axes(table),
         "metrics": list(table.metrics),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from analysis.at_equal import study_headline
 from analysis.study.table import Cell, Table
 from analysis.sweep.adaptive import play_until
 from analysis.sweep.campaign import Again
@@ -54,7 +55,7 @@ def play(campaign: Campaign) -> HowFar:
 def table_of(campaign: Campaign, played: HowFar) -> Table:
     """Return the table of a study that was played."""
     study = campaign.loaded.study
-    metrics = kept_metrics(study)
+    metrics = kept_metrics(campaign.loaded)
     cells: list[list[Outcome]] = []
     for point in campaign.loaded.points():
         if point.draw == 0:
@@ -78,7 +79,15 @@ def _currency(loaded: LoadedStudy, cells: Sequence[Cell]) -> str:
     return "" if cost is None else cost.currency
 
 
-def kept_metrics(study: Study) -> tuple[str, ...]:
-    """Return the metrics that the answers of a study need, the headline first."""
+def kept_metrics(loaded: LoadedStudy) -> tuple[str, ...]:
+    """Return the metrics that the answers of a study need, the headline first.
+
+    Raises
+    ------
+    RequestError
+        If unlike clusters are to be compared at what is not known of them.
+    """
+    study = loaded.study
+    headline = () if study.at_equal is None else (study_headline(loaded),)
     asked = (name for question in study.questions for name in question.metrics)
-    return tuple(dict.fromkeys((*study.metrics, *asked)))
+    return tuple(dict.fromkeys((*headline, *study.metrics, *asked)))

@@ -39,7 +39,8 @@ def format_sweep(content: Content, *, width: int | None = None) -> str:
     out.print(content["study"], style="bold")
     if content["question"]:
         out.print(f"  {content['question']}", soft_wrap=True)
-    out.print(f"  {_setting(content)}", soft_wrap=True)
+    for line in (_setting(content), *content["at_equal_lines"]):
+        out.print(f"  {line}", soft_wrap=True)
     _print_answers(out, content["answers"])
     shown = [cell for cell in content["cells"] if cell["status"] == "ok"]
     if shown:
@@ -65,8 +66,6 @@ def _setting(content: Content) -> str:
         span = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         parts.append(f"{span} {'replication' if span == '1' else 'replications'} each")
     parts.append(f"seed {content['seed']}")
-    if content["at_equal"]:
-        parts.append(f"compared at equal {content['at_equal']}")
     return ", ".join(parts)
 
 

@@ -219,7 +219,7 @@ def test_only_what_is_known_is_there() -> None:
     assert set(spending(prepared, sim.run(prepared, 0))) == {"energy"}
     assert cost_content(prepared, []) is None
     all_known = small.prepare(jobs=[TRAIN], cost=OWNED)
-    names = {"energy", "cost", "energy_per_token", "cost_per_token"}
+    names = {"energy", "cost", "energy_per_token", "cost_per_token", "tokens_per_gpu_day", "tokens_per_mw_day"}
     assert set(spending(all_known, sim.run(all_known, 0))) == names
     plain = {"name": "other", "gpus": 8, "step_time": "10 s"}
     half_known = small.prepare(jobs=[{**TRAIN, "gpus": 64}, plain], cost={**OWNED, "allocation": "gpus"})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +25,8 @@ from tests.sweep_tools import CONTEXT, comparable, numbered, small_study, tasks_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
@@ -167,9 +169,20 @@ def test_dask_where_nobody_listens_is_refused_in_seconds(
         assert refused(file=str(path)).startswith(f"{path}: no Dask scheduler answers at {address} (")
     for wrong in ("localhost", "nonsense://host:1", "tls://127.0.0.1:1"):
         assert refused(wrong).startswith(f"{wrong}: no Dask scheduler answers (")
-    gc.collect()  # what is left of connections would take its time now, and complain
     assert time.monotonic() - start < 20
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.nightly
+def test_a_scheduler_that_was_never_there_leaves_nothing_behind() -> None:
+    """At its end the program neither waits for connections that never were, nor speaks of them."""
+    pytest.importorskip("distributed")
+    code = "import tests.unit.test_executors as t; print(t.refused('localhost'))"
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert time.monotonic() - start < 10  # the library would wait for ten seconds
+    assert done.stdout.startswith("localhost: no Dask scheduler answers (")
+    assert done.stderr == ""
 
 
 def test_dask_that_is_not_installed_is_told_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

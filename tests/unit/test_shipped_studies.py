@@ -92,7 +92,7 @@ def test_a_study_is_small_enough_to_be_tried(name: str) -> None:
 def test_the_first_points_run_and_every_question_has_an_answer(name: str) -> None:
     """A corner of the study plays two short replications, and each question is answered in words from that alone."""
     study, shared = loaded(name, SHORT), sim.Shared()
-    metrics = kept_metrics(study.study)
+    metrics = kept_metrics(study)
     cells = tuple(Cell(outcome(study, point, shared)) for point in corners(study))
     table = Table(study.study.vary, cells, metrics)
     assert all(metric in cell.stated.metrics for cell in cells for metric in metrics)
