@@ -173,7 +173,7 @@ def optimize(
             replications=replications,
             command=command_line(),
         )
-        files = keep(place, content, "optimum.json")
+        files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
     end(against(content))
 

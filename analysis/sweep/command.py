@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from analysis.cells import number_of
 from analysis.document import render
 from analysis.ensemble import RequestError
-from analysis.files import write_file
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import sweep_document
 from analysis.sweep.executors import CrewError, crew_at
@@ -139,10 +138,7 @@ def keep(place: Workplace, content: dict[str, Any], name: str) -> list[str]:
     """
     if place.folder is None:
         return []
-    complaint = write_file(place.folder.path / name, f"{render(content)}\n".encode())
-    if complaint is not None:
-        message = f"{name}: {complaint}"
-        raise FolderError(message)
+    place.folder.keep(name, render(content))
     return [name]
 
 
