@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from analysis.commands import studies
+from analysis.commands.group import Commands
 from analysis.commands.options import (
     JsonOption,
     ProcessesOption,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sim import Prepared, Scenario
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,

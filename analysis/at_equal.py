@@ -259,19 +259,22 @@ def _is_of_step(path: str) -> bool:
 def table_lines(kind: Equal, table: Table) -> list[str]:
     """Return what was divided by what for the cells of a study, whose headline is the first metric, in words."""
     metric = table.metrics[0]
-    sizes = [(_mean_size(cell, metric), _label(cell)) for cell in table.running if cell.stated.metrics.get(metric)]
+    sizes = [
+        (_mean_size(cell, metric), _label(table, cell)) for cell in table.running if cell.stated.metrics.get(metric)
+    ]
     if not sizes:
         return [f"at equal {_TITLES[kind]}: no point has a {metric}"]
     form = _SIZES[metric]
     told = sizes if len(sizes) <= _MOST_NAMED else [min(sizes), max(sizes)]
-    parts = "; ".join(f"{label}: {amount_text(size)} {form.unit}" for size, label in told)
+    unit = form.unit or table.currency
+    parts = "; ".join(f"{label}: {amount_text(size)} {unit}" for size, label in told)
     between = "" if told is sizes else " (the smallest and the largest)"
     lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. In a mean replication{between}: {parts}"]
     return [*lines, _AS_GIVEN] if len({size for size, _ in sizes}) > 1 else lines
 
 
 class _Size(NamedTuple):
-    """Which entry of a ratio is what was taken, what one of its unit is, and what that is called."""
+    """Which entry of a ratio is what was taken, what one of its unit is, and what that is called; empty for money."""
 
     entry: int
     one: float
@@ -283,7 +286,7 @@ _SIZES: Mapping[str, _Size] = MappingProxyType(
         "tokens_per_gpu_day": _Size(1, 1.0, "GPU-days"),
         "cluster_goodput": _Size(1, _DAY, "GPU-days"),
         "tokens_per_mw_day": _Size(1, 1.0, "MW-days"),
-        "cost_per_token": _Size(0, 1.0, "in the currency of the scenario"),
+        "cost_per_token": _Size(0, 1.0, ""),
     }
 )
 
@@ -294,5 +297,6 @@ def _mean_size(cell: Cell, metric: str) -> float:
     return math.fsum(ratio[form.entry] for ratio in ratios) / len(ratios) / form.one
 
 
-def _label(cell: Cell) -> str:
-    return ", ".join(value.label for value in cell.values)
+def _label(table: Table, cell: Cell) -> str:
+    """Return what a cell is, in words."""
+    return ", ".join(f"{table.title(axis)} {value.label}" for axis, value in zip(table.axes, cell.values, strict=True))

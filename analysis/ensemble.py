@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from analysis.controls import Luck, controlled, of_all
+from analysis.intervals import unseen
 from analysis.metrics import SHARES, means, ratios
 from analysis.processes import in_order
 from analysis.statistics import ratio_interval
@@ -75,7 +76,11 @@ class Precision:
             if plain is None:
                 return False
             mean, low, high = plain
-        return (high - low) / 2 <= self.width * (abs(mean) if self.relative else 1.0)
+        half = (high - low) / 2
+        if not half:
+            # Equal replications: a run that was too rare to be among them may have nothing of it.
+            half = unseen(len(ratios)) / 2 * (abs(mean) if self.relative else 1.0)
+        return half <= self.width * (abs(mean) if self.relative else 1.0)
 
 
 @dataclass(frozen=True)

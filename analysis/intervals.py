@@ -3,7 +3,8 @@
 Student's interval is short on the side of the long tail: goodput has rare bad months, so its mean lies below the
 interval too often. BCa follows the tail, but is too narrow where there are few replications. So a skewed sample gets
 what either of the two holds: never less than Student's, whatever made the sample look skewed, so that the choice cannot
-cost coverage. docs/explanation/how-sure.md has the coverage that was measured.
+cost coverage. A sample without any spread says nothing of how far another run may be from it: it gets no interval.
+docs/explanation/how-sure.md has the coverage that was measured.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ __all__ = [
     "is_zero_or_one",
     "mean_estimate",
     "possible",
+    "unseen",
 ]
 
 PROBABILITIES = frozenset({"p_finish_by"})
@@ -59,7 +61,8 @@ class Estimate(NamedTuple):
     mean
         Ratio of sums; ``None`` without data, with a censored replication, or with nothing in the denominators.
     interval
-        Its nominal 95 % interval; ``None`` without a mean, or from a single replication.
+        Its nominal 95 % interval; ``None`` without a mean, from a single replication, and where all replications are
+        equal and it is no probability.
     method
         ``exact``, ``t``, or ``bca`` (Student's and BCa together); empty without an interval.
     """
@@ -83,12 +86,13 @@ def mean_estimate(ratios: Sequence[Ratio], metric: str = "") -> Estimate:
     if values is None:
         return Estimate(None, None, "")
     # Rounding would move the mean of equal values away from them.
-    mean = float(values[0]) if np.all(values == values[0]) else float(values.mean())
+    are_equal = bool(np.all(values == values[0]))
+    mean = float(values[0]) if are_equal else float(values.mean())
     exact = exact_interval(ratios, metric)
     if exact is not None:
         return Estimate(mean, exact, "exact")
     interval = mean_interval(values)
-    if interval is None:
+    if interval is None or are_equal:
         return Estimate(mean, None, "")
     if len(values) < _FEWEST or abs(_skewness(values)) <= SKEWED:
         return Estimate(mean, possible(metric, interval), "t")
@@ -135,6 +139,11 @@ def binomial_interval(successes: float, trials: float) -> Interval:
     low = float(betaincinv(successes, missed + 1, 0.025)) if successes > 0 else 0.0
     high = float(betaincinv(successes + 1, missed, 0.975)) if missed > 0 else 1.0
     return low, high
+
+
+def unseen(replications: int) -> float:
+    """Return how common a run may be of whose kind there was none, at 97.5 %: 12 % of all runs after 30 without it."""
+    return binomial_interval(0, replications)[1]
 
 
 def bca_interval(values: FloatArray) -> Interval:

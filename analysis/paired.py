@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.controls import Controlled, of_values
 from analysis.metrics import contributions
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sim import Ratio
 
-__all__ = ["MANY", "Difference", "difference", "replications_to_resolve"]
+__all__ = ["MANY", "Difference", "difference", "difference_data", "replications_to_resolve"]
 
 MANY = 10_000
 """Replications from which on a difference is not worth being resolved."""
@@ -47,7 +47,9 @@ class Difference(NamedTuple):
     controlled: Controlled | None = None
 
 
-def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio], luck: npt.ArrayLike | None = None) -> Difference | None:
+def difference(
+    ours: Sequence[Ratio], theirs: Sequence[Ratio], luck: npt.ArrayLike | None = None, *, confidence: float = 0.95
+) -> Difference | None:
     """Return by how much a ratio metric of one variant is above that of another, over common replications.
 
     With ``r = sum(a) / sum(b)`` for each variant, replication i contributes ``d_i = (r + (a_i - r b_i) / b_mean)`` of
@@ -61,6 +63,8 @@ def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio], luck: npt.ArrayLi
         The metric of two variants; entry i of both comes from replication i.
     luck : (n, k) array, optional
         Numbers with the mean zero that tell how lucky both were together; see `analysis.controls`.
+    confidence
+        Nominal coverage of the interval [-].
 
     Returns
     -------
@@ -86,13 +90,20 @@ def difference(ours: Sequence[Ratio], theirs: Sequence[Ratio], luck: npt.ArrayLi
     each = first - second
     # What is the same but for the order of a sum is the same.
     each[abs(each) <= 1e-12 * abs(first)] = 0.0
-    interval = mean_interval(each)
+    interval = mean_interval(each, confidence)
     if interval is None:
         return None
     mean = (interval[0] + interval[1]) / 2
-    needed = replications_to_resolve(mean, float(each.std(ddof=1)))
+    needed = replications_to_resolve(mean, float(each.std(ddof=1)), confidence)
     controlled = of_values(each, luck) if luck is not None else None
     return Difference(mean, interval, not interval[0] <= 0 <= interval[1], needed, controlled)
+
+
+def difference_data(found: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as plain data."""
+    if found is None:
+        return None
+    return found._asdict() | {"controlled": None if found.controlled is None else found.controlled._asdict()}
 
 
 def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95) -> int | None:

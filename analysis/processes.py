@@ -96,12 +96,18 @@ def start_method() -> str:
 
 @contextlib.contextmanager
 def deaf() -> Iterator[None]:
-    """Put Ctrl-C off for a moment, so that processes started now never hear it: it is for the parent to stop them."""
+    """Put Ctrl-C off for a moment, so that processes started now never hear it: it is for the parent to stop them.
+
+    So is the end of a job (SIGTERM), where the program has something to tidy up.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    at_end = signal.getsignal(signal.SIGTERM)
+    if callable(at_end):
+        signal.signal(signal.SIGTERM, lambda number, _frame: heard.append(number))
     try:
         if start_method() == "forkserver":
             from multiprocessing import forkserver
@@ -112,8 +118,10 @@ def deaf() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        if callable(at_end):
+            signal.signal(signal.SIGTERM, at_end)
     if heard:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(heard[0])
 
 
 _ADOPTED: list[Prepared] = []

@@ -6,7 +6,6 @@ import sys
 import time
 from typing import Any, Self
 
-from analysis.cells import time_text
 from analysis.console import console
 
 __all__ = ["Progress"]
@@ -26,6 +25,11 @@ class Progress:
         Whether to say nothing at all.
     lines
         Whether to write a line every half minute where standard error is no terminal, for what may take hours.
+
+    Attributes
+    ----------
+    done, total
+        What was told last.
     """
 
     def __init__(self, what: str, *, quiet: bool, lines: bool = False) -> None:
@@ -35,12 +39,15 @@ class Progress:
         self.lines = lines and not quiet and not is_terminal and sys.stderr is not None
         self.start = self.told = time.perf_counter()
         self.first: tuple[int, float] | None = None
+        self.done = 0
+        self.total: int | None = None
         self.bar: Any = None
         self.task: Any = None
 
     def __call__(self, done: int, total: int | None) -> None:
         """Show that `done` of `total` are there."""
         now = time.perf_counter()
+        self.done, self.total = done, total
         if self.first is None or done < self.first[0]:
             self.first = done, now
         if self.lines and now - self.told >= _EVERY:
@@ -56,7 +63,7 @@ class Progress:
                 progress.TextColumn(self.what, markup=False),
                 progress.BarColumn(),
                 progress.MofNCompleteColumn(),
-                progress.TimeRemainingColumn(),
+                progress.TimeElapsedColumn() if total is None else progress.TimeRemainingColumn(),
                 console=console(sys.stderr),
                 transient=True,
             )
@@ -67,10 +74,10 @@ class Progress:
     def _line(self, done: int, total: int | None, now: float) -> str:
         """Return how far it is, and how long it will take if it goes on like this."""
         if total is None:
-            return f"{done:,}"
+            return f"{done:,} so far, in {_about(now - self.start)}; how many it takes shows on the way"
         assert self.first is not None
         since, start = self.first
-        left = f", about {time_text((now - start) / (done - since) * (total - done))} left" if done > since else ""
+        left = f", about {_about((now - start) / (done - since) * (total - done))} left" if done > since else ""
         return f"{done:,} of {total:,}{left}"
 
     def __enter__(self) -> Self:
@@ -80,3 +87,12 @@ class Progress:
         """Take the bar away."""
         if self.bar is not None:
             self.bar.stop()
+
+
+def _about(seconds: float) -> str:
+    """Return a time that nobody knows to the second."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36 * 3600 else f"{seconds / 86400:.1f} d"

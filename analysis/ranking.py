@@ -20,7 +20,7 @@ import numpy as np
 from analysis.intervals import PROBABILITIES, is_zero_or_one
 from analysis.metrics import contributions
 from analysis.paired import replications_to_resolve
-from analysis.statistics import t_quantile
+from analysis.statistics import t_quantile, two_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-__all__ = ["Ranking", "ranking_of"]
+__all__ = ["Ranking", "ranking_of", "ranking_over_draws"]
 
 _SAME = 1e-12
 """Difference of two values, relative to their size, that is no more than the order of a sum [-]."""
@@ -94,13 +94,45 @@ def ranking_of(rows: Sequence[Sequence[Ratio]], *, lowest: bool, metric: str = "
     if found is None:
         return None
     positions, values = found
-    values = values if lowest else -values
-    means = values.mean(axis=1)
+    is_chance = metric in PROBABILITIES and all(is_zero_or_one(rows[position]) for position in positions)
+    return _ranked(positions, values if lowest else -values, is_chance=is_chance)
+
+
+def ranking_over_draws(tables: Sequence[FloatArray], *, lowest: bool, is_chance: bool) -> Ranking | None:
+    """Return the ranking of several candidates by the mean over draws of what is not known and over luck.
+
+    What a draw changes between two candidates is a part of the doubt, see `analysis.statistics.two_way`. How many
+    replications would resolve it is not told: more of them do not make the draws more.
+
+    Parameters
+    ----------
+    tables
+        For each candidate, what each replication (columns) of each draw (rows) contributes, as common to all; empty
+        for one without a mean.
+    lowest
+        Whether the lowest value is the best.
+    is_chance
+        Whether the values are 0 or 1, and so may be equal by chance.
+
+    Returns
+    -------
+    Ranking or None
+        ``None`` if no candidate has a mean, or there are fewer than two draws or replications.
+    """
+    known = [position for position, table in enumerate(tables) if len(table)]
+    if not known or min(min(tables[position].shape) for position in known) < 2:
+        return None
+    values = np.array([tables[position] for position in known])
+    return _ranked(np.array(known), values if lowest else -values, is_chance=is_chance)
+
+
+def _ranked(positions: npt.NDArray[np.int64], values: FloatArray, *, is_chance: bool) -> Ranking:
+    """Return the ranking by values (k, n), or (k, draws, n), the lowest first."""
+    means = values.reshape(len(values), -1).mean(axis=1)
     order = np.argsort(means, kind="stable")
     positions, means = positions[order], means[order]
-    errors = np.ascontiguousarray((values[order] - means[:, None]).T)
+    errors = np.ascontiguousarray(np.moveaxis(values[order], 0, -1) - means)
     confidence = 1 - 0.05 / max(len(means) - 1, 1)
-    is_chance = metric in PROBABILITIES and all(is_zero_or_one(rows[position]) for position in positions)
     first = _compared(means, errors, 0, confidence, is_chance=is_chance)
     low, high = first.low, first.high
     may_be_best = [0]
@@ -142,12 +174,14 @@ def _compared(means: FloatArray, errors: FloatArray, row: int, confidence: float
     Parameters
     ----------
     means, errors
-        Mean of each candidate (k,), and how far each replication is from it (n, k).
+        Mean of each candidate (k,), and how far each replication is from it (n, k), or of each draw (draws, n, k).
     """
-    count = total = len(errors)
     # What is the same but for the order of a sum is the same.
     tiny = _SAME * abs(float(means[row]))
     mean = _without_rounding(means - means[row], tiny)
+    if errors.ndim == 3:
+        return _compared_over_draws(mean, errors, row, confidence, tiny, is_chance=is_chance)
+    count = total = len(errors)
     squares = ((errors - errors[:, row, None]) ** 2).sum(axis=0)
     spread = _without_rounding(np.sqrt(squares / (count - 1)), tiny)
     center = mean
@@ -161,6 +195,25 @@ def _compared(means: FloatArray, errors: FloatArray, row: int, confidence: float
     return _Comparison(mean, spread, center - half, center + half)
 
 
+def _compared_over_draws(
+    mean: FloatArray, errors: FloatArray, row: int, confidence: float, tiny: float, *, is_chance: bool
+) -> _Comparison:
+    """Return `_compared` where rows of errors are draws. Where chance may make all alike, a few runs are as sure.
+
+    No difference of probabilities is surer than that of as many equal pairs as there are draws, or replications if
+    these are fewer, with the two pairs more of `_compared`.
+    """
+    fewest = min(errors.shape[:2])
+    half = np.zeros(len(mean))
+    for other in range(len(mean)):
+        if other != row:
+            found = two_way(mean[other] + _without_rounding(errors[..., other] - errors[..., row], tiny))
+            least = 1 / ((fewest + 1) * (fewest + 2)) if is_chance else 0.0
+            half[other] = found.reach(confidence) * np.sqrt(max(found.variance, least))
+    half = _without_rounding(half, tiny)
+    return _Comparison(mean, np.full(len(mean), np.inf), mean - half, mean + half)
+
+
 def _without_rounding(values: FloatArray, tiny: float) -> FloatArray:
     """Return values in which those are zero that are not above what rounding makes."""
     return np.where(np.abs(values) <= tiny, 0.0, values)
@@ -168,6 +221,8 @@ def _without_rounding(values: FloatArray, tiny: float) -> FloatArray:
 
 def _needed(first: _Comparison, rivals: Sequence[int], confidence: float) -> int | None:
     """Return how many replications would resolve every rival of the first that is no tie."""
+    if not np.all(np.isfinite(first.spread)):
+        return None
     open_ones = [(float(first.mean[rival]), float(first.spread[rival])) for rival in rivals]
     scattered = [(mean, spread) for mean, spread in open_ones if mean or spread]
     if not scattered or not all(mean for mean, _ in scattered):

@@ -14,6 +14,7 @@ from sim import catalog, complaints, documents, presets
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.kinds import kinds_at, tag_of, value_at
+from sim.path_error import is_of_files
 from sim.prepare import PathError, examine
 from sim.prepare_step import DoesNotFitError, check_memory
 from sim.scenario_model import DEFAULTS, scenario_model
@@ -46,12 +47,14 @@ _READERS = ("replay", "graph-file")
 class ScenarioError(ValueError):
     """Everything that is wrong with a scenario, one line per mistake.
 
-    `is_answer` tells that nothing is wrong with the description: what it asks for cannot be done.
+    `is_answer` tells that nothing is wrong with the description: what it asks for cannot be done. `is_of_files` tells
+    that a file cannot be read which the description names: another time, or elsewhere, there may be no mistake.
     """
 
-    def __init__(self, lines: Iterable[str], *, is_answer: bool = False) -> None:
+    def __init__(self, lines: Iterable[str], *, is_answer: bool = False, is_of_files: bool = False) -> None:
         self.lines = tuple(lines)
         self.is_answer = is_answer
+        self.is_of_files = is_of_files
         super().__init__(self.lines)
 
     def __str__(self) -> str:
@@ -141,7 +144,7 @@ class Template:
                 # Anew each time: an option may name another preset, or reach into a list of this one.
                 document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
         except documents.DocumentError as error:
-            raise ScenarioError([str(error)]) from None
+            raise ScenarioError([str(error)], is_of_files=is_of_files(error)) from None
         return _validated(document, self.folder, must_fit=must_fit)
 
 
@@ -233,19 +236,20 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Pr
         scenario = scenario_model().model_validate(data)
     except ValidationError as error:
         lines = complaints.complaints(scenario_model(), document, data, error)
-        raise ScenarioError(_about_detection(lines, document, data)) from None
-    unknown = [
-        complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in _unknown_words(scenario)
-    ]
+        of_files = any(is_of_files(item["ctx"]["error"]) for item in error.errors() if "error" in item.get("ctx", {}))
+        raise ScenarioError(_about_detection(lines, document, data), is_of_files=of_files) from None
+    unknown = _unknown_words(scenario)
     if unknown:
-        raise ScenarioError(unknown)
+        lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
+        raise ScenarioError(lines, is_of_files=any(path[-1] == "file" for path, _ in unknown))
     try:
         prepared = examine(scenario)
         if must_fit:
             check_memory(scenario, prepared.jobs)
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
-        raise ScenarioError(lines, is_answer=isinstance(error, DoesNotFitError)) from None
+        is_answer = isinstance(error, DoesNotFitError)
+        raise ScenarioError(lines, is_answer=is_answer, is_of_files=error.is_of_files) from None
     return prepared
 
 

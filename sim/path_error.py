@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PathError"]
+__all__ = ["PathError", "is_of_files"]
 
 
 class PathError(ValueError):
@@ -12,3 +12,16 @@ class PathError(ValueError):
         super().__init__(f"{'.'.join(map(str, path))}: {rule}")
         self.path = path
         self.rule = rule
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it comes from a file that cannot be read: another time, or elsewhere, it may be readable."""
+        return is_of_files(self)
+
+
+def is_of_files(error: BaseException) -> bool:
+    """Return whether an error was raised because of one of the system, such as a file that is not there."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OSError):
+        found = found.__cause__ or found.__context__
+    return found is not None

@@ -6,6 +6,7 @@ import hashlib
 import pickle
 from collections import OrderedDict
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sim.failures.effects import CRASH
@@ -68,7 +69,19 @@ class Shared:
         return self._traces.get((self._last[1], replication), lambda: trace(prepared, replication))
 
     def _topology(self, cluster: ClusterSpec) -> Topology:
-        return self._topologies.get(cluster.model_dump_json(), cluster.build)
+        return self._topologies.get((cluster.model_dump_json(), _stamp(cluster)), cluster.build)
+
+
+def _stamp(cluster: ClusterSpec) -> tuple[int, int] | None:
+    """Return when the file of a fabric was changed, and how long it is; ``None`` without one."""
+    file = getattr(cluster.fabric, "file", None)
+    if file is None:
+        return None
+    try:
+        found = Path(file).stat()
+    except (OSError, ValueError):  # for those to say who read it
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def failures_digest(prepared: Prepared) -> bytes:

@@ -356,3 +356,32 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
 def test_checker_stays_green(module: str, source: str) -> None:
     """What the rule allows is not reported."""
     assert violations(module, source, public={"run", "load"}) == []
+
+
+def load_cycles(sources: dict[str, str]) -> list[str]:
+    """Return modules that need one another to be loaded, the first such circle; nothing if any can be loaded first."""
+    graph: dict[str, set[str]] = {}
+    for name, source in sources.items():
+        found = graph.setdefault(name, set())
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                offered = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= (offered & sources.keys()) or ({node.module} & sources.keys())
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names} & sources.keys()
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_any_module_of_analysis_can_be_loaded_first() -> None:
+    """Files of analysis may import one another freely, but not in a circle."""
+    files = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in (ROOT / "analysis").rglob("*.py")}
+    sources = {".".join(path.with_suffix("").parts): text for path, text in files.items() if path.name != "__init__.py"}
+    assert load_cycles(sources) == []
+    circle = {"analysis.a": "from analysis.b import x", "analysis.b": "from analysis import a", "analysis.c": ""}
+    assert set(load_cycles(circle)) == {"analysis.a", "analysis.b"}
+    lazy = {"analysis.a": "from analysis.b import x", "analysis.b": "def f():\n    from analysis import a"}
+    assert load_cycles(lazy) == []

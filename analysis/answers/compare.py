@@ -8,6 +8,7 @@ from pydantic import Field
 
 from analysis.answers.places import lines_of, no_lines, place_text
 from analysis.answers.question import METRIC, Answer, Question, silence
+from analysis.answers.verdict import reason_of
 from analysis.answers.versus import difference_data, mean_of, versus, versus_text
 from analysis.answers.words import capital, form_of, name_of
 from analysis.study.summary import summary_of
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from analysis.answers.places import Line
     from analysis.study.axis import Axis
-    from analysis.study.table import Table
+    from analysis.study.table import Cell, Table
 
 __all__ = ["Compare"]
 
@@ -47,7 +48,9 @@ class Compare(Question):
         """Return the differences, for every combination of the other axes."""
         metric = self._headline(table.metrics)
         lines = lines_of(table, self.axis)
-        silent = silence(table, metric) or no_lines(table, lines, self.axis)
+        silent = silence(table, metric)
+        if not silent and not any(line.missing for line in lines):
+            silent = no_lines(table, lines, self.axis)
         if silent:
             return Answer(self.ask, (silent,), {"metric": metric, "axis": self.axis, "lines": []})
         sentences: list[str] = []
@@ -70,7 +73,8 @@ class Compare(Question):
         first = cells[base]
         mean = mean_of(first, metric)
         if mean is None:
-            return [f"{start}{title} = {base} has no {name_of(metric)}: nothing to compare with."], content
+            why = reason_of(first, metric)
+            return [f"{start}{title} = {base} has no {name_of(metric)} to compare with: {why}."], content
         means = [mean, *(other for cell in line.cells if (other := mean_of(cell, metric)) is not None)]
         form = form_of(metric, means, table.currency)
         summary = summary_of(first, metric)
@@ -83,7 +87,14 @@ class Compare(Question):
             found = versus(cell, first, metric)
             content["differences"][label] = difference_data(found[0]) if found is not None else None
             if found is None:
-                texts.append(f"{title} = {label}: no {name_of(metric)}.")
+                texts.append(f"{title} = {label}: {_silence(cell, metric)}.")
             else:
                 texts.append(f"{title} = {label}: {versus_text(*found, form)}.")
         return texts, content
+
+
+def _silence(cell: Cell, metric: str) -> str:
+    """Return why a cell cannot be compared, in words."""
+    if mean_of(cell, metric) is None:
+        return f"no {name_of(metric)} ({reason_of(cell, metric)})"
+    return "no interval of the difference, for there are fewer than two common replications"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from analysis.answers.front import front_of
 from analysis.answers.places import labels_of, place_text, varying
 from analysis.answers.question import Answer, Question, is_lowest_best, silence
-from analysis.answers.versus import mean_of
-from analysis.answers.words import Form, form_of, listed, name_of
+from analysis.answers.words import form_of, listed, name_of
 from analysis.cells import number_of
+from analysis.intervals import mean_estimate
 from analysis.metrics import contributions
-from analysis.statistics import t_quantile
-from analysis.study.summary import summary_of
 from sim.documents import suggest
 from sim.fields import RuleError
 
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from analysis.answers.front import Front
     from analysis.study.axis import Axis
     from analysis.study.table import Cell, Table
 
     FloatArray = npt.NDArray[np.float64]
-    Flags = npt.NDArray[np.bool_]
 
 __all__ = ["Pareto"]
 
@@ -73,106 +72,92 @@ class Pareto(Question):
     def answer(self, table: Table) -> Answer:
         """Return the front, and who is on it for sure."""
         silent = next((text for name in self.aims if (text := silence(table, name))), "")
-        cells = [] if silent else [cell for cell in table.running if self._has_all(cell)]
+        cells, count = ([], 0) if silent else _known(table, self.aims)
         if not silent and len(cells) < 2:
             silent = f"Fewer than two points have a mean of {listed([name_of(name) for name in self.aims])}."
         data: dict[str, Any] = {"metrics": list(self.aims), "axes": list(self.axes), "front": [], "may_be_too": []}
         if silent:
             return Answer(self.ask, (silent,), data)
-        means, better, same = self._compared(table, cells)
-        dominated = _dominated(means)
-        front = [row for row in np.lexsort(means.T[::-1]).tolist() if not dominated[row]]
-        # For sure: better than each other one in something. Off it for sure: behind another one in everything.
-        sure = [bool(np.all(np.delete(better[row].any(axis=1), row))) for row in range(len(cells))]
-        behind: Flags = np.all(better | same, axis=2) & np.any(better, axis=2)
-        maybe = [row for row in range(len(cells)) if dominated[row] and not behind[:, row].any()]
-        entries = [self._entry(table, cells[row]) | {"for_sure": sure[row]} for row in front]
-        data |= {"front": entries, "may_be_too": [self._entry(table, cells[row]) for row in maybe]}
-        return Answer(self.ask, tuple(self._sentences(table, cells, front, sure, maybe)), data)
+        found = front_of(self._aims(table, cells))
+        entries = [
+            self._entry(table, cells[row], count) | {"for_sure": sure}
+            for row, sure in zip(found.members, found.sure, strict=True)
+        ]
+        maybe = [self._entry(table, cells[row], count) for row in found.maybe]
+        data |= {"replications": count, "front": entries, "may_be_too": maybe}
+        return Answer(self.ask, tuple(self._sentences(table, cells, found, entries)), data)
 
-    def _has_all(self, cell: Cell) -> bool:
-        """Return whether a cell has a mean of every aim."""
-        return all(mean_of(cell, name) is not None for name in self.aims)
-
-    def _compared(self, table: Table, cells: Sequence[Cell]) -> tuple[FloatArray, Flags, Flags]:
-        """Return aims (k, m), the lower the better; and for pairs (k, k, m) who is better for sure, or the same.
-
-        All paired differences hold together with a probability of 95 %: Student's quantile at ``1 - 0.05 / (pairs x
-        metrics)`` (Bonferroni), over the replications that all cells have. The number of an axis has no doubt.
-        """
-        count = min(len(cell.stated.metrics[name]) for cell in cells for name in self.aims)
-        size = len(cells)
-        means, better, same = [], [], []
-        confidence = 1 - 0.05 / max(size * (size - 1) // 2 * len(self.aims), 1)
-        quantile = t_quantile(confidence, count - 1) if count > 1 else np.inf
-        for name in self.aims:
+    def _aims(self, table: Table, cells: Sequence[_Known]) -> list[FloatArray]:
+        """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""
+        aims = []
+        for place, name in enumerate(self.aims):
             sign = 1.0 if is_lowest_best(name, self.direction.get(name, "")) else -1.0
-            found = [contributions(cell.stated.metrics[name][:count]) for cell in cells]
-            values = sign * np.array([np.full(count, np.nan) if row is None else row for row in found])
-            means.append(values.mean(axis=1))
-            pairs = [_pairs(values, row, quantile) for row in range(size)]
-            better.append(np.array([pair[0] for pair in pairs]))
-            same.append(np.array([pair[1] for pair in pairs]))
+            aims.append(sign * np.array([known.values[place] for known in cells]))
         for name in self.axes:
             sign = -1.0 if self.direction.get(name) == "highest" else 1.0
-            numbers = sign * np.array([cell.values[table.position(name)].number for cell in cells], dtype=np.float64)
-            means.append(numbers)
-            better.append(numbers[:, None] < numbers[None, :])
-            same.append(numbers[:, None] == numbers[None, :])
-        return np.stack(means, axis=-1), np.stack(better, axis=-1), np.stack(same, axis=-1)
+            numbers = [known.cell.values[table.position(name)].number for known in cells]
+            aims.append(sign * np.array(numbers, dtype=np.float64))
+        return aims
 
-    def _entry(self, table: Table, cell: Cell) -> dict[str, Any]:
-        """Return a cell as plain data."""
+    def _entry(self, table: Table, known: _Known, count: int) -> dict[str, Any]:
+        """Return a cell as plain data, its means over so many replications."""
+        cell = known.cell
         found: dict[str, Any] = {"at": labels_of(table, cell)}
         for name in self.aims:
-            summary = summary_of(cell, name)
-            assert summary is not None
-            found[name] = {"mean": summary.mean, "mean_ci95": summary.ci95}
+            estimate = mean_estimate(cell.stated.metrics[name][:count], name)
+            found[name] = {"mean": estimate.mean, "mean_ci95": estimate.interval}
         return found | {name: cell.values[table.position(name)].number for name in self.axes}
 
     def _sentences(
-        self, table: Table, cells: Sequence[Cell], front: Sequence[int], sure: Sequence[bool], maybe: Sequence[int]
+        self, table: Table, cells: Sequence[_Known], front: Front, entries: Sequence[dict[str, Any]]
     ) -> list[str]:
         """Return the front in sentences."""
-        forms = {name: _form_among(table, cells, name) for name in self.aims}
-        certain = sum(sure[row] for row in front)
+        forms = {
+            name: form_of(name, [float(known.values[place].mean()) for known in cells], table.currency)
+            for place, name in enumerate(self.aims)
+        }
         aims = listed([name_of(name) for name in self.aims] + [table.title(name) for name in self.axes])
+        size, count = len(entries), max((len(known.values[0]) for known in cells), default=0)
         found = [
-            f"Of {number_of(len(cells), 'point')} {len(front)} {'is' if len(front) == 1 else 'are'} such that no other "
-            f"is better in {aims} at once; {certain} of them for sure (95 % for all together)."
+            f"Of {number_of(len(cells), 'point')} {size} {'is' if size == 1 else 'are'} such that no other "
+            f"is better in {aims} at once; {sum(front.sure)} of them for sure (95 % for all together)."
         ]
-        for row in front[:_MOST_TOLD]:
-            values = []
-            for name in self.aims:
-                summary = summary_of(cells[row], name)
-                assert summary is not None
-                values.append(f"{name_of(name)} {forms[name].value(summary.mean or 0.0, summary.ci95)}")
-            labels = labels_of(table, cells[row])
-            place = place_text(table, {name: labels[name] for name in varying(table)})
-            found.append(f"{place}: {', '.join(values)}{'' if sure[row] else ' (on the front perhaps by luck)'}.")
-        if len(front) > _MOST_TOLD:
-            found.append(f"{len(front) - _MOST_TOLD} more of the front are in the data.")
-        if maybe:
+        names = varying(table)
+        for entry in entries[:_MOST_TOLD]:
+            values = [
+                f"{name_of(name)} {forms[name].value(entry[name]['mean'], entry[name]['mean_ci95'])}"
+                for name in self.aims
+            ]
+            place = place_text(table, {name: entry["at"][name] for name in names})
             found.append(
-                f"{number_of(len(maybe), 'other')} may belong to it too: not resolved with these replications."
+                f"{place}: {', '.join(values)}{'' if entry['for_sure'] else ' (on the front perhaps by luck)'}."
             )
+        if size > _MOST_TOLD:
+            found.append(f"{size - _MOST_TOLD} more of the front are in the data.")
+        if front.maybe:
+            found.append(
+                f"{number_of(len(front.maybe), 'other')} may belong to it too: not resolved with these replications."
+            )
+        if any(len(known.cell.stated.metrics[name]) > count for known in cells for name in self.aims):
+            found.append(f"Compared over the first {count} replications, which all of them have.")
         return found
 
 
-def _form_among(table: Table, cells: Sequence[Cell], metric: str) -> Form:
-    """Return how a metric is told, by its means at some cells."""
-    return form_of(metric, [mean_of(cell, metric) or 0.0 for cell in cells], table.currency)
+class _Known(NamedTuple):
+    """A cell, and what its replications contribute to each metric that is an aim."""
+
+    cell: Cell
+    values: tuple[FloatArray, ...]
 
 
-def _dominated(means: FloatArray) -> list[bool]:
-    """Return for each row (k, m) whether another one is nowhere above it, and below it somewhere."""
-    return [bool(((means <= row).all(axis=1) & (means < row).any(axis=1)).any()) for row in means]
-
-
-def _pairs(values: FloatArray, row: int, quantile: float) -> tuple[Flags, Flags]:
-    """Return which of all cells (k, n) one cell is below for sure, and which are the same in every replication."""
-    each = values - values[row]
-    each[np.abs(each) <= 1e-12 * np.abs(values[row])] = 0.0
-    mean, spread = each.mean(axis=1), each.std(axis=1, ddof=1) if each.shape[1] > 1 else np.full(len(each), np.inf)
-    below: Flags = mean > quantile * spread / np.sqrt(each.shape[1])
-    return below, (each == 0.0).all(axis=1)
+def _known(table: Table, metrics: Sequence[str]) -> tuple[list[_Known], int]:
+    """Return the cells that have a mean of every metric, and over how many common replications."""
+    cells = [cell for cell in table.running if all(cell.stated.metrics.get(name) for name in metrics)]
+    count = min((len(cell.stated.metrics[name]) for cell in cells for name in metrics), default=0)
+    found = []
+    for cell in cells:
+        rows = [contributions(cell.stated.metrics[name][:count]) for name in metrics]
+        values = tuple(row for row in rows if row is not None)
+        if len(values) == len(rows):
+            found.append(_Known(cell, values))
+    return found, count

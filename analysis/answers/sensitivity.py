@@ -8,8 +8,6 @@ from analysis.answers.question import METRIC, Answer, Question, silence
 from analysis.answers.versus import difference_data, versus_text
 from analysis.answers.words import capital, form_of, listed, name_of
 from analysis.ensemble import RequestError
-from analysis.sensitivity.sobol import indices
-from analysis.sensitivity.tornado import tornado
 from analysis.study.summary import summary_of
 
 if TYPE_CHECKING:
@@ -48,6 +46,9 @@ class Sensitivity(Question):
         center = summary_of(table.cells[0], metric)
         if center is None or center.mean is None:
             return Answer(self.ask, (f"The central point has no mean of {name_of(metric)}.",), {"metric": metric})
+        # Imported here: what a study may ask is read before what answers it, and that knows studies.
+        from analysis.sensitivity.tornado import tornado
+
         found = tornado(table, metric)
         form = form_of(metric, [center.mean], table.currency)
         sentences = [f"{capital(name_of(metric))} is {form.value(center.mean, center.ci95)} at the central point."]
@@ -59,11 +60,14 @@ class Sensitivity(Question):
             width = swings[0].size - half, swings[0].size + half
             size = form.plain(swings[0].size, width, form.step or form.unit)
             sentences.append(f"{table.title(swings[0].axis)} moves it most: by {size} over its values.")
-        count = len(found.center.metrics[metric])
         for swing in found.swings:
             parts = [
                 f"to {move.value.label}: "
-                + (move.trouble or "no mean" if move.change is None else versus_text(move.change, count, form))
+                + (
+                    move.trouble or "no mean"
+                    if move.change is None
+                    else versus_text(move.change, move.replications, form)
+                )
                 for move in swing.moves
             ]
             sentences.append(f"{table.title(swing.axis)} from {swing.center.label} {'; '.join(parts)}.")
@@ -77,6 +81,8 @@ class Sensitivity(Question):
 
     def _indices(self, table: Table, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
+        from analysis.sensitivity.sobol import indices
+
         try:
             found = indices(table, metric)
         except RequestError as error:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from analysis.answers.places import lines_of, no_lines, scale_of
 from analysis.answers.question import METRIC, Answer, Question, silence
 from analysis.answers.verdict import verdict_of
-from analysis.answers.verdict_words import sentences_of
+from analysis.answers.verdict_words import sentences_of, summary_sentences
 from analysis.answers.words import dimension_of, form_of
 from sim import units
 from sim.fields import RuleError
@@ -73,14 +73,17 @@ class Threshold(Question):
         if silent:
             return Answer(self.ask, (silent,), {"metric": metric, "along": self.along, "lines": []})
         level, is_least = self._level(metric), self.at_most is None
+        scale, unknown = scale_of(table, self.along), self.over == "parameters"
         verdicts = [
-            verdict_of(table, line, self.along, metric, level, is_least=is_least, is_unknown=self.over == "parameters")
+            verdict_of(
+                table, line, self.along, metric, level, is_log=scale.is_log, is_least=is_least, is_unknown=unknown
+            )
             for line in lines
         ]
         means = [row.summary.mean or 0.0 for verdict in verdicts for row in verdict.rows]
         form = form_of(metric, [*means, level], table.currency)
-        scale = scale_of(table, self.along)
-        sentences = [text for verdict in verdicts for text in sentences_of(verdict, metric, form, scale)]
+        sentences = summary_sentences(verdicts, metric, form, scale)
+        sentences += [text for verdict in verdicts for text in sentences_of(verdict, metric, form, scale)]
         data = {
             "metric": metric,
             "at_least" if is_least else "at_most": level,

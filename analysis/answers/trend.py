@@ -67,8 +67,9 @@ class Trend(Question):
         whole = _Step.of(rows[0], rows[-1], metric) if len(rows) > 1 else None
         if whole is None or not steps:
             return [f"{start}{name_of(metric)} has fewer than two means along {title}."], content
-        content |= {"whole": whole.data(), "course": _course(steps)}
         form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
+        parts = _parts(rows, steps, metric, form)
+        content |= {"whole": whole.data(), "course": _course(parts)}
         first, last = (form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (rows[0], rows[-1]))
         extent = f"from {title} = {rows[0].label} to {rows[-1].label}"
         texts = [
@@ -76,11 +77,12 @@ class Trend(Question):
             f"{whole.text(form)}."
         ]
         if len(steps) > 1:
-            largest = max(steps, key=lambda step: abs(step.found.mean))
-            texts.append(
-                f"The largest step is from {largest.start.label} to {largest.end.label}: {largest.text(form)}."
-            )
-            texts.append(_course_text(_course(steps), rows, form))
+            resolved = [step for step in steps if step.found.resolved]
+            if resolved:
+                largest = max(resolved, key=lambda step: abs(step.found.mean))
+                extent = f"from {largest.start.label} to {largest.end.label}"
+                texts.append(f"The largest step is {extent}: {largest.text(form)}.")
+            texts.append(_course_text(parts, rows, form))
         if silent:
             texts.append(f"Left out: {', '.join(f'{label} ({reason})' for label, reason in silent.items())}.")
         return texts, content
@@ -109,26 +111,79 @@ class _Step(NamedTuple):
         return {"from": self.start.label, "to": self.end.label, "difference": difference_data(self.found)}
 
 
-def _course(steps: Sequence[_Step]) -> str:
-    """Return ``rises``, ``falls``, ``turns`` or ``flat``, by the steps that are resolved."""
-    signs = {step.found.mean > 0 for step in steps if step.found.resolved}
+class _Part(NamedTuple):
+    """Neighbouring values between which a metric rises (1), falls (-1), or shows no difference (0)."""
+
+    sign: int
+    rows: tuple[Row, ...]
+    steps: tuple[_Step, ...]
+
+    @property
+    def extent(self) -> str:
+        """From where to where it goes."""
+        return f"from {self.rows[0].label} to {self.rows[-1].label}"
+
+    @property
+    def doubt(self) -> str:
+        """What is said of it where it shows no difference."""
+        if self.steps and all(step.found.ci95 == (0, 0) for step in self.steps):
+            return "it is the same in every replication"
+        if any(step.found.resolved for step in self.steps):
+            return "the differences are smaller than what is told here"
+        return "there is no difference that could be resolved"
+
+
+def _parts(rows: Sequence[Row], steps: Sequence[_Step], metric: str, form: Form) -> list[_Part]:
+    """Return the parts of an axis between which the course changes.
+
+    A value belongs to a plateau as long as it shows no difference from the first of it: a slope of many small steps,
+    none of them resolved, is no plateau.
+    """
+    known = {(step.start.label, step.end.label): step for step in steps}
+    parts: list[_Part] = []
+    for before, row in itertools.pairwise(rows):
+        last = parts[-1] if parts else _Part(0, (before,), ())
+        here = known.get((before.label, row.label))
+        start = last.rows[0] if last.sign == 0 else before
+        sign = _sign(here if start is before else _Step.of(start, row, metric), form)
+        found = (here,) if here is not None else ()
+        if sign == last.sign:
+            parts[-1:] = [last._replace(rows=(*last.rows, row), steps=(*last.steps, *found))]
+        else:
+            parts.append(_Part(sign, (before, row), found))
+    return parts
+
+
+def _sign(step: _Step | None, form: Form) -> int:
+    """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
+    if step is None or not step.found.resolved:
+        return 0
+    told = {form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (step.start, step.end)}
+    return 0 if len(told) == 1 else 1 if step.found.mean > 0 else -1
+
+
+def _course(parts: Sequence[_Part]) -> str:
+    """Return ``rises``, ``falls``, ``turns`` or ``flat``."""
+    signs = {part.sign for part in parts} - {0}
     if len(signs) == 2:
         return "turns"
-    return ("rises" if signs.pop() else "falls") if signs else "flat"
+    return ("rises" if 1 in signs else "falls") if signs else "flat"
 
 
-def _course_text(course: str, rows: Sequence[Row], form: Form) -> str:
+def _course_text(parts: Sequence[_Part], rows: Sequence[Row], form: Form) -> str:
     """Return how a metric goes along an axis, in a sentence."""
+    course, flat = _course(parts), [part for part in parts if part.sign == 0]
+    doubts = "; ".join(f"{part.extent} {part.doubt}" for part in flat)
     if course == "flat":
-        return "No single step is resolved."
+        return f"{capital(doubts)}."
     if course != "turns":
-        return f"It {course} all the way: no step against that is resolved."
-    high = max(rows, key=lambda row: row.summary.mean or 0.0)
-    low = min(rows, key=lambda row: row.summary.mean or 0.0)
-    ends = (rows[0].label, rows[-1].label)
-    told = [
-        f"the {word} is {form.value(row.summary.mean or 0.0, row.summary.ci95)} at {row.label}"
-        for word, row in (("highest", high), ("lowest", low))
-        if row.label not in ends
-    ]
-    return f"It turns on the way: {', '.join(told)}." if told else "It turns on the way, more than once."
+        return f"It {course}, but {doubts}." if flat else f"It {course} all the way: no step against that is resolved."
+    told = []
+    for word, pick in (("highest", max), ("lowest", min)):
+        row = pick(rows, key=lambda row: row.summary.mean or 0.0)
+        part = next((part for part in flat if row in part.rows), None)
+        among = (row,) if part is None else part.rows
+        if rows[0] not in among and rows[-1] not in among:
+            where = f"at {row.label}" if part is None else f"{part.extent}, where {part.doubt}"
+            told.append(f"the {word} is {form.value(row.summary.mean or 0.0, row.summary.ci95)} {where}")
+    return f"It turns on the way: {'; '.join(told)}." if told else "It turns on the way, more than once."

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from analysis.answers.curve import Curve
-from analysis.answers.places import place_text, scale_of
+from analysis.answers.places import place_text
+from analysis.cells import number_of
 from analysis.metrics import contributions
 from analysis.study.summary import FEWEST_DRAWS, CellSummary, summary_of
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from analysis.statistics import Interval
     from analysis.study.table import Cell, Table
 
-__all__ = ["Row", "Verdict", "rows_of", "verdict_of"]
+__all__ = ["Row", "Verdict", "reason_of", "rows_of", "verdict_of"]
 
 
 class Row(NamedTuple):
@@ -106,23 +107,31 @@ class Verdict:
 
 def rows_of(line: Line, position: int, metric: str) -> tuple[tuple[Row, ...], dict[str, str]]:
     """Return the values of a line that have a mean of a metric, and of the others why they have none."""
-    rows, silent = [], {cell.values[position].label: "no results" for cell in line.missing}
+    rows, silent = [], {cell.values[position].label: reason_of(cell, metric) for cell in line.missing}
     for cell in line.cells:
         value, summary = cell.values[position], summary_of(cell, metric)
         if summary is not None and summary.mean is not None:
             rows.append(Row(value.label, value.number or 0.0, summary, cell))
         else:
-            count = 0 if summary is None else summary.censored
-            silent[value.label] = f"a job was not finished in {count} replications" if count else "no mean"
+            silent[value.label] = reason_of(cell, metric)
     return tuple(rows), silent
 
 
+def reason_of(cell: Cell, metric: str) -> str:
+    """Return why a cell has no mean of a metric, in words."""
+    if cell.trouble:
+        return cell.trouble
+    summary = summary_of(cell, metric)
+    if summary is not None and summary.censored:
+        return f"a job was not finished in {number_of(summary.censored, 'replication')}"
+    return "no mean"
+
+
 def verdict_of(
-    table: Table, line: Line, along: str, metric: str, level: float, *, is_least: bool, is_unknown: bool
+    table: Table, line: Line, along: str, metric: str, level: float, *, is_log: bool, is_least: bool, is_unknown: bool
 ) -> Verdict:
     """Return where a metric is at least, or at most, a value along a line."""
     rows, silent = rows_of(line, table.position(along), metric)
-    is_log = scale_of(table, along).is_log
     # Read upside down, "at most" is "at least".
     sign = 1.0 if is_least else -1.0
     numbers = tuple(row.number for row in rows)

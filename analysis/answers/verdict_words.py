@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from analysis.answers.extent import ends_text, place_with_ends
 from analysis.answers.words import capital, listed, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from analysis.answers.curve import Crossing
     from analysis.answers.places import Scale
     from analysis.answers.verdict import Row, Verdict
     from analysis.answers.words import Form
 
-__all__ = ["sentences_of"]
+__all__ = ["sentences_of", "summary_sentences"]
 
 
 def sentences_of(verdict: Verdict, metric: str, form: Form, scale: Scale) -> list[str]:
@@ -42,10 +43,49 @@ def sentences_of(verdict: Verdict, metric: str, form: Form, scale: Scale) -> lis
         ]
     else:
         found = [_crossed(verdict, f"{start}{name}", condition, scale, told)]
-    found += [*_sure_text(verdict, scale), *_band_texts(verdict, scale)]
+    if not _is_sure_already(verdict):
+        found += _sure_text(verdict, scale)
+    found += _band_texts(verdict, scale)
     if verdict.silent:
         found.append(f"Left out{_silence(verdict)}.")
     return found
+
+
+def summary_sentences(verdicts: Sequence[Verdict], metric: str, form: Form, scale: Scale) -> list[str]:
+    """Return what several combinations of the other axes have in common, in one sentence; of one alone nothing."""
+    known = [verdict for verdict in verdicts if len(verdict.rows) > 1]
+    crossed = [verdict for verdict in known if len(verdict.crossings) == 1]
+    ends = {verdict.crossings[0].rises == verdict.is_least for verdict in crossed}
+    if len(known) < 2 or len(ends) > 1:
+        return []
+    count = len(known)
+    condition = f"{'at least' if known[0].is_least else 'at most'} {form.exact(known[0].level)}"
+    kinds = [
+        ("at every value", sum(all(verdict.holds) for verdict in known)),
+        ("never", sum(not any(verdict.holds) for verdict in known)),
+        ("in parts of the range", sum(len(verdict.crossings) > 1 for verdict in known)),
+    ]
+    rest = [f"{kind} in {number}" for kind, number in kinds if number]
+    if len(crossed) < 2:
+        # One place, or windows of their own, are not to be summed up.
+        told = f"{capital(name_of(metric))} is {condition} {' and '.join(rest)} of {count} combinations."
+        return [] if any(verdict.crossings for verdict in known) else [told]
+    among = f"In {len(crossed)} of {count} combinations" if rest else f"In all {count} combinations"
+    begins = ends.pop()
+    first, last = (_end_of_range(verdict, begins, scale) for verdict in _outermost(crossed))
+    extent = f"{'from' if begins else 'up to'} {scale.title} between {first} and {last}{' on' if begins else ''}"
+    return [f"{among} {name_of(metric)} is {condition} {'; '.join([extent, *rest])}."]
+
+
+def _outermost(verdicts: Sequence[Verdict]) -> tuple[Verdict, Verdict]:
+    """Return those that are crossed first and last."""
+    ordered = sorted(verdicts, key=lambda verdict: verdict.crossings[0].at)
+    return ordered[0], ordered[-1]
+
+
+def _end_of_range(verdict: Verdict, begins: bool, scale: Scale) -> str:
+    """Return where one is crossed, and which it is."""
+    return f"{_place(verdict.crossings[0], begins, verdict, scale)} ({verdict.where})"
 
 
 def _silence(verdict: Verdict) -> str:
@@ -64,12 +104,28 @@ def _crossed(verdict: Verdict, start: str, condition: str, scale: Scale, told: C
         before, behind = verdict.rows[crossing.before : crossing.before + 2]
         extent = f"from {scale.title} = {place} on" if begins else f"up to {scale.title} = {place}"
         return f"{start} is {condition} {extent}: {told(before)}, {told(behind)}."
-    parts = [
-        f"{'from' if begins else 'to'} {_place(crossing, begins, verdict, scale)}"
-        for crossing in verdict.crossings
-        for begins in [crossing.rises == verdict.is_least]
-    ]
-    return f"{start} is {condition} in several parts of the range of {scale.title}: {', '.join(parts)}."
+    best = max(verdict.rows, key=lambda row: (row.summary.mean or 0.0) * (1 if verdict.is_least else -1))
+    parts = _parts(verdict, scale)
+    if len(parts) == 1:
+        return (
+            f"{start} is {condition} from {scale.title} = {parts[0].removeprefix('from ')}: {told(best)} is the best."
+        )
+    return f"{start} is {condition} in {len(parts)} parts of the range of {scale.title}: {listed(parts)}."
+
+
+def _parts(verdict: Verdict, scale: Scale) -> list[str]:
+    """Return each part of the axis in which a condition holds."""
+    parts = []
+    start = ""
+    for crossing in verdict.crossings:
+        begins = crossing.rises == verdict.is_least
+        place = _place(crossing, begins, verdict, scale)
+        if begins:
+            start = f"from {place}"
+        else:
+            parts.append(f"{start} to {place}" if start else f"up to {place}")
+            start = ""
+    return [*parts, f"{start} on"] if start else parts
 
 
 def _place(crossing: Crossing, begins: bool, verdict: Verdict, scale: Scale) -> str:
@@ -83,20 +139,30 @@ def _place(crossing: Crossing, begins: bool, verdict: Verdict, scale: Scale) -> 
 
     if any(row.summary.ci95 is None for row in verdict.rows):
         return form.plain(whole(crossing.at))
-    low, high = crossing.low, crossing.high
-    if low is not None and high is not None:
-        return form.value(whole(crossing.at), (whole(low), whole(high)))
-    return f"{form.plain(whole(crossing.at))} [{', '.join(_ends(low, high, verdict, scale, whole))}]"
+    return place_with_ends(scale, crossing.at, crossing.low, crossing.high, _extent(verdict), whole)
 
 
-def _ends(
-    low: float | None, high: float | None, verdict: Verdict, scale: Scale, whole: Callable[[float], float]
-) -> tuple[str, str]:
-    """Return two places as text, of which one may lie beyond the range."""
-    form = scale.form_at(verdict.rows[-1].number if high is None else high)
-    first = f"below {verdict.rows[0].label}" if low is None else form.plain(whole(low), unit="")
-    last = f"above {verdict.rows[-1].label}" if high is None else form.plain(whole(high))
-    return first, last
+def _extent(verdict: Verdict) -> tuple[tuple[str, float], tuple[str, float]]:
+    """Return the ends of the axis."""
+    first, last = verdict.rows[0], verdict.rows[-1]
+    return (first.label, first.number), (last.label, last.number)
+
+
+def _is_sure_already(verdict: Verdict) -> bool:
+    """Return whether the intervals of the crossings tell where a condition holds for sure: between the same values."""
+    numbers = [row.number for row in verdict.rows]
+    return (
+        not verdict.is_unknown
+        and bool(verdict.crossings)
+        and verdict.sure == verdict.holds
+        and all(
+            crossing.low is not None
+            and crossing.high is not None
+            and numbers[crossing.before] <= crossing.low
+            and crossing.high <= numbers[crossing.before + 1]
+            for crossing in verdict.crossings
+        )
+    )
 
 
 def _sure_text(verdict: Verdict, scale: Scale) -> list[str]:
@@ -128,7 +194,10 @@ def _band_texts(verdict: Verdict, scale: Scale) -> list[str]:
             begins = crossing.rises == verdict.is_least
             is_whole = scale.form.is_whole
             turn = (math.ceil if begins else math.floor) if is_whole else float
-            low, high = _ends(band[0], band[1], verdict, scale, turn)
+            form = scale.form_at(crossing.at)
+            low, high = ends_text(form, scale, band[0], band[1], _extent(verdict), turn)
             which = f" {'beginning' if begins else 'end'}" if len(verdict.crossings) > 1 else ""
-            found.append(f"The unknown inputs move this{which} from {low} to {high} (90 % band).")
+            found.append(
+                f"The unknown inputs move this{which} from {f'{low} to {high} {form.unit}'.rstrip()} (90 % band)."
+            )
     return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from analysis.statistics import Interval
     from sim.units import Dimension
 
-__all__ = ["NAMES", "Form", "capital", "dimension_of", "form_of", "listed", "name_of", "scaled_form"]
+__all__ = ["NAMES", "Form", "capital", "dimension_of", "form_of", "is_share", "listed", "name_of", "scaled_form"]
 
 NAMES = {
     "at_risk_at_end": "share of work at risk at the end",

@@ -23,11 +23,24 @@ from analysis.commands.options import (
     StudyReplicationsOption,
     StudySetOption,
 )
-from analysis.commands.terminal import changes, command_line, end, mistakes_in_lines, refuse, say, show_document
+from analysis.commands.terminal import (
+    INTERRUPTED,
+    TERMINATED,
+    JobEnd,
+    changes,
+    command_line,
+    end,
+    ending_tidily,
+    mistakes_in_lines,
+    refuse,
+    say,
+    show_document,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from analysis.progress import Progress
     from analysis.study.load import LoadedStudy
     from analysis.sweep.command import Workplace
     from analysis.sweep.executors import Where
@@ -57,6 +70,7 @@ def sweep(
     quiet: QuietOption = False,
 ) -> None:
     """Run every point of a study and answer its questions."""
+    from analysis.study.obtainable import against_metrics
     from analysis.sweep import command
     from analysis.sweep.document import against_sweep
     from analysis.sweep.text import format_sweep
@@ -64,6 +78,9 @@ def sweep(
     if replications is not None and precision is not None:
         refuse("--precision: is instead of --replications; give one of them")
     loaded = _load_study(study, set_, seed, replications=replications, precision=precision)
+    missing = against_metrics(loaded)
+    if missing:
+        refuse("\n".join(missing))
     part = _shard(shard, out)
     where = _where(executor, jobs, scheduler_address, scheduler_file)
     with _playing(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
@@ -115,10 +132,14 @@ def sensitivity(
     quiet: QuietOption = False,
 ) -> None:
     """Say which inputs of a study matter, and how much of what a run comes to is luck."""
+    from analysis.metrics import METRICS
     from analysis.sensitivity.study import play_sensitivity
     from analysis.sensitivity.text import against, format_sensitivity
     from analysis.sweep.command import keep
+    from sim.documents import suggest
 
+    if metric and metric not in METRICS:
+        refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
     loaded = _load_study(study, set_, seed)
     where = _where(executor, jobs, scheduler_address, scheduler_file)
     with _playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
@@ -158,10 +179,13 @@ def optimize(
 ) -> None:
     """Find what is best within the ranges of a study, and confirm it on failures that were not used to find it."""
     from analysis.optimize.play import play_optimize
+    from analysis.optimize.problem import problem_of
     from analysis.optimize.text import against, format_optimum
     from analysis.sweep.command import keep
 
     loaded = _load_study(study, set_, seed)
+    with mistakes_in_lines():
+        problem_of(loaded)
     where = _where(executor, jobs, scheduler_address, scheduler_file)
     with _playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = play_optimize(
@@ -188,14 +212,18 @@ def _load_study(
 ) -> LoadedStudy:
     """Return a study of which every value can be played, or end with one line per mistake."""
     import sim
+    from analysis.ensemble import Precision, RequestError
     from analysis.study.first_look import first_look
     from analysis.study.load import find_study, load_study
 
-    told = changes(overrides, seed)
-    told += [] if replications is None else [f"replications={replications}"]
-    told += [] if precision is None else [f"precision.width={precision}"]
-    with mistakes_in_lines():
-        loaded = load_study(find_study(name), tuple(told))
+    if precision is not None:
+        try:
+            Precision.parse(precision)
+        except RequestError as error:
+            refuse(f"--precision: {error}")
+    told = tuple(changes(overrides, seed))
+    with mistakes_in_lines(name, "study"):
+        loaded = load_study(find_study(name), told, replications=replications, precision=precision)
         mistakes = first_look(loaded)
         if mistakes:
             raise sim.ScenarioError(mistakes)
@@ -241,20 +269,44 @@ def _playing(
     quiet: bool,
     shard: Shard | None = None,
 ) -> Iterator[Workplace]:
-    """Yield a study ready to be played, with a bar; end with one line about what is wrong with where it is played."""
+    """Yield a study ready to be played, with a bar; end with one line about what is wrong, or about who stopped it."""
     from analysis.progress import Progress
     from analysis.sweep.command import TROUBLE, workplace
     from analysis.sweep.folder import FolderError
     from analysis.sweep.journal import JournalError
 
+    progress = Progress("tasks", quiet=quiet, lines=True)
+    stopped = "stopped: nothing was played yet"
     try:
         with (
-            Progress("tasks", quiet=quiet, lines=True) as progress,
+            mistakes_in_lines(),
+            ending_tidily(),
+            progress,
             workplace(loaded, where, progress, out=out, overwrite=overwrite, shard=shard) as place,
         ):
             for note in place.notes:
                 typer.echo(f"--out {out}: {note}", err=True)
-            yield place
+            try:
+                yield place
+            except KeyboardInterrupt:
+                stopped = _stopped(out, place, progress)
+                raise
     except TROUBLE as error:
         is_of_folder = out is not None and isinstance(error, FolderError | JournalError)
         refuse(f"--out {out}: {error}" if is_of_folder else str(error))
+    except KeyboardInterrupt as error:
+        typer.echo(stopped, err=True)
+        raise typer.Exit(TERMINATED if isinstance(error, JobEnd) else INTERRUPTED) from None
+
+
+def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
+    """Return what is left of a study that was stopped, in a line."""
+    from analysis.cells import number_of
+
+    if out is None:
+        return "stopped: nothing is kept; with --out DIR the same command would go on from here"
+    kept = len(place.campaign.journal)
+    if not kept:
+        return "stopped: nothing was played yet"
+    of = f"{progress.done:,} of {number_of(progress.total, 'task')}" if progress.total else number_of(kept, "task")
+    return f"stopped: {of} {'is' if of == '1 task' else 'are'} kept in {out}; the same command goes on from here"

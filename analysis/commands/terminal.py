@@ -7,7 +7,9 @@ import io
 import json
 import os
 import shlex
+import signal
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -15,16 +17,21 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+    from types import FrameType
 
     from sim import ClusterSpec, Scenario
 
 __all__ = [
     "DONE",
+    "INTERRUPTED",
     "NO",
+    "TERMINATED",
     "WRONG",
+    "JobEnd",
     "changes",
     "command_line",
     "end",
+    "ending_tidily",
     "load_cluster",
     "load_scenario",
     "mistakes_in_lines",
@@ -37,13 +44,37 @@ __all__ = [
 
 DONE, NO, WRONG = 0, 1, 2
 """Exit status: done; the answer is no; the input is wrong."""
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit status: stopped by Ctrl-C; told to end, as by the end of a job of a cluster."""
+
+
+class JobEnd(KeyboardInterrupt):
+    """Somebody wants this program to end (SIGTERM), and not at once: a job of a cluster whose time is over."""
+
+
+@contextlib.contextmanager
+def ending_tidily() -> Iterator[None]:
+    """Raise `JobEnd` where the program is told to end, so that it ends as after Ctrl-C."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # who ends is not to be told again
+        raise JobEnd
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def load_scenario(name: str, overrides: list[str] | None, seed: int | None, *, must_fit: bool = True) -> Scenario:
     """Return a scenario, or end with one line per mistake."""
     import sim
 
-    with mistakes_in_lines():
+    with mistakes_in_lines(name, "scenario"):
         return sim.load(sim.find(name), changes(overrides, seed), must_fit=must_fit)
 
 
@@ -67,31 +98,40 @@ def warn(warnings: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def mistakes_in_lines() -> Iterator[None]:
-    """End with one line per mistake of a file."""
+def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
+    """End with one line per mistake of a file; with one line where a study is no scenario, or the other way round."""
     import sim
 
     try:
         yield
     except sim.ScenarioError as error:
+        if name:
+            from analysis.study.kind import kind_of
+
+            kind = kind_of(name)
+            if kind and kind != wanted:
+                command = "ettrick sweep" if kind == "study" else "ettrick run"
+                refuse(f"{name}: is a {kind}, not a {wanted}: use {command}")
         for line in error.lines:
             typer.echo(line, err=True)
         raise typer.Exit(NO if error.is_answer else WRONG) from None
 
 
 def say(text: str) -> None:
-    """Print to standard output, or end with one line about why that cannot be done."""
+    """Print to standard output, or end with one line about why that cannot be done.
+
+    A reader that has left, such as ``head -1``, has seen enough: what was played is none the worse for it.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a bar shows a question mark.
         sys.stdout.reconfigure(errors="replace")
     try:
         typer.echo(text)
-    except BrokenPipeError:
-        raise  # the reader has seen enough: typer ends without a word
     except OSError as error:
         # What is left in the buffer would fail once more at the end of the program.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        refuse(f"standard output: cannot be written ({error.strerror})")
+        if not isinstance(error, BrokenPipeError):
+            refuse(f"standard output: cannot be written ({error.strerror})")
 
 
 def refuse(message: str) -> NoReturn:

@@ -5,24 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from analysis.metrics import SHARES
+from analysis.answers.words import dimension_of
 from sim import units
 
 if TYPE_CHECKING:
     from analysis.optimize.estimate import Estimate
 
-__all__ = ["DIMENSIONS", "Condition", "Verdict", "condition_of"]
+__all__ = ["Condition", "Verdict", "condition_of"]
 
 Verdict = Literal["holds", "fails", "open"]
 """What the interval of a metric says of a condition: it leaves the bound on the right side, on the wrong one, or in."""
 
 _FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(>=|<=)\s*(\S.*?)\s*", re.DOTALL)
-DIMENSIONS = {
-    "energy": units.ENERGY,
-    "mtti": units.DURATION,
-    "mtti_running": units.DURATION,
-    "time_to_work": units.DURATION,
-}
 
 
 class Condition(NamedTuple):
@@ -78,10 +72,7 @@ def condition_of(text: str) -> Condition:
         message = f"'{text}' is no condition: write a metric, >= or <=, and a bound, for example p_finish_by >= 0.95"
         raise ValueError(message)
     metric, sign, bound = parts.groups()
-    dimension = DIMENSIONS.get(metric)
-    if metric in SHARES or metric.startswith("time_shares."):
-        dimension = units.FRACTION
-    return Condition(text, metric, sign == ">=", _bound(metric, bound, dimension))
+    return Condition(text, metric, sign == ">=", _bound(metric, bound, dimension_of(metric)))
 
 
 def _bound(metric: str, text: str, dimension: units.Dimension | None) -> float:

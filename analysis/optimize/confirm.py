@@ -7,6 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.optimize.evaluate import Bench
+from analysis.optimize.problem import draws_of
 from analysis.study.value import settings_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Confirmation(NamedTuple):
     Parameters
     ----------
     seed
-        Of the fresh failures.
+        Of the fresh failures, and of fresh draws of what is not known.
     trials
         The combinations, in the order in which they were given; the first is the answer.
     start
@@ -35,8 +36,9 @@ class Confirmation(NamedTuple):
     ahead
         For each of `trials` and each aim, by how much it is better than the answer.
     is_confirmed
-        Whether conditions hold, and the answer is better than the scenario as it is unless that misses a condition;
-        ``None`` where this is not resolved.
+        Whether conditions surely hold, and the answer is surely better than the scenario as it is unless that misses a
+        condition; ``False`` where a condition surely fails, or the scenario as it is is surely better; ``None`` where
+        this is not resolved.
     """
 
     seed: int
@@ -51,7 +53,8 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     """Return what some combinations come to with another seed, beside the scenario as it is.
 
     The best of many looks better than it is: luck that helped it is part of why it was chosen. Fresh failures owe it
-    nothing.
+    nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
+    misses the bound by less than its doubt denies nothing.
 
     Parameters
     ----------
@@ -68,7 +71,9 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     """
     seed = _fresh(bench.problem.loaded.scenario(found[0].cell.stated.point).seed)
     loaded = _with_seed(bench.problem.loaded, seed)
-    problem = dataclasses.replace(bench.problem, loaded=loaded)
+    # The draws too: inputs that none of them met helped to choose the answer as luck did.
+    draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
+    problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Bench(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
     *trials, start = fresh.play([*(trial.chosen for trial in found), ()])
     aims = problem.aims
@@ -78,15 +83,15 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
 
 
 def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[Difference | None]) -> bool | None:
-    """Return whether the answer is what it was said to be; a mean beyond a bound is enough to deny it."""
-    if not answer.is_usable:
+    """Return whether the answer is what it was said to be: denied only where that is resolved, as it is confirmed."""
+    if answer.verdict == "fails":
         return False
     gain = gains[0]
     compared = gain is not None and start.is_met
     if compared and gain is not None and gain.resolved and gain.mean < 0:
         return False
     is_better = not compared or (gain is not None and gain.resolved)
-    return True if answer.verdict == "holds" and is_better else None
+    return True if answer.verdict == "holds" and answer.is_usable and is_better else None
 
 
 def _fresh(seed: int) -> int:

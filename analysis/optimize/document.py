@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.optimize.domain import Line
+from analysis.paired import difference_data
 from analysis.provenance import provenance
 from analysis.study.value import label_of
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from analysis.optimize.formula import FormulaAnswer
     from analysis.optimize.play import Found
     from analysis.optimize.scalar import Edge, Top
-    from analysis.paired import Difference
     from analysis.study.value import Value
 
 __all__ = ["optimum_document"]
@@ -159,8 +159,8 @@ def _confirmation(found: Confirmation, bench: Bench) -> dict[str, Any]:
         "trials": [
             _trial(trial, bench)
             | {
-                "gain": {name: _difference(gain) for name, gain in zip(names, gains, strict=True)},
-                "ahead_of_answer": {name: _difference(lead) for name, lead in zip(names, ahead, strict=True)},
+                "gain": {name: difference_data(gain) for name, gain in zip(names, gains, strict=True)},
+                "ahead_of_answer": {name: difference_data(lead) for name, lead in zip(names, ahead, strict=True)},
             }
             for trial, gains, ahead in rows
         ],
@@ -191,12 +191,6 @@ def _value_at(content: Any, path: Sequence[str]) -> Any:
         else:
             return None
     return content
-
-
-def _difference(found: Difference | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {key: value for key, value in found._asdict().items() if key != "controlled"}
 
 
 def _formula(found: FormulaAnswer, bench: Bench) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.optimize.estimate import Estimate, estimate, evidence
+from analysis.optimize.estimate import Estimate, estimate
 from analysis.optimize.problem import check_metrics
 from analysis.paired import Difference, difference
+from analysis.study.summary import predictive_difference
 from analysis.study.table import Cell
 from analysis.study.value import Point
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from analysis.optimize.problem import Aim, Problem
     from analysis.study.value import Value
     from analysis.sweep.campaign import Campaign
-    from sim import Ratio
 
 __all__ = ["Bench", "Trial"]
 
@@ -116,23 +116,22 @@ class Bench:
         """Everything that was tried, but for the scenario as it is."""
         return [trial for trial in self.trials if trial.chosen]
 
-    def rows(self, trial: Trial, aim: Aim) -> Sequence[Ratio]:
-        """Return what counts of a trial by replication; rows of two trials are pairs."""
-        return evidence(trial.cell, aim.name, over_draws=self.problem.over_draws)
-
-    def gain(self, trial: Trial, other: Trial, aim: Aim) -> Difference | None:
+    def gain(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> Difference | None:
         """Return by how much a trial is better than another in one aim, on the same failures; negative for worse."""
         if trial.trouble or other.trouble or aim.is_axis:
             return None
-        ours, theirs = self.rows(trial, aim), self.rows(other, aim)
-        return difference(theirs, ours) if aim.lowest else difference(ours, theirs)
+        first, second = (other.cell, trial.cell) if aim.lowest else (trial.cell, other.cell)
+        if self.problem.over_draws:
+            return predictive_difference(first, second, aim.name, confidence)
+        ours, theirs = first.stated.metrics.get(aim.name, ()), second.stated.metrics.get(aim.name, ())
+        return difference(ours, theirs, confidence=confidence)
 
-    def is_worse(self, trial: Trial, other: Trial, aim: Aim) -> bool:
-        """Return whether a trial is resolved as worse than another in one aim."""
+    def is_worse(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> bool:
+        """Return whether a trial is resolved as worse than another in one aim, at some confidence."""
         if aim.is_axis:
             mine, theirs = (found.aims[self.problem.aims.index(aim)].mean for found in (trial, other))
             return mine is not None and theirs is not None and aim.score(mine) < aim.score(theirs)
-        found = self.gain(trial, other, aim)
+        found = self.gain(trial, other, aim, confidence)
         return found is not None and found.resolved and found.mean < 0
 
     def _points(self, chosen: Sequence[Value]) -> list[Point]:

@@ -15,7 +15,7 @@ from analysis.optimize.scalar import climb, walk_to_edge
 from analysis.optimize.search import ALL, play_all, search
 from analysis.optimize.standing import front_of, standing_of
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.sweep import REPLICATIONS
+from analysis.sweep.sweep import replications_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,7 @@ def play_optimize(
 def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
     """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `play_optimize`."""
     problem = problem_of(campaign.loaded)
-    bench = Bench(problem, campaign, replications or _replications(campaign.loaded))
+    bench = Bench(problem, campaign, replications or replications_of(campaign.loaded.study))
     top, edge = None, None
     domains = list(problem.domains.values())
     aim = problem.aims[0]
@@ -143,12 +143,6 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
     return Found(bench, method, standing, front, top, edge, confirmation, formula)
-
-
-def _replications(loaded: LoadedStudy) -> int:
-    """Return the replications of each combination: with a precision, as many as before its first decision."""
-    study = loaded.study
-    return study.replications or (study.precision.least if study.precision is not None else REPLICATIONS)
 
 
 def _from_edge(standing: Standing, edge: Edge) -> Standing:

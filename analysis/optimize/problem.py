@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analysis.study.model import Optimum
     from analysis.study.value import Value
 
-__all__ = ["Aim", "Problem", "check_metrics", "problem_of"]
+__all__ = ["Aim", "Problem", "check_metrics", "draws_of", "problem_of"]
 
 _DRAWS = 20
 """Draws of what is not known, unless the design of the study says how many."""
@@ -152,7 +152,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
         complain(aims[0].key, f"{aims[0].name} is an axis, and nothing keeps it from its end: add subject_to or pareto")
     if wrong:
         raise sim.ScenarioError(wrong)
-    draws = _draws(loaded, over_draws=spec.over == "luck+parameters")
+    draws = draws_of(loaded, over_draws=spec.over == "luck+parameters")
     return Problem(loaded, spec, domains, draws, aims, tuple(conditions))
 
 
@@ -195,8 +195,11 @@ def _aims(
     return (Aim(first, bool(spec.minimize), first in domains, (key,)), *others)
 
 
-def _draws(loaded: LoadedStudy, *, over_draws: bool) -> tuple[tuple[Value, ...], ...]:
-    """Return the values of the unknown axes: the central ones, and over draws those of the study's grid."""
+def draws_of(loaded: LoadedStudy, *, over_draws: bool, fresh: int | None = None) -> tuple[tuple[Value, ...], ...]:
+    """Return the values of the unknown axes: the central ones, and over draws those of the study's grid.
+
+    With `fresh`, draws that follow from this number, and are others.
+    """
     from numpy.random import default_rng
 
     study = loaded.study
@@ -204,5 +207,6 @@ def _draws(loaded: LoadedStudy, *, over_draws: bool) -> tuple[tuple[Value, ...],
     if not over_draws:
         return (tuple(axis.at(name, 0.5) for name, axis in unknown.items()),)
     grid = Grid(draws=getattr(study.design, "draws", _DRAWS))
-    rng = default_rng([study.seed or 0, zlib.crc32(study.design.use.encode())])
+    seeds = [study.seed or 0, zlib.crc32(study.design.use.encode())]
+    rng = default_rng(seeds if fresh is None else [*seeds, fresh])
     return tuple(point.values for point in grid.points(unknown, rng))

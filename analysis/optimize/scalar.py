@@ -10,6 +10,7 @@ import numpy as np
 from analysis.metrics import contributions
 from analysis.optimize.standing import standing_of
 from analysis.statistics import t_quantile
+from analysis.study.summary import drawn_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +40,8 @@ class Top(NamedTuple):
     number
         The place, in SI units.
     ci95
-        Its interval, by the jackknife over replications.
+        Its interval, by the jackknife over replications; over draws, over these and replications. It ends where the
+        line does.
     """
 
     number: float
@@ -168,7 +170,7 @@ def _climb_to_top(bench: Bench, line: Line, aim: Aim) -> Top | None:
     standing = standing_of(bench)
     as_good = [index for index, trial in enumerate(tried) if trial in standing.as_good]
     around = tried[max(min(as_good) - 1, 0) : max(as_good) + 2]
-    rows = [contributions(bench.rows(trial, aim)) for trial in around]
+    rows = [_table(bench, trial, aim) for trial in around]
     table = np.array([aim.score(1.0) * row for row in rows if row is not None])
     x = np.array([math.log(place(trial)) if line.is_log else place(trial) for trial in around])
     if len(table) < max(len(around), 4):
@@ -177,30 +179,45 @@ def _climb_to_top(bench: Bench, line: Line, aim: Aim) -> Top | None:
     if found is None:
         return None
     middle, error = found
-    half = t_quantile(0.95, table.shape[1] - 1) * error
-    ends = (math.exp(end) if line.is_log else end for end in (middle, middle - half, middle + half))
-    number, low, high = ends
+    half = t_quantile(0.95, min(table.shape[1:]) - 1) * error
+    number, low, high = (math.exp(end) if line.is_log else end for end in (middle, middle - half, middle + half))
     bench.play([(line.value(number),)])
-    return Top(number, (low, high))
+    first, last = line.ends
+    return Top(number, (max(low, first), min(high, last)))
+
+
+def _table(bench: Bench, trial: Trial, aim: Aim) -> FloatArray | None:
+    """Return what each replication says of a trial, shape (n,), or (draws, n) over draws; ``None`` without a mean."""
+    if not bench.problem.over_draws:
+        return contributions(trial.cell.stated.metrics[aim.name])
+    table = drawn_table(trial.cell, aim.name)
+    return table if len(table) else None
 
 
 def _top(x: FloatArray, table: FloatArray) -> tuple[float, float] | None:
-    """Return where the curve through means is highest, and the standard error of that, by leaving out replications.
+    """Return where the curve through means is highest, and the standard error of that, by the jackknife.
+
+    Replications are left out one at a time, and so are draws, if there are any: both are a part of the error.
 
     Parameters
     ----------
     x
         Places, shape (p,).
     table
-        What each replication says at each of them, shape (p, n).
+        What each replication says at each of them, shape (p, n) or (p, draws, n).
     """
-    runs = table.shape[1]
-    whole = _highest(x, table.mean(axis=1))
-    left_out = [_highest(x, np.delete(table, run, axis=1).mean(axis=1)) for run in range(runs)] if runs > 2 else []
-    tops = np.array([top for top in left_out if top is not None])
-    if whole is None or len(tops) < max(runs, 3):
+    whole = _highest(x, table.reshape(len(x), -1).mean(axis=1))
+    if whole is None:
         return None
-    return whole, math.sqrt((runs - 1) / runs * float(((tops - tops.mean()) ** 2).sum()))
+    variance = 0.0
+    for axis, count in enumerate(table.shape[1:], start=1):
+        parts = [np.delete(table, left_out, axis=axis) for left_out in range(count)] if count > 2 else []
+        tops = np.array([_highest(x, part.reshape(len(x), -1).mean(axis=1)) for part in parts], dtype=np.float64)
+        # Without a top in each of them (NaN) nobody knows how sure that of all is.
+        if len(tops) < 3 or np.any(np.isnan(tops)):
+            return None
+        variance += (count - 1) / count * float(((tops - tops.mean()) ** 2).sum())
+    return whole, math.sqrt(variance)
 
 
 def _highest(x: FloatArray, y: FloatArray) -> float | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.ranking import ranking_of
+from analysis.ranking import ranking_of, ranking_over_draws
+from analysis.study.summary import drawn_table, is_probability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analysis.optimize.evaluate import Bench, Trial
+    from analysis.ranking import Ranking
 
 __all__ = ["Member", "Standing", "front_of", "standing_of"]
 
@@ -44,7 +46,8 @@ class Member(NamedTuple):
     trial
         The combination.
     is_certain
-        Whether of every other one it is resolved that it is worse in something, or misses a condition.
+        Whether it holds the conditions, and of every other one that may hold them it is resolved that it is worse in
+        something; 95 % for all pairs together.
     """
 
     trial: Trial
@@ -62,8 +65,7 @@ def standing_of(bench: Bench) -> Standing:
         order = sorted(usable, key=lambda trial: (-_score(bench, trial), _worst_violation(bench, trial)))
         as_good = tuple(trial for trial in order if _score(bench, trial) == _score(bench, order[0]))
         return Standing(tuple(order), as_good, 0.0, None)
-    rows = [bench.rows(trial, aim) for trial in usable]
-    found = ranking_of(rows, lowest=aim.lowest, metric=aim.name) if len(usable) > 1 else None
+    found = _ranking(bench, usable) if len(usable) > 1 else None
     if found is None:
         order = sorted(usable, key=lambda trial: -_score(bench, trial))
         return Standing(tuple(order), (order[0],), None, None)
@@ -89,7 +91,19 @@ def front_of(bench: Bench) -> list[Member]:
     usable = [trial for trial in bench.candidates if trial.is_usable]
     members = [trial for trial in usable if not any(_dominates(bench, other, trial) for other in usable)]
     members.sort(key=lambda trial: -_score(bench, trial))
-    return [Member(trial, _is_certain(bench, trial, usable)) for trial in members]
+    rivals = [trial for trial in bench.candidates if trial.verdict != "fails"]
+    return [Member(trial, _is_certain(bench, trial, rivals)) for trial in members]
+
+
+def _ranking(bench: Bench, usable: Sequence[Trial]) -> Ranking | None:
+    """Return the ranking of combinations by the first aim, which is a metric."""
+    aim = bench.problem.aims[0]
+    if not bench.problem.over_draws:
+        rows = [trial.cell.stated.metrics[aim.name] for trial in usable]
+        return ranking_of(rows, lowest=aim.lowest, metric=aim.name)
+    tables = [drawn_table(trial.cell, aim.name) for trial in usable]
+    is_chance = all(is_probability(trial.cell, aim.name) for trial in usable)
+    return ranking_over_draws(tables, lowest=aim.lowest, is_chance=is_chance)
 
 
 def _score(bench: Bench, trial: Trial, position: int = 0) -> float:
@@ -110,8 +124,14 @@ def _dominates(bench: Bench, one: Trial, other: Trial) -> bool:
 
 
 def _is_certain(bench: Bench, trial: Trial, others: Sequence[Trial]) -> bool:
-    """Return whether no combination may be better in everything, as far as pairs of replications tell."""
+    """Return whether no combination may be better in everything, as far as pairs of replications tell.
+
+    All paired differences of metrics hold together with a probability of 95 % (Bonferroni), as in the question
+    ``pareto``.
+    """
     if trial.verdict != "holds" and bench.problem.conditions:
         return False
     aims = bench.problem.aims
-    return all(other is trial or any(bench.is_worse(other, trial, aim) for aim in aims) for other in others)
+    measured = sum(not aim.is_axis for aim in aims)
+    confidence = 1 - 0.05 / max(len(others) * (len(others) - 1) // 2 * measured, 1)
+    return all(other is trial or any(bench.is_worse(other, trial, aim, confidence) for aim in aims) for other in others)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.answers.words import dimension_of, is_share
 from analysis.cells import amount_text, empty_table, number_of, percent_text, range_text, text_or_dash, time_text
-from analysis.metrics import SHARES
-from analysis.optimize.conditions import DIMENSIONS
+from analysis.optimize.reasons import why
 from sim import units
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ def print_confirmation(out: Console, content: dict[str, Any]) -> None:
     found = content["confirmation"]
     verdict = {True: "confirmed", False: "NOT confirmed", None: "not resolved"}[found["confirmed"]]
     out.print(f"\nOn fresh failures: {verdict}", style="bold")
-    out.print(f"  {number_of(found['replications'], 'replication')}, seed {found['seed']}")
+    draws = f" on each of {content['draws']} other draws" if content["draws"] else ""
+    out.print(f"  {number_of(found['replications'], 'replication')}{draws}, seed {found['seed']}")
+    for line in why(content):
+        out.print(f"  {line}", soft_wrap=True)
     measured = _measured(content)
     columns = [""]
     for name in measured:
@@ -97,7 +100,7 @@ def estimate_text(metric: str, found: dict[str, Any]) -> str:
 
 def change_text(metric: str, change: float, *, sign: bool = False) -> str:
     """Return a difference of two values of a metric; shares in points."""
-    if _is_share(metric):
+    if is_share(metric):
         return f"{100 * change:{'+' if sign else ''}.2f} pt"
     minus = "-" if change < 0 else "+" if sign else ""
     return f"{minus}{_form(metric)(abs(change))}"
@@ -154,12 +157,8 @@ def _cells(metric: str, found: dict[str, Any]) -> list[str]:
 
 def _form(metric: str) -> Callable[[float], str]:
     """Return how values of a metric are told."""
-    if _is_share(metric):
+    if is_share(metric):
         return percent_text
-    if DIMENSIONS.get(metric) is units.DURATION:
+    if dimension_of(metric) is units.DURATION:
         return time_text
     return lambda value: amount_text(value) if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _is_share(metric: str) -> bool:
-    return metric in SHARES or metric.startswith("time_shares.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from analysis.cells import number_of, percent_text
 from analysis.console import Page, console
-from analysis.optimize.estimate import replications_to_hold
+from analysis.optimize.reasons import why
 from analysis.optimize.tables import (
     VERDICTS,
     change_text,
@@ -62,7 +63,7 @@ def against(content: dict[str, Any]) -> list[str]:
         running = any(not trial["trouble"] for trial in content["tried"])
         return ["nothing that was tried keeps the conditions" if running else "no point can run"]
     if content["confirmation"]["confirmed"] is False:
-        return ["fresh failures do not confirm the answer"]
+        return ["fresh failures deny the answer: " + "; ".join(why(content))]
     return []
 
 
@@ -94,10 +95,9 @@ def _answer(content: dict[str, Any]) -> Iterator[str]:
     for name in (aim["name"] for aim in content["aims"] if not aim["is_axis"]):
         if not content["front"]:
             yield f"  {name} {estimate_text(name, answer['aims'][name])}{_on_fresh(name, content)}"
-    for index, found in enumerate(answer["conditions"]):
+    for found in answer["conditions"]:
         if not content["front"]:
             yield f"  {found['condition']}: {estimate_text(found['metric'], found)}, {VERDICTS[found['verdict']]}"
-            yield from _more_needed(found, content, index)
     yield from _as_good(content)
     yield from _edge(content)
     yield from _formula(content)
@@ -125,16 +125,6 @@ def _on_fresh(name: str, content: dict[str, Any]) -> str:
     """Return what the answer comes to on fresh failures."""
     found = content["confirmation"]["trials"][0]["aims"][name]
     return f" where it was found, {estimate_text(name, found)} on fresh failures"
-
-
-def _more_needed(found: dict[str, Any], content: dict[str, Any], index: int) -> Iterator[str]:
-    """Yield how many replications would show that a probability is above its bound, where that is not resolved."""
-    fresh = content["confirmation"]["trials"][0]["conditions"][index]
-    if fresh["verdict"] != "open" or found["metric"] != "p_finish_by" or content["draws"] or fresh["mean"] is None:
-        return
-    needed = replications_to_hold(fresh["mean"], found["bound"])
-    if needed is not None:
-        yield f"    confirm: {needed} would show it, if the share stays what it is on fresh failures"
 
 
 def _as_good(content: dict[str, Any]) -> Iterator[str]:
@@ -197,7 +187,7 @@ def _formula(content: dict[str, Any]) -> Iterator[str]:
 def _notes(content: dict[str, Any]) -> Iterator[str]:
     """Yield what a reader must know before using the answer."""
     if content["settings"] and not content["front"]:
-        yield f"to use it: {' '.join(f'--set {text}' for text in content['settings'])}"
+        yield f"to use it: {' '.join(f'--set {shlex.quote(text)}' for text in content['settings'])}"
     if content["method"] == "search":
         yield "a search looks at a part of the combinations: a better one may have been missed"
     if content["method"] == "curve":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.paired import difference_data
 from analysis.provenance import provenance
 from analysis.statistics import summarise_ratio
 
 if TYPE_CHECKING:
-    from analysis.paired import Difference
     from analysis.sensitivity.jackknife import Estimate
     from analysis.sensitivity.sobol import Index, Indices
     from analysis.sensitivity.study import Sensitivity
@@ -73,16 +73,10 @@ def _move(move: Move) -> dict[str, Any]:
     return {
         "label": move.value.label,
         "number": move.value.number,
-        "change": _difference(move.change),
+        "change": difference_data(move.change),
         "closed_form": move.closed_form,
         "trouble": move.trouble,
     }
-
-
-def _difference(found: Difference | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return found._asdict() | {"controlled": None if found.controlled is None else found.controlled._asdict()}
 
 
 def _indices(found: Indices, samples: int) -> dict[str, Any]:

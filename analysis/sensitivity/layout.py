@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from analysis.answers.versus import common_rows
 from analysis.ensemble import RequestError
 from analysis.metrics import contributions
 
@@ -55,7 +56,7 @@ def layout_of(table: Table, metric: str) -> Layout:
     """Return the numbers of a table whose design is ``saltelli``.
 
     A row is a point of A, one of B, and those between them. Estimates need all of them: a row in which a point cannot
-    run is left out as a whole.
+    run is left out as a whole. Replications are those that all points have.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def layout_of(table: Table, metric: str) -> Layout:
     if rest or not rows:
         message = f"{len(table.cells)} points are not {sets} sets: the design is not saltelli"
         raise ValueError(message)
-    found = [contributions(cell.stated.metrics.get(metric, ())) for cell in table.cells]
+    found = [contributions(ratios) for ratios in common_rows(table.cells, metric)]
     usable = [all(found[rows * of + row] is not None for of in range(sets)) for row in range(rows)]
     if usable.count(False) > MOST_LEFT_OUT * rows:
         raise RequestError(_refusal(table, metric, found, f"{usable.count(False)} of {rows} rows of points"))

@@ -13,7 +13,7 @@ from analysis.sensitivity.tornado import tornado
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.table import Cell, Table
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.sweep import REPLICATIONS
+from analysis.sweep.sweep import replications_of
 from analysis.sweep.task import blocks
 from sim.documents import suggest
 from sim.fields import RuleError
@@ -121,7 +121,7 @@ def sensitivity(
     metric
         Omitted: the first one of the study.
     replications
-        Of every point; omitted: as the study says, else as many as a sweep has.
+        Of every point; omitted: as many as a sweep has; with a precision, as many as before its decisions.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def sensitivity(
     """
     study = campaign.loaded.study
     metric = metric or study.metrics[0]
-    count = (study.replications or REPLICATIONS) if replications is None else replications
+    count = replications_of(study) if replications is None else replications
     _check(method, count)
     alone = study.design if isinstance(study.design, OneAtATime) else OneAtATime()
     own = study.design if isinstance(study.design, Saltelli) else Saltelli(samples=SAMPLES)

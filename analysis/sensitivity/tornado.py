@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.paired import Difference, difference
+from analysis.answers.versus import versus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from analysis.paired import Difference
     from analysis.study.table import Cell, Outcome, Table
     from analysis.study.value import Value
-    from sim import Ratio
 
 __all__ = ["Move", "Swing", "Tornado", "tornado"]
 
@@ -29,12 +27,15 @@ class Move(NamedTuple):
         The same by the closed form, where the metric is ETTR and there is a form [-].
     trouble
         Why there is nothing; empty where all is well.
+    replications
+        Over how many the change was taken: those that this point and the centre have.
     """
 
     value: Value
     change: Difference | None
     closed_form: float | None
     trouble: str
+    replications: int
 
 
 class Swing(NamedTuple):
@@ -114,7 +115,7 @@ def tornado(table: Table, metric: str) -> Tornado:
     for cell in others:
         axis = _moved(table, center, cell)
         value = cell.values[table.position(axis)]
-        moves.setdefault(axis, []).append(_move(value, cell.stated, center.stated, metric))
+        moves.setdefault(axis, []).append(_move(value, cell, center, metric))
     swings = [Swing(axis, center.values[table.position(axis)], tuple(found)) for axis, found in moves.items()]
     return Tornado(metric, center.stated, tuple(sorted(swings, key=lambda swing: -swing.size)))
 
@@ -129,18 +130,10 @@ def _moved(table: Table, center: Cell, cell: Cell) -> str:
     return differs[0]
 
 
-def _move(value: Value, ours: Outcome, center: Outcome, metric: str) -> Move:
+def _move(value: Value, cell: Cell, center: Cell, metric: str) -> Move:
     """Return what one value makes of a metric."""
-    mine, theirs = _ratios(ours, metric), _ratios(center, metric)
-    # What is common to both, as for the variants of a comparison.
-    pairs = zip(ours.luck, center.luck, strict=True) if ours.luck and center.luck else ()
-    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs]
-    change = difference(mine, theirs, luck) if mine and theirs else None
-    known = metric == "ettr" and ours.formula is not None and center.formula is not None
-    formula = ours.formula - center.formula if known else None  # type: ignore[operator]
-    trouble = ours.trouble or ("" if change is not None else f"has no {metric} to compare")
-    return Move(value, change, formula, trouble)
-
-
-def _ratios(outcome: Outcome, metric: str) -> Sequence[Ratio]:
-    return outcome.metrics.get(metric, ())
+    change, count = versus(cell, center, metric) or (None, 0)
+    ours, theirs = cell.stated.formula, center.stated.formula
+    formula = ours - theirs if metric == "ettr" and ours is not None and theirs is not None else None
+    trouble = cell.trouble or ("" if change is not None else f"has no {metric} to compare")
+    return Move(value, change, formula, trouble, count)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.answers.words import dimension_of, is_share, name_of
 from analysis.cells import number_of, percent_text, time_text
-from analysis.metrics import SHARES
+from sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,10 +16,6 @@ __all__ = ["Forms", "answers", "changes", "forms", "name_of", "percent", "title"
 _NAMED = 4
 """Axes that a sentence names."""
 
-_TIMES = ("mtti", "mtti_running", "time_to_work")
-"""Metrics that are times [s]."""
-
-_SHARE_OF_TIME = "time_shares."
 _SAME = 1e-12
 """Change relative to the metric that is rounding [-]."""
 
@@ -95,13 +92,6 @@ def title(content: dict[str, Any], axis: str) -> str:
     return str(content["axes"][axis]["title"])
 
 
-def name_of(metric: str) -> str:
-    """Return what a metric is called in sentences."""
-    if metric.startswith(_SHARE_OF_TIME):
-        return f"time {metric.removeprefix(_SHARE_OF_TIME).replace('_', ' ')}"
-    return "ETTR" if metric == "ettr" else metric.replace("_", " ")
-
-
 class Forms(NamedTuple):
     """How values of a metric, changes of it, and its spread are told."""
 
@@ -113,9 +103,9 @@ class Forms(NamedTuple):
 def forms(content: dict[str, Any]) -> Forms:
     """Return how the metric of a document is told."""
     metric, size = content["metric"], abs(content["center"]["mean"] or 0.0)
-    if metric in SHARES or metric.startswith(_SHARE_OF_TIME):
+    if is_share(metric):
         return Forms(percent_text, _points, lambda spread: f"{100 * spread:.2f} pt")
-    plain: Callable[[float], str] = time_text if metric in _TIMES else "{:.4g}".format
+    plain: Callable[[float], str] = time_text if dimension_of(metric) is units.DURATION else "{:.4g}".format
 
     def change(amount: float) -> str:
         # What the order of a sum leaves of nothing.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from sim.documents import suggest
 from sim.fields import Model, RuleError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from analysis.study.amounts import Amounts
@@ -133,26 +135,30 @@ class Axis(Model):
 
     def each(self, name: str, shares: Sequence[float]) -> tuple[Value, ...]:
         """Return the values at probabilities, or shares of the way, above 0 and below 1; choices are equally likely."""
+        return tuple(self.stream(name, shares))
+
+    def stream(self, name: str, shares: Sequence[float]) -> Iterator[Value]:
+        """Yield what `each` returns, each value when it is asked for: of many, only their numbers are kept."""
         kind = self.range or self.distribution
         if kind is not None:
-            return self.numbered(name, [kind.at(u) for u in shares])
+            return self._numbered(name, array.array("d", map(kind.at, shares)))
         values = self.values(name)
-        return tuple(values[min(int(u * len(values)), len(values) - 1)] for u in shares)
+        return (values[min(int(u * len(values)), len(values) - 1)] for u in shares)
 
     def numbered(self, name: str, numbers: Sequence[float]) -> tuple[Value, ...]:
         """Return numbers of a range or a distribution as values, whose labels differ as soon as the numbers do."""
+        return tuple(self._numbered(name, numbers))
+
+    def _numbered(self, name: str, numbers: Sequence[float]) -> Iterator[Value]:
+        """Yield the same, each value when it is asked for."""
         kind = self.range or self.distribution
         assert kind is not None
-        contents = [kind.amounts.write(number) for number in numbers]
-        exact = [
-            float(content) if isinstance(content, int) else number
-            for content, number in zip(contents, numbers, strict=True)
-        ]
-        labels = _labels(kind.amounts, exact)
-        return tuple(
-            Value(label, number, self._settings(name, content))
-            for label, number, content in zip(labels, exact, contents, strict=True)
-        )
+        amounts, targets = kind.amounts, self.targets(name)
+        exact = [float(round(number)) for number in numbers] if amounts.whole else numbers
+        label = _labels(amounts, exact)
+        for number in exact:
+            content = amounts.write(number)
+            yield Value(label(number), number, tuple((path, content) for path in targets))
 
     def written(self, name: str, contents: Sequence[Any]) -> tuple[Value, ...]:
         """Return the values that a study writes down elsewhere: choices by name or content, or numbers.
@@ -200,11 +206,16 @@ class Axis(Model):
         )
 
 
-def _labels(amounts: Amounts, numbers: Sequence[float]) -> list[str]:
-    """Return short labels, with more digits where two numbers would have the same."""
-    different = len(set(numbers))
+def _labels(amounts: Amounts, numbers: Sequence[float]) -> Callable[[float], str]:
+    """Return how numbers are called: short, with more digits where two of them would have the same label."""
     for digits in (*range(SHORT, 13, 2), EXACT):
-        labels = [amounts.label(number, digits) for number in numbers]
-        if len(set(labels)) == different:
-            return labels
-    return [str(amounts.write(number)) for number in numbers]
+        label = functools.partial(amounts.label, digits=digits)
+        if _are_told_apart(numbers, label):
+            return label
+    return lambda number: str(amounts.write(number))
+
+
+def _are_told_apart(numbers: Sequence[float], label: Callable[[float], str]) -> bool:
+    """Return whether different numbers have different labels."""
+    seen: dict[str, float] = {}
+    return all(seen.setdefault(label(number), number) == number for number in numbers)

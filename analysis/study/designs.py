@@ -238,9 +238,7 @@ def _check_written(axis: Axis, name: str, content: Any, at: tuple[str | int, ...
 
 def _spread(axes: Mapping[str, Axis], sample: npt.NDArray[np.float64]) -> Iterator[Point]:
     """Yield a point for each row of numbers between 0 and 1, shape (n, axes)."""
-    columns = [
-        axis.each(name, list(map(float, column))) for column, (name, axis) in zip(sample.T, axes.items(), strict=True)
-    ]
+    columns = [axis.stream(name, column.tolist()) for column, (name, axis) in zip(sample.T, axes.items(), strict=True)]
     for index, values in enumerate(zip(*columns, strict=True)):
         yield Point(index, index, 0, values)
 

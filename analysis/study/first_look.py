@@ -59,37 +59,60 @@ class _Trials:
     def __init__(self, loaded: LoadedStudy) -> None:
         self.loaded = loaded
         self.axes = list(loaded.study.vary.items())
-        # By identity: what a value holds need not be hashable, and a design makes each of its values once.
-        self.having: list[dict[int, list[Point]]] = [{} for _ in self.axes]
+        # There may be many points, so none is kept but those that are tried: which these are is known once all have
+        # been counted. Values go by their labels, which tell those of an axis apart.
+        self.counts = [dict[str, int]() for _ in self.axes]
+        numbers = [dict[str, float | None]() for _ in self.axes]
         for point in loaded.points():
-            for having, value in zip(self.having, point.values, strict=True):
-                having.setdefault(id(value), []).append(point)
-        self.fine: set[tuple[int, int]] = set()
+            for count, number, value in zip(self.counts, numbers, point.values, strict=True):
+                count[value.label] = count.get(value.label, 0) + 1
+                number[value.label] = value.number
+        self.tried = [self._tried(found) for found in numbers]
+        self._find_points()
+        self.fine: set[tuple[int, str]] = set()
         self.found: dict[int, tuple[_Finding, ...]] = {}
         self.failed: list[list[Value]] = [self._failed(position) for position in range(len(self.axes))]
 
+    def _tried(self, numbers: dict[str, float | None]) -> dict[str, list[Point]]:
+        """Return the values of an axis that are tried, in order, each with room for points."""
+        labels = list(numbers)
+        if all(number is not None for number in numbers.values()):
+            labels.sort(key=lambda label: numbers[label] or 0.0)
+        return {label: [] for label in _spread(labels, max(_LOADS // len(self.axes), _TRIES))}
+
+    def _find_points(self) -> None:
+        """Find the points in which values are tried: of each the first, the last, and one between them."""
+        wanted = [
+            {label: set(_spread(range(count[label]), _TRIES)) for label in tried}
+            for count, tried in zip(self.counts, self.tried, strict=True)
+        ]
+        seen = [dict.fromkeys(tried, 0) for tried in self.tried]
+        for point in self.loaded.points():
+            for places, before, tried, value in zip(wanted, seen, self.tried, point.values, strict=True):
+                if value.label in before:
+                    if before[value.label] in places[value.label]:
+                        tried[value.label].append(point)
+                    before[value.label] += 1
+
     def _failed(self, position: int) -> list[Value]:
         """Return the values of an axis with which no point can be read, of those that are tried."""
-        values = [points[0].values[position] for points in self.having[position].values()]
-        if all(value.number is not None for value in values):
-            values.sort(key=lambda value: value.number or 0.0)
-        share = max(_LOADS // len(self.axes), _TRIES)
-        return [value for value in _spread(values, share) if not self._is_fine(position, value)]
+        values = [points[0].values[position] for points in self.tried[position].values()]
+        return [value for value in values if not self._is_fine(position, value)]
 
     def _is_fine(self, position: int, value: Value) -> bool:
         """Tell whether one of the first points with a value can be read; a point that can clears all its values."""
         for point in self.points(position, value):
-            if (position, id(value)) in self.fine:
+            if (position, value.label) in self.fine:
                 break
             if point.number not in self.found:
                 self.found[point.number] = self._look(point)
             if not self.found[point.number]:
-                self.fine.update((place, id(other)) for place, other in enumerate(point.values))
-        return (position, id(value)) in self.fine
+                self.fine.update((place, other.label) for place, other in enumerate(point.values))
+        return (position, value.label) in self.fine
 
     def points(self, position: int, value: Value) -> list[Point]:
         """Return the points in which a value is tried."""
-        return _spread(self.having[position][id(value)], _TRIES)
+        return self.tried[position][value.label]
 
     def _look(self, point: Point) -> tuple[_Finding, ...]:
         """Return what is wrong with the description of a point."""
@@ -132,7 +155,7 @@ class _Trials:
                 mark = documents.nearest_mark(document, _place(document, name, axis, value))
                 found.setdefault(mark, (label, rule.removeprefix(f"{name}: ")))
         rules = {rule for _, rule in found.values()}
-        if len(rules) == 1 and len(found) > 1 and len(self.failed[position]) == len(self.having[position]):
+        if len(rules) == 1 and len(found) > 1 and len(self.failed[position]) == len(self.counts[position]):
             at = ("vary", name, "path")
             mark = document.values.get(at) or documents.key_mark(document, at[:2])
             yield str(documents.DocumentError(mark, f"vary.{name}", rules.pop()))

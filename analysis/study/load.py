@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 import zlib
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 import sim
+from analysis.study.inputs import Inputs
 from analysis.study.model import Study
 from analysis.study.reading import read_study
 from analysis.study.value import settings_text
@@ -84,10 +86,15 @@ class LoadedStudy:
         """
         return {**copy.deepcopy(self.document.data), "scenario": RESOLVED}
 
-    @property
+    @functools.cached_property
+    def inputs(self) -> Inputs:
+        """What is in the files that the study names under ``set`` and ``vary``."""
+        return Inputs()
+
+    @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the scenario and of what holds at every point, the same wherever its files lie."""
-        told = json.dumps([self.template.content, self.common], sort_keys=True, ensure_ascii=False)
+        told = json.dumps([self.template.content, self.inputs.told(self.common)], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -102,7 +109,13 @@ def find_study(name: str) -> Path:
     return sim.locate(name, sim.shipped("scenarios/studies"), "study")
 
 
-def load_study(path: str | Path, overrides: tuple[str, ...] = ()) -> LoadedStudy:
+def load_study(
+    path: str | Path,
+    overrides: tuple[str, ...] = (),
+    *,
+    replications: int | None = None,
+    precision: str | None = None,
+) -> LoadedStudy:
     """Return the study of a file.
 
     Parameters
@@ -111,6 +124,8 @@ def load_study(path: str | Path, overrides: tuple[str, ...] = ()) -> LoadedStudy
         The file.
     overrides
         Texts ``a.b=c`` that replace values of the study; those that begin with ``set.`` reach its scenario.
+    replications, precision
+        In place of what the study says of either: replications of every point, or the width of an interval.
 
     Raises
     ------
@@ -121,6 +136,8 @@ def load_study(path: str | Path, overrides: tuple[str, ...] = ()) -> LoadedStudy
         document = read_study(Path(path), overrides)
     except documents.DocumentError as error:
         raise sim.ScenarioError([str(error)]) from None
+    if replications is not None or precision is not None:
+        document = _instead(document, replications, precision)
     data = _named(document)
     try:
         study = Study.model_validate(data)
@@ -130,6 +147,20 @@ def load_study(path: str | Path, overrides: tuple[str, ...] = ()) -> LoadedStudy
     seed = () if study.seed is None else (settings_text("seed", study.seed),)
     common = (*(settings_text(path, content) for path, content in study.set.items()), *seed)
     return LoadedStudy(study, template, common, document)
+
+
+def _instead(document: Document, replications: int | None, precision: str | None) -> Document:
+    """Return a study with another number of replications, or another precision: each is in place of the other."""
+    found = document.copy()
+    said = found.data.pop("precision", None)
+    found.data.pop("replications", None)
+    if precision is not None:
+        found.data["precision"] = {**(said if isinstance(said, dict) else {}), "width": precision}
+        found.values["precision", "width"] = documents.Mark("--precision", text=precision)
+    else:
+        found.data["replications"] = replications
+        found.values["replications",] = documents.Mark("--replications", text=str(replications))
+    return found
 
 
 def _named(document: Document) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from analysis.answers.questions import AnyQuestion
 from analysis.ensemble import Precision, RequestError
 from analysis.metrics import METRICS, SHARES
+from analysis.optimize.conditions import condition_of
 from analysis.study.axis import Axis
 from analysis.study.designs import AnyDesign, Grid
 from analysis.study.paths import check_paths
@@ -66,6 +67,25 @@ class Optimum(Model):
             raise ValueError(message)
         return self
 
+    def named(self) -> list[tuple[Keys, str]]:
+        """Return every metric or axis that is named, and where.
+
+        Raises
+        ------
+        RuleError
+            At the first condition that cannot be read.
+        """
+        aims = {"maximize": self.maximize, "minimize": self.minimize}
+        found: list[tuple[Keys, str]] = [(("optimize", key), name) for key, name in aims.items() if name]
+        found += [(("optimize", "pareto", index), name) for index, name in enumerate(self.pareto)]
+        for index, text in enumerate(self.subject_to):
+            at = ("optimize", "subject_to", index)
+            try:
+                found.append((at, condition_of(text).metric))
+            except ValueError as error:
+                raise RuleError(at, str(error)) from None
+        return found
+
 
 class Study(Model):
     """A scenario, what varies in it, and what is asked."""
@@ -113,8 +133,7 @@ class Study(Model):
         for place, question in enumerate(self.questions):
             named += [(("questions", place), name) for name in question.metrics if name not in self.vary]
         if self.optimize is not None:
-            aims = {"maximize": self.optimize.maximize, "minimize": self.optimize.minimize}
-            named += [(("optimize", key), name) for key, name in aims.items() if name and name not in self.vary]
+            named += [(at, name) for at, name in self.optimize.named() if name not in self.vary]
         for at, name in named:
             if name not in METRICS:
                 raise RuleError(at, f"no metric is called '{name}'{suggest(name, METRICS)}")

@@ -2,6 +2,7 @@
 
 * ``summary_of(cell, metric) -> CellSummary | None``: the three doubts side by side.
 * ``predictive_mean(cell, metric) -> Predicted | None``: the mean over luck and unknown inputs together.
+* ``predictive_difference(ours, theirs, metric) -> Difference | None``: how far two cells are apart over both.
 
 The mean is that of the replications as they are: the luck of the failures is not taken out of it, although that would
 make some intervals narrower. It can be taken out where no job may wait for nodes and not elsewhere, so neighbouring
@@ -16,22 +17,32 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.intervals import PROBABILITIES, binomial_interval, is_zero_or_one, mean_estimate, possible
+from analysis.intervals import PROBABILITIES, binomial_interval, is_zero_or_one, mean_estimate, possible, unseen
 from analysis.metrics import contributions
-from analysis.statistics import summarise_ratio, t_quantile
+from analysis.paired import Difference
+from analysis.statistics import summarise_ratio, t_quantile, two_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from analysis.statistics import Interval
+    from analysis.statistics import Interval, TwoWay
     from analysis.study.table import Cell
     from sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
 
-__all__ = ["FEWEST_DRAWS", "CellSummary", "Predicted", "predictive_mean", "summary_of"]
+__all__ = [
+    "FEWEST_DRAWS",
+    "CellSummary",
+    "Predicted",
+    "drawn_table",
+    "is_probability",
+    "predictive_difference",
+    "predictive_mean",
+    "summary_of",
+]
 
 FEWEST_DRAWS = 20
 """Draws from which on there is a band: with fewer its ends would lie beyond all of them."""
@@ -47,7 +58,8 @@ class CellSummary(NamedTuple):
     ci95
         Its 95 % interval: the Monte Carlo error, which shrinks with more replications.
     method
-        How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one.
+        How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one, as where
+        all replications are equal.
     std, p05, p50, p95
         The luck of one run.
     band90
@@ -80,7 +92,8 @@ class Predicted(NamedTuple):
     mean
         Mean over draws of the ratio of sums.
     interval
-        Its 95 % interval, as far as draws and replications tell; ``None`` with fewer than two of either.
+        Its 95 % interval, as far as draws and replications tell; ``None`` with fewer than two of either, and where all
+        of them are equal.
     """
 
     mean: float
@@ -118,7 +131,7 @@ def _band(cell: Cell, metric: str, mean: float) -> Interval | None:
 
     ``None`` with fewer than `FEWEST_DRAWS`, or where a draw has no mean: leaving it out would flatter the cell.
     """
-    drawn = _drawn(cell, metric)
+    drawn = drawn_table(cell, metric)
     if len(drawn) < FEWEST_DRAWS:
         return None
     few = drawn.shape[1]
@@ -133,11 +146,10 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
     """Return the mean of a metric over all draws of what is not known, and how sure it is.
 
     Replication i is the same luck in every draw, so neither are draws a sample of their own nor are replications: the
-    error of the mean has a part of each. With the contributions x_dr of D draws and R replications its variance is at
-    most ``s_D^2 / D + s_R^2 / R``, s_D^2 the variance of the draws' means and s_R^2 that of the replications'; the
-    degrees of freedom are Satterthwaite's. Of a probability it is turned into a number of independent trials, whose
-    exact interval this gives; where all outcomes are alike those are as many as have no draw and no replication in
-    common.
+    error of the mean has a part of each, as in `analysis.statistics.two_way`. Of a probability its variance is turned
+    into a number of independent trials, whose exact interval this gives. But inputs or luck that none of D draws and R
+    replications met may make all runs fail: so the interval is never surer than that of min(D, R) runs which all end
+    alike, and one run that failed cannot make it surer than none.
 
     Returns
     -------
@@ -146,42 +158,68 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
 
     References
     ----------
-    A. C. Cameron, J. B. Gelbach, D. L. Miller, Journal of Business and Economic Statistics 29 (2011), 238 (clusters in
-    two ways); E. L. Korn, B. I. Graubard, Survey Methodology 24 (1998), 193 (probabilities).
+    E. L. Korn, B. I. Graubard, Survey Methodology 24 (1998), 193 (probabilities).
     """
     if not cell.drawn:
         estimate = mean_estimate(cell.stated.metrics.get(metric, ()), metric)
         return None if estimate.mean is None else Predicted(estimate.mean, estimate.interval)
-    values = _drawn(cell, metric)
-    draws, replications = values.shape
-    if not draws:
+    values = drawn_table(cell, metric)
+    if not len(values):
         return None
-    mean = float(values.mean())
-    if min(draws, replications) < 2:
-        return Predicted(mean, None)
-    of_draws = float(values.mean(axis=1).var(ddof=1)) / draws
-    of_luck = float(values.mean(axis=0).var(ddof=1)) / replications
-    variance = of_draws + of_luck
-    freedom = min(draws, replications) - 1.0
-    if variance > 0:
-        freedom = variance**2 / (of_draws**2 / (draws - 1) + of_luck**2 / (replications - 1))
-    reach = t_quantile(0.95, freedom)
-    outcomes = (ratio for outcome in cell.drawn for ratio in outcome.metrics[metric])
-    if metric in PROBABILITIES and is_zero_or_one(tuple(outcomes)):
-        return Predicted(mean, _of_probability(mean, variance, reach, values.shape))
-    half = reach * math.sqrt(variance)
-    return Predicted(mean, possible(metric, (mean - half, mean + half)))
+    found = two_way(values)
+    if min(values.shape) < 2:
+        return Predicted(found.mean, None)
+    if is_probability(cell, metric):
+        return Predicted(found.mean, _of_probability(found, values.shape))
+    if not found.variance:
+        return Predicted(found.mean, None)
+    half = found.reach() * math.sqrt(found.variance)
+    return Predicted(found.mean, possible(metric, (found.mean - half, found.mean + half)))
 
 
-def _of_probability(mean: float, variance: float, reach: float, shape: tuple[int, ...]) -> Interval:
+def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: float = 0.95) -> Difference | None:
+    """Return by how much a metric of a cell is above that of another over all draws of what is not known.
+
+    The draws, and the replications of each, are the same in both cells. What a draw changes between the two is a part
+    of the doubt, as is what a replication does: see `predictive_mean`. How many replications would resolve it is not
+    told: more of them do not make the draws more.
+
+    Returns
+    -------
+    Difference or None
+        ``None`` where a draw has no mean, or with fewer than two draws or replications.
+    """
+    first, second = drawn_table(ours, metric), drawn_table(theirs, metric)
+    count = min(len(first), len(second)) and min(first.shape[1], second.shape[1])
+    if len(first) != len(second) or min(len(first), count) < 2:
+        return None
+    each = first[:, :count] - second[:, :count]
+    # What is the same but for the order of a sum is the same.
+    each[np.abs(each) <= 1e-12 * np.abs(first[:, :count])] = 0.0
+    found = two_way(each)
+    half = found.reach(confidence) * math.sqrt(found.variance)
+    return Difference(found.mean, (found.mean - half, found.mean + half), abs(found.mean) > half, None)
+
+
+def is_probability(cell: Cell, metric: str) -> bool:
+    """Return whether all runs of all draws have all of what a probability counts, or nothing of it."""
+    return metric in PROBABILITIES and all(is_zero_or_one(outcome.metrics.get(metric, ())) for outcome in cell.drawn)
+
+
+def _of_probability(found: TwoWay, shape: tuple[int, ...]) -> Interval:
     """Return the exact interval of a probability from as many independent trials as have its variance."""
-    trials = float(min(shape))
-    if variance > 0:
-        trials = max(trials, mean * (1 - mean) / variance) * (t_quantile(0.95, math.inf) / reach) ** 2
-    return binomial_interval(mean * trials, trials)
+    mean, fewest = found.mean, min(shape)
+    most_unseen = unseen(fewest)
+    if mean in (0.0, 1.0):
+        return (0.0, most_unseen) if mean == 0.0 else (1 - most_unseen, 1.0)
+    # Runs that all stand alone: chance may make a table more even than these are, but they are not surer for it.
+    variance = max(found.variance, mean * (1 - mean) / math.prod(shape))
+    trials = mean * (1 - mean) / variance * (t_quantile(0.95, math.inf) / found.reach()) ** 2
+    low, high = binomial_interval(mean * trials, trials)
+    return min(low, 1 - most_unseen), max(high, most_unseen)
 
 
-def _drawn(cell: Cell, metric: str) -> FloatArray:
+def drawn_table(cell: Cell, metric: str) -> FloatArray:
     """Return what each replication of each draw contributes to its mean, (D, R); empty where a draw has no mean."""
     rows: list[Sequence[Ratio]] = [outcome.metrics.get(metric, ()) for outcome in cell.drawn]
     common = min(map(len, rows), default=0)

@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.ensemble import Precision, RequestError
-from analysis.intervals import mean_estimate
+from analysis.intervals import mean_estimate, unseen
 from analysis.metrics import SHARES
 from analysis.sweep.task import BLOCK
 from sim.documents import suggest
@@ -107,6 +107,7 @@ class _Chase:
         self._precision = precision
         self._waiting: dict[str, list[_Pursuit]] = {}
         self._next: deque[Task] = deque()
+        self._lost: set[str] = set()
         self._played = 0
         self.found: dict[int, Played] = {}
         self.known: set[str] = set()
@@ -125,6 +126,8 @@ class _Chase:
     def take(self, record: Record) -> None:
         """Enter an outcome into the journal, and go on with the points that waited for it."""
         self._campaign.journal.add(record)
+        if not self._campaign.journal.has_result(record.key):
+            self._lost.add(record.key)  # another point may have the same scenario; the next run tries it again
         self._played += 1
         self._campaign.progress(self._played, None)
         for pursuit in self._waiting.pop(record.key, ()):
@@ -144,7 +147,7 @@ class _Chase:
     def _ask(self, pursuit: _Pursuit) -> None:
         """Have played what the journal lacks of a point up to its goal."""
         for task in self._campaign.tasks(pursuit.point, pursuit.goal - pursuit.done, pursuit.done):
-            if self._campaign.journal.status(task.key) in (None, "crashed"):
+            if task.key not in self._lost and not self._campaign.journal.has_result(task.key):
                 pursuit.missing.add(task.key)
                 # Points with the same scenario have the same outcome: it is played once.
                 if task.key not in self._waiting:
@@ -171,12 +174,15 @@ def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:
     if outcome.trouble or not ratios:
         return math.inf
     estimate = mean_estimate(ratios, metric)
-    if estimate.mean is None or estimate.interval is None:
+    if estimate.mean is None:
         return math.inf
-    half = (estimate.interval[1] - estimate.interval[0]) / 2
-    if not half:
-        return 0.0
     wanted = precision.width * (abs(estimate.mean) if precision.relative else 1.0)
+    if estimate.interval is None:
+        # Equal replications: a run that was too rare to be among them may have nothing of it, or of a share all of it.
+        # How rare goes with 1 / n, not with its root.
+        size = 1.0 if metric in SHARES else abs(estimate.mean)
+        return math.sqrt(unseen(len(ratios)) * size / 2 / wanted) if wanted else 0.0
+    half = (estimate.interval[1] - estimate.interval[0]) / 2
     return half / wanted if wanted else math.inf
 
 

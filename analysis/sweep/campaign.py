@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import pickle
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from analysis.study.rows import Rows
 from analysis.study.table import Outcome
 from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from sim import Ratio
@@ -70,13 +73,16 @@ class Campaign:
     def tasks(self, point: Point, replications: int, first: int = 0) -> list[Task]:
         """Return the tasks of some replications of a point."""
         overrides, context = self.loaded.overrides(point), self.context
+        told = self.loaded.inputs.told(overrides)
         return [
-            Task(key_of(context, overrides, start, count), point.number, overrides, start, count)
+            Task(key_of(context, told, start, count), point.number, overrides, start, count)
             for start, count in blocks(first, replications)
         ]
 
     def play(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
         """Make sure that the journal has some replications of each point.
+
+        Points with the same scenario have the same outcome: it is played once, and counts once.
 
         Parameters
         ----------
@@ -90,22 +96,23 @@ class Campaign:
         JournalError
             If it cannot be written.
         """
-        mine = self.mine
-        total = done = 0
-        for point in points:
-            for task in self.tasks(point, replications, first):
-                total += mine(task.key)
-                done += mine(task.key) and self._has(task)
-        todo = (task for point in points for task in self.tasks(point, replications, first))
-        fresh = (task for task in todo if mine(task.key) and not self._has(task))
-        for record in self.crew.play(fresh, self.context):
+        keys = (task.key for point in points for task in self.tasks(point, replications, first))
+        mine = {key for key in keys if self.mine(key)}
+        missing = {key for key in mine if not self.journal.has_result(key)}
+        total, done = len(mine), len(mine) - len(missing)
+        del mine
+        for record in self.crew.play(self._asked(points, replications, first, missing), self.context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)
 
-    def _has(self, task: Task) -> bool:
-        """Return whether a task need not be played; what went wrong is tried again."""
-        return self.journal.status(task.key) in ("ok", "infeasible")
+    def _asked(self, points: Iterable[Point], replications: int, first: int, missing: set[str]) -> Iterator[Task]:
+        """Yield the tasks of points that are missing, each once."""
+        for point in points:
+            for task in self.tasks(point, replications, first):
+                if task.key in missing:
+                    missing.remove(task.key)
+                    yield task
 
     def outcome(self, point: Point, replications: int, metrics: Sequence[str] = (), first: int = 0) -> Outcome:
         """Return what the journal has of some replications of a point.
@@ -122,7 +129,7 @@ class Campaign:
 
 def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> Outcome:
     """Return the outcome of a point from its records, in order of replications."""
-    rows: dict[str, list[Ratio]] = {}
+    rows: dict[str, array[float]] = {}
     luck: list[Any] = []
     censored = never_started = 0
     notes: dict[str, Any] = {}
@@ -131,15 +138,18 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
             return Outcome(point, status=record.status, trouble=record.reason or record.status)
         for name, (amounts, bases) in record.rows.items():
             if not metrics or name in metrics:
-                rows.setdefault(name, []).extend(_ratios(amounts, bases))
+                found = rows.setdefault(name, array("d"))
+                for amount, base in zip(amounts, bases, strict=True):
+                    found.append(_INFINITE if amount is None else amount)
+                    found.append(base or 0.0)
         luck += record.notes["luck"]
         censored += sum(count > 0 for count in record.notes["censored"])
         never_started += sum(count > 0 for count in record.notes["never_started"])
         notes |= record.notes
     return Outcome(
         point,
-        rows,
-        () if any(numbers is None for numbers in luck) else [tuple(numbers) for numbers in luck],
+        {name: Rows(numbers, 2, Ratio._make) for name, numbers in rows.items()},
+        _rows_of(luck),
         notes.get("formula"),
         censored,
         never_started,
@@ -147,6 +157,9 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
     )
 
 
-def _ratios(amounts: Sequence[float | None], bases: Sequence[float | None]) -> Iterator[Ratio]:
-    for amount, base in zip(amounts, bases, strict=True):
-        yield Ratio(_INFINITE if amount is None else amount, base or 0.0)
+def _rows_of(luck: Sequence[Sequence[float] | None]) -> Sequence[tuple[float, ...]]:
+    """Return the luck of all replications; empty where it is not known of every one."""
+    known = [numbers for numbers in luck if numbers is not None]
+    if not known or len(known) < len(luck):
+        return ()
+    return Rows(array("d", itertools.chain.from_iterable(known)), len(known[0]), tuple)

@@ -66,9 +66,17 @@ def workplace(
 
     Raises
     ------
+    RequestError
+        If a shard is asked for a precision.
     FolderError, JournalError, CrewError
         If the folder cannot take the study, or nobody can play it.
     """
+    if shard is not None and loaded.study.precision is not None:
+        message = (
+            "precision: is not for shards: how many replications a point needs follows from outcomes that other shards "
+            "have; give replications, or play the study in one piece"
+        )
+        raise RequestError(message)
     with contextlib.ExitStack() as stack:
         folder = None
         if out is None:
@@ -97,6 +105,10 @@ def play_sweep(place: Workplace, command: str) -> tuple[dict[str, Any], list[str
     metrics = kept_metrics(campaign.loaded)
     played = play(campaign)
     table = table_of(campaign, played)
+    for name in metrics:
+        if table.running and not any(name in cell.stated.metrics for cell in table.running):
+            message = f"no point has a {name}"
+            raise RequestError(message)
     content = sweep_document(campaign.loaded, table, command=command)
     files: list[str] = []
     if place.folder is not None:
@@ -109,18 +121,9 @@ def play_shard(place: Workplace) -> dict[str, int]:
 
     Raises
     ------
-    RequestError
-        If the study asks for a precision.
     JournalError, CrewError, VersionError
         If something cannot be played or written.
     """
-    study = place.campaign.loaded.study
-    if study.precision is not None:
-        message = (
-            "precision: is not for shards: how many replications a point needs follows from outcomes that other shards "
-            "have; give replications, or play the study in one piece"
-        )
-        raise RequestError(message)
     play(place.campaign)
     counts: dict[str, int] = {}
     for record in place.campaign.journal:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.at_equal import table_lines
-from analysis.metrics import SHARES
 from analysis.provenance import provenance
 from analysis.study.summary import summary_of
 from analysis.sweep.task import model_digest
@@ -13,7 +12,6 @@ from analysis.sweep.task import model_digest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.statistics import Interval
     from analysis.study.load import LoadedStudy
     from analysis.study.table import Cell, Table
     from sim import Scenario
@@ -47,6 +45,7 @@ def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> dict[s
         "scenario": study.scenario,
         "seed": table.seed if scenario is None else scenario.seed,
         "design": study.design.model_dump(mode="json", by_alias=True),
+        "precision": None if study.precision is None else study.precision.model_dump(mode="json"),
         "at_equal": study.at_equal,
         "at_equal_lines": [] if study.at_equal is None else table_lines(study.at_equal, table),
         "currency": table.currency or None,
@@ -142,25 +141,17 @@ def _metric(cell: Cell, name: str) -> dict[str, Any] | None:
         return None
     return {
         "mean": found.mean,
-        "mean_ci95": _possible(name, found.ci95),
+        "mean_ci95": found.ci95,
         "method": found.method,
         "std": found.std,
         "p05": found.p05,
         "p50": found.p50,
         "p95": found.p95,
-        "band90": _possible(name, found.band90),
+        "band90": found.band90,
         "replications": found.replications,
         "censored": found.censored,
         "never_started": found.never_started,
     }
-
-
-def _possible(name: str, interval: Interval | None) -> Interval | None:
-    """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
-    if interval is None:
-        return None
-    most = 1.0 if name in SHARES or name.startswith("time_shares.") else float("inf")
-    return max(interval[0], 0.0), min(interval[1], most)
 
 
 def _counts(table: Table, cells: Sequence[dict[str, Any]]) -> dict[str, int]:

@@ -77,6 +77,7 @@ class StudyFolder:
 
     def __init__(self, path: Path, loaded: LoadedStudy, *, shard: str | None = None, overwrite: bool = False) -> None:
         self.path = path
+        self._new = [new for new in (path, *path.parents) if not new.exists()]
         identity = {"name": loaded.study.name, "digest": loaded.digest, "model": model_digest(), "shard": shard}
         self._refuse_others(identity, overwrite=overwrite)
         try:
@@ -178,8 +179,15 @@ class StudyFolder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Leave the folder to others."""
+        """Leave the folder to others; a new one in which nothing was played before an error goes away again."""
+        is_vain = error is not None and self._new and not len(self.journal)
         self.journal.close()
+        if is_vain:
+            with contextlib.suppress(OSError):
+                for file in (*_left_behind(self.path), self.path / JOURNAL):
+                    file.unlink(missing_ok=True)
+                for path in self._new:
+                    path.rmdir()
 
 
 # ------------------------------------------------------------------------------------------------- what is there

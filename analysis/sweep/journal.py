@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from analysis.files import not_to_be_replaced
-from analysis.sweep.task import Record
+from analysis.sweep.task import RESULTS, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,9 @@ class Journal:
     ----------
     path
         The file; made if it is not there.
+    to_read
+        Whether nothing is to be added: the file must be there, may be write-protected, and several programs may read
+        it at once, while none writes to it.
 
     Raises
     ------
@@ -44,15 +47,15 @@ class Journal:
         If it cannot be read or written, or another program has it open. How it was is how it is.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, to_read: bool = False) -> None:
         self.path = path
         self._places: dict[str, tuple[int, int, str]] = {}
         self._end = 0
         self.torn = 0
         """Lines that could not be read."""
-        self._writer = _opened_to_add(path)
+        self._writer = _opened(path, to_read=to_read)
         try:
-            _claim(self._writer.fileno())
+            _claim(self._writer.fileno(), shared=to_read)
             self._reader = self._read()
         except BaseException:
             self._writer.close()
@@ -124,6 +127,10 @@ class Journal:
         """Yield all outcomes, in the order in which they were first written."""
         return map(self.get, tuple(self._places))
 
+    def has_result(self, key: str) -> bool:
+        """Return whether a task need not be played; what went wrong is tried again."""
+        return self.status(key) in RESULTS
+
     def status(self, key: str) -> str | None:
         """Return the status of an outcome, ``None`` if it is not there."""
         return self._places[key][2] if key in self._places else None
@@ -184,25 +191,25 @@ class Journal:
             raise
 
 
-def _opened_to_add(path: Path) -> Any:
-    """Return a file to which bytes can be added; when a call returns they are there."""
+def _opened(path: Path, *, to_read: bool) -> Any:
+    """Return a file that is read, or to which bytes can be added; when a call returns they are there."""
     complaint = not_to_be_replaced(path)
     if complaint is not None:
         raise JournalError(complaint)
     try:
-        return path.open("ab", buffering=0)
+        return path.open("rb" if to_read else "ab", buffering=0)
     except OSError as error:
-        raise _unwritable(error) from None
+        raise (_unreadable if to_read else _unwritable)(error) from None
 
 
-def _claim(descriptor: int) -> None:
+def _claim(descriptor: int, *, shared: bool) -> None:
     """Keep other programs from writing to a file until it is closed, if only by the end of this program."""
     try:
         import fcntl
     except ImportError:  # a system that has nothing of the kind
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _HELD:
             message = "is in use: another program is writing to it"

@@ -27,8 +27,6 @@ _RESOLVED = "study.resolved.yaml"
 _COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
 _RANK = {"ok": 3, "infeasible": 2, "failed": 1, "crashed": 0}
 """Of two outcomes of a task the higher counts: somebody got further."""
-_RESULTS = ("ok", "infeasible")
-"""Statuses of tasks that sweep does not play again."""
 
 
 class MergeError(ValueError):
@@ -196,7 +194,7 @@ def _take(source: Path, journal: Journal) -> None:
     if not path.exists():
         return  # of a shard that was stopped before its first outcome
     try:
-        with Journal(path) as found:
+        with Journal(path, to_read=True) as found:
             for record in found:
                 if _is_better(record, journal, source):
                     _add(journal, record)
@@ -249,7 +247,7 @@ def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]
     from analysis.sweep.campaign import Campaign
     from analysis.sweep.crew import Crew
     from analysis.sweep.executors import Serial
-    from analysis.sweep.sweep import REPLICATIONS
+    from analysis.sweep.sweep import replications_of
     from analysis.sweep.task import model_digest
 
     try:
@@ -260,7 +258,6 @@ def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]
         return None, None
     with Journal(out / JOURNAL) as journal:
         campaign = Campaign(loaded, journal, Crew(Serial()))
-        count = loaded.study.replications or REPLICATIONS
-        tasks = (task for point in loaded.points() for task in campaign.tasks(point, count))
-        has = [journal.status(task.key) in _RESULTS for task in tasks]
-    return len(has), len(has) - sum(has)
+        count = replications_of(loaded.study)
+        keys = {task.key for point in loaded.points() for task in campaign.tasks(point, count)}
+        return len(keys), sum(not journal.has_result(key) for key in keys)

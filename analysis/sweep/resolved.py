@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sim
+from analysis.study.inputs import file_digest, with_files
 from analysis.study.load import RESOLVED
+from analysis.study.value import label_of
 from sim import documents
 
 if TYPE_CHECKING:
@@ -21,14 +23,13 @@ __all__ = ["INPUT", "STUDY_RESOLVED", "resolved"]
 STUDY_RESOLVED = "study.resolved.yaml"
 """The study, with its options; beside it lies its scenario."""
 INPUT = r"input-[0-9a-f]{12}(\.\w+)*"
-"""Pattern of the names of files that the scenario reads."""
+"""Pattern of the names of files that the scenario reads, at any point."""
 
 
 def resolved(loaded: LoadedStudy) -> tuple[dict[str, str], dict[str, Path]]:
     """Return the files that say what a study is, and copies that go with them: by name the content, and the source.
 
-    The study that is read from them has the same keys. Files that it names under ``set`` or ``vary`` stay where they
-    are.
+    The study that is read from them has the same keys, and its values have the same labels.
 
     Raises
     ------
@@ -36,8 +37,10 @@ def resolved(loaded: LoadedStudy) -> tuple[dict[str, str], dict[str, Path]]:
         If the study or its scenario says null somewhere.
     """
     data, inputs = _portable(loaded.template)
+    content = loaded.content()
+    _bring_along(content, inputs)
     try:
-        return {RESOLVED: sim.dump(data), STUDY_RESOLVED: sim.dump(loaded.content())}, inputs
+        return {RESOLVED: sim.dump(data), STUDY_RESOLVED: sim.dump(content)}, inputs
     except ValueError:
         message = "cannot hold this study: it, or its scenario, says null somewhere"
         raise ValueError(message) from None
@@ -63,9 +66,41 @@ def _portable(template: sim.Template) -> tuple[dict[str, Any], dict[str, Path]]:
         with contextlib.suppress(OSError):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             if effective["file"] == digest:
-                holder["file"] = f"input-{digest[:12]}{path.suffix}"
+                holder["file"] = _copy_of(path, digest)
                 inputs[holder["file"]] = path
     return data, inputs
+
+
+def _copy_of(path: Path, digest: str) -> str:
+    """Return the name of a copy of a file, given SHA-256 of what is in it."""
+    return f"input-{digest[:12]}{path.suffix}"
+
+
+def _bring_along(content: dict[str, Any], inputs: dict[str, Path]) -> None:
+    """Name copies in place of the files that a study names under ``set`` and ``vary``, and add them to the inputs."""
+
+    def copied(name: str) -> str:
+        digest = file_digest(name)
+        if digest is None:
+            return name
+        inputs[_copy_of(Path(name), digest)] = Path(name)
+        return _copy_of(Path(name), digest)
+
+    content |= {"set": with_files("", content["set"], copied)} if "set" in content else {}
+    for name, axis in content["vary"].items():
+        choices = axis.get("choices")
+        path, *_ = axis.get("paths") or [axis.get("path") or name]
+        if isinstance(choices, list):
+            changed = [with_files(path, choice, copied) for choice in choices]
+            if changed != choices:
+                axis |= {"choices": dict(zip(map(label_of, choices), changed, strict=True))} | (
+                    {} if "paths" in axis else {"path": path}
+                )
+        elif isinstance(choices, dict):
+            is_linked = not (axis.get("path") or axis.get("paths"))
+            axis["choices"] = {
+                label: with_files("" if is_linked else path, choice, copied) for label, choice in choices.items()
+            }
 
 
 def _at(data: Any, path: Keys) -> Any:

@@ -29,7 +29,9 @@ REPLICATIONS = 16
 
 
 def replications_of(study: Study) -> int:
-    """Return how many replications each point of a study has that asks for no precision."""
+    """Return how many replications each point of a study has: with a precision, as many as before its decisions."""
+    if study.precision is not None:
+        return study.precision.least
     return study.replications or REPLICATIONS
 
 

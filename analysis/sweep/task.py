@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sim
 from analysis.controls import Luck
 from analysis.metrics import ratios, time_shares
+from analysis.study.inputs import Inputs, names_files
 from sim import units
 
 if TYPE_CHECKING:
@@ -23,10 +24,37 @@ if TYPE_CHECKING:
 
     from sim import Prepared, Result
 
-__all__ = ["BLOCK", "Context", "Record", "Task", "VersionError", "blocks", "key_of", "model_digest", "play"]
+__all__ = [
+    "BLOCK",
+    "MAKERS",
+    "RESULTS",
+    "Context",
+    "Record",
+    "Task",
+    "VersionError",
+    "blocks",
+    "key_of",
+    "model_digest",
+    "play",
+    "source_digest",
+]
+
+RESULTS = ("ok", "infeasible")
+"""Statuses of tasks that need not be played again."""
 
 BLOCK = 10
 """Replications of a task at most; fixed, so that what was done before is found again, whoever did it."""
+
+
+MAKERS = (
+    "controls.py",
+    "metrics.py",
+    "spending.py",
+    "statistics.py",
+    "study/inputs.py",
+    "sweep/task.py",
+)
+"""Files of this package that make a record of what was simulated: this one, and what it imports."""
 
 
 class VersionError(RuntimeError):
@@ -76,11 +104,11 @@ class Context(NamedTuple):
 class Record(NamedTuple):
     """What came of a task, as it stands in the journal.
 
-    ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where the simulation
-    raised an error; ``crashed`` where every process that played it died. `reason` tells why it is not ``ok``. `rows`
-    has for each metric the amounts and the bases, one each per replication; an infinite amount (censored) is ``None``.
-    `notes` has the rest: ``luck``, ``formula`` and ``warnings`` of the point, ``censored`` and ``never_started`` by
-    replication.
+    ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
+    be read, or the simulation raised an error; ``crashed`` where every process that played it died. `reason` tells why
+    it is not ``ok``. `rows` has for each metric the amounts and the bases, one each per replication; an infinite amount
+    (censored) is ``None``. `notes` has the rest: ``luck``, ``formula`` and ``warnings`` of the point, ``censored`` and
+    ``never_started`` by replication.
     """
 
     key: str
@@ -102,19 +130,29 @@ def blocks(first: int, count: int) -> list[tuple[int, int]]:
 
 @functools.cache
 def model_digest() -> str:
-    """Return a digest of the simulator: outcomes of two versions are never mixed."""
-    digest = hashlib.blake2b(metadata.version("ettrick").encode(), digest_size=16)
-    folder = Path(units.__file__).parent
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".yaml", ".csv")):
-        if "_data" not in path.parts:
-            digest.update(path.relative_to(folder).as_posix().encode())
-            digest.update(path.read_bytes())
+    """Return a digest of all that an outcome depends on but its scenario: those of two versions are never mixed."""
+    return source_digest(Path(units.__file__).parent, Path(__file__).parents[1])
+
+
+def source_digest(simulator: Path, package: Path) -> str:
+    """Return a digest of the simulator in a folder, of what makes records in another, and of the versions of both."""
+    versions = [metadata.version(name) for name in ("ettrick", "numpy")]
+    digest = hashlib.blake2b(json.dumps(versions).encode(), digest_size=16)
+    found = (path for path in simulator.rglob("*") if path.suffix in (".py", ".yaml", ".csv"))
+    files = [(simulator, path) for path in sorted(found) if "_data" not in path.relative_to(simulator).parts]
+    for folder, path in [*files, *((package, package / name) for name in MAKERS)]:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
     return digest.hexdigest()
 
 
-def key_of(context: Context, overrides: Sequence[str], first: int, count: int) -> str:
-    """Return the address of an outcome: what the simulator, the scenario, its changes and the replications are."""
-    told = json.dumps([context.model, context.digest, list(overrides), first, count], ensure_ascii=False)
+def key_of(context: Context, changes: Sequence[str], first: int, count: int) -> str:
+    """Return the address of an outcome: what the simulator, the scenario, its changes and the replications are.
+
+    The changes have digests in place of names of files, see `analysis.study.inputs`.
+    """
+    told = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
@@ -136,13 +174,33 @@ def play(context: Context, task: Task) -> Record:
     try:
         rows, notes = _played(context, task)
     except sim.ScenarioError as error:
-        status, reason = "infeasible", "; ".join(_without_option(line, task.overrides) for line in error.lines)
+        status = _verdict(error)
+        reason = "; ".join(_without_option(line, task.overrides) for line in error.lines)
     except sim.PathError as error:
-        status, reason = "infeasible", _line(error)
+        status, reason = _verdict(error), _line(error)
     except Exception as error:  # of one point among many: the others go on
         status, reason = "failed", f"{type(error).__name__}: {_line(error)}"
+    if status in RESULTS and not _is_of_the_same_files(context, task):
+        status, reason, rows, notes = (
+            "failed",
+            "a file that it names was changed, or is another one where it ran",
+            {},
+            {},
+        )
     seconds = time.perf_counter() - start
     return Record(task.key, task.point, task.first, task.replications, status, reason, seconds, rows, notes)
+
+
+def _is_of_the_same_files(context: Context, task: Task) -> bool:
+    """Return whether the files that the changes name are here and now what they were when the task was made."""
+    if not any(map(names_files, task.overrides)):
+        return True
+    return task.key == key_of(context, Inputs().told(task.overrides), task.first, task.replications)
+
+
+def _verdict(error: sim.ScenarioError | sim.PathError) -> str:
+    """Return the status of a scenario that cannot run: a broken rule is an answer, a file that is away is none."""
+    return "failed" if error.is_of_files else "infeasible"
 
 
 def _without_option(line: str, overrides: Sequence[str]) -> str:
@@ -165,19 +223,21 @@ class _Desk:
 
     def prepared(self, overrides: tuple[str, ...]) -> Prepared:
         """Return the scenario of a point, ready to run; that of the last task is kept."""
-        if self.last is None or self.last[0] != overrides:
-            self.last = overrides, self.shared.prepare(self.template, overrides)
+        told = Inputs().told(overrides)
+        if self.last is None or self.last[0] != told:
+            self.last = told, self.shared.prepare(self.template, overrides)
         return self.last[1]
 
 
 @functools.lru_cache(maxsize=2)
-def _desk(packed: bytes) -> _Desk:
+def _desk(packed: bytes, _digest: str) -> _Desk:
+    """Return the desk for a scenario: a new one if a file that it reads has changed."""
     return _Desk(packed)
 
 
 def _played(context: Context, task: Task) -> tuple[dict[str, list[list[float | None]]], dict[str, Any]]:
     """Return rows and notes of a task."""
-    desk = _desk(context.packed)
+    desk = _desk(context.packed, context.digest)
     prepared = desk.prepared(task.overrides)
     how_lucky = Luck(prepared)
     rows: dict[str, list[list[float | None]]] = {}
@@ -186,19 +246,36 @@ def _played(context: Context, task: Task) -> tuple[dict[str, list[list[float | N
         result = sim.run(prepared, replication, desk.shared.trace(prepared, replication))
         for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
             amounts, bases = rows.setdefault(name, [[], []])
-            amounts.append(_finite(ratio.amount))
-            bases.append(float(ratio.base))
-        notes["luck"].append(how_lucky.of(result))
+            amounts.append(_amount(ratio.amount, name, replication))
+            bases.append(_number(ratio.base, f"the base of {name}", replication))
+        luck = how_lucky.of(result)
+        notes["luck"].append(luck and [_number(number, "luck", replication) for number in luck])
         notes["censored"].append(sum(job.censored for job in result.jobs))
         notes["never_started"].append(_never_started(result))
     if task.first == 0:
-        notes["formula"] = sim.closed_form(prepared).ettr
+        formula = sim.closed_form(prepared).ettr
+        notes["formula"] = None if formula is None else _number(formula, "the closed form", 0)
         notes["warnings"] = list(prepared.warnings)
     return rows, notes
 
 
-def _finite(amount: float) -> float | None:
-    return float(amount) if math.isfinite(amount) else None
+def _amount(amount: float, name: str, replication: int) -> float | None:
+    """Return an amount; ``None`` where it is infinite, which is what was censored."""
+    return None if amount == math.inf else _number(amount, name, replication)
+
+
+def _number(value: float, what: str, replication: int) -> float:
+    """Return a number that the journal can hold.
+
+    Raises
+    ------
+    ArithmeticError
+        If it is none.
+    """
+    if not math.isfinite(value):
+        message = f"{what} of replication {replication} is {value:g}, which is a mistake of the simulator"
+        raise ArithmeticError(message)
+    return float(value)
 
 
 def _never_started(result: Result) -> int:

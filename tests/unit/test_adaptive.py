@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from analysis.ensemble import RequestError
+from analysis.ensemble import Precision, RequestError
 from analysis.intervals import mean_estimate
+from analysis.study.inputs import Inputs
 from analysis.study.model import PrecisionSpec
+from analysis.study.table import Outcome
 from analysis.study.value import Point
-from analysis.sweep.adaptive import Played, next_goal, play_until
+from analysis.sweep.adaptive import Played, _excess, next_goal, play_until
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import Record
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from analysis.sweep.task import Context, Task
 
+POINT = Point(0, 0, 0, ())
 SPREADS = (0.0, 0.001, 0.01, 0.02, 0.05)
 
 
@@ -93,7 +96,10 @@ def play(
 ) -> dict[int, Played]:
     """Return how far the points were played."""
     loaded: Any = SimpleNamespace(
-        template=None, digest="digest", overrides=lambda point: (f"{name}" if name != "point" else f"p{point.number}",)
+        template=None,
+        digest="digest",
+        inputs=Inputs(),
+        overrides=lambda point: (f"{name}" if name != "point" else f"p{point.number}",),
     )
     with Journal(path) as journal:
         return play_until(Campaign(loaded, journal, troupe), which or points(), spec, "ettr")  # type: ignore[arg-type]
@@ -138,8 +144,12 @@ def test_the_same_after_every_end(expected: dict[int, Played], tmp_path: Path) -
 def test_points_stop_when_they_are_precise(expected: dict[int, Played], tmp_path: Path) -> None:
     """At the end the interval is as narrow as asked for; calm points stop at once, noisy ones as theory says."""
     for number, found in expected.items():
-        low, high = mean_estimate(ratios_of(number, found.replications), "ettr").interval or (math.nan, math.nan)
         assert found.precise is True
+        if not SPREADS[number % len(SPREADS)]:
+            # A run that loses all is in less than 2 x 0.4 % of runs, at 97.5 %.
+            assert 0.992**found.replications <= 0.025 < 0.992 ** (found.replications - 10)
+            continue
+        low, high = mean_estimate(ratios_of(number, found.replications), "ettr").interval or (math.nan, math.nan)
         assert (high - low) / 2 <= 0.004
         spread = SPREADS[number % len(SPREADS)]
         needed = (1.96 * spread / 0.004) ** 2
@@ -171,15 +181,18 @@ def test_relative_precision_is_of_the_mean(tmp_path: Path) -> None:
     points_of = play(tmp_path / "b.jsonl", Troupe(4, 1), PrecisionSpec(width="0.9pt", least=10))
     loose = play(tmp_path / "c.jsonl", Troupe(4, 1), PrecisionSpec(width="10%", least=10))
     assert relative == points_of
-    assert {found.replications for found in loose.values()} == {10}
+    # Equal replications may hide runs that lose all in 31 % of ten runs, 17 % of 20: half of that is below 9 points.
+    calm = {number for number in loose if not SPREADS[number % len(SPREADS)]}
+    assert {number: found.replications for number, found in loose.items()} == {
+        number: 20 if number in calm else 10 for number in loose
+    }
 
 
 def test_most_is_an_end(tmp_path: Path) -> None:
     """What is not precise at the limit is said not to be."""
     spec = PrecisionSpec(width="0.01pt", least=20, most=60)
     found = play(tmp_path / "journal.jsonl", Troupe(4, 1), spec)
-    assert {number: played for number, played in found.items() if played.precise} == {0: (20, True), 5: (20, True)}
-    assert {played for played in found.values() if not played.precise} == {(60, False)}
+    assert set(found.values()) == {(60, False)}
 
 
 def test_nothing_is_sought_where_nothing_can_come(tmp_path: Path) -> None:
@@ -193,7 +206,7 @@ def test_nothing_is_sought_where_nothing_can_come(tmp_path: Path) -> None:
     }
     found = play(tmp_path / "journal.jsonl", troupe, PrecisionSpec(width="0.01pt", most=40), points(6))
     assert [found[number] for number in (1, 2, 3, 4)] == [(30, False)] * 4
-    assert found[0] == (30, True)
+    assert found[0] == (40, False), "equal replications show nothing of others"
 
 
 def test_a_crashed_task_is_tried_once_again(tmp_path: Path) -> None:
@@ -207,6 +220,21 @@ def test_a_crashed_task_is_tried_once_again(tmp_path: Path) -> None:
     again = Troupe(4, 1)
     assert play(path, again, spec, points(2)) == {0: (30, True), 1: (30, True)}
     assert [(task.point, task.first) for task in again.played] == [(1, 10)]
+
+
+@pytest.mark.parametrize("status", ["crashed", "failed"])
+def test_what_went_wrong_is_tried_once_in_a_run(tmp_path: Path, status: str) -> None:
+    """Also where several points have the same scenario, one after another; the next run tries it again, once."""
+    path = tmp_path / "journal.jsonl"
+    for _ in range(2):
+        troupe = Troupe(1, 1)
+        troupe.special = {"same": lambda task, troupe=troupe: troupe.record(task, status)}  # type: ignore[misc]
+        found = play(path, troupe, PrecisionSpec(width="10pt"), points(5), name="same")
+        assert found == dict.fromkeys(range(5), (30, False))
+        assert sorted(task.first for task in troupe.played) == [0, 10, 20]
+    again = Troupe(1, 1)
+    assert play(path, again, PrecisionSpec(width="10pt"), points(5), name="same") == dict.fromkeys(range(5), (30, True))
+    assert len(again.played) == 3
 
 
 def test_draws_have_the_least(tmp_path: Path) -> None:
@@ -261,6 +289,24 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, spec: PrecisionSpec, me
     """Points of what is no share, and a metric that no point has: one line."""
     with pytest.raises(RequestError, match=message):
         play(tmp_path / "journal.jsonl", Troupe(4, 1), spec)
+
+
+def test_equal_replications_are_no_precision() -> None:
+    """Where 3 % of runs lose ten points, 40 % of all 30 runs are alike: stopping there would miss the mean as often.
+
+    Of 60 points at 0.4 points as many hold the truth as if 90 % did.
+    """
+    truth, rng, hits = 1 - 0.03 * 0.1, np.random.default_rng(62), 0
+    precision, samples = Precision.parse("0.4pt"), 60
+    for _ in range(samples):
+        values = [Ratio(value, 1.0) for value in (1 - 0.1 * (rng.random(1000) < 0.03)).tolist()]
+        done, goal = 0, 30
+        while done < goal:
+            done = goal
+            goal = next_goal(done, _excess(Outcome(POINT, {"ettr": values[:done]}), "ettr", precision), 1000)
+        ends = mean_estimate(values[:done], "ettr").interval
+        hits += ends is not None and ends[0] <= truth <= ends[1]
+    assert hits >= binom.ppf(0.0005, samples, 0.9)
 
 
 def test_the_interval_covers_although_it_decided(tmp_path: Path) -> None:

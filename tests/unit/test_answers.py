@@ -40,7 +40,11 @@ def test_a_threshold_is_where_the_line_passes_it() -> None:
     assert found["at_ci95"] == pytest.approx([12.5 - half, 12.5 + half])
     assert (found["between"], found["begins"]) == (["8", "16"], True)
     assert answer.sentences[0].startswith("ETTR is at least 95 % from hot spares = 13 [12, 14] on: 93.2 %")
-    assert answer.sentences[1] == "For sure from hot spares = 16 on: the 95 % interval is clear of it."
+    # The interval lies between 8 and 16, so it says already that 16 is sure and 8 is not.
+    assert len(answer.sentences) == 1
+    wide = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 + 0.004 * where["spares"] + 9 * NOISE})
+    answer = ask(wide, ask="threshold", at_least="95 %", along="spares")
+    assert answer.sentences[-1].startswith("For sure at no value")
 
 
 def test_a_condition_may_hold_up_to_a_place() -> None:
@@ -144,7 +148,7 @@ def test_values_without_a_mean_are_left_out_and_named() -> None:
     table = broken(table, 1, metrics={"time_to_work": ratios}, censored=1)
     answer = ask(table, ask="threshold", at_most="30 d", along="spares")
     assert answer.data["lines"][0]["crossings"][0]["at"] == pytest.approx(10)
-    assert answer.sentences[-1] == "Left out: 0 (no results), 4 (a job was not finished in 1 replications)."
+    assert answer.sentences[-1] == "Left out: 0 (no room for the job), 4 (a job was not finished in 1 replication)."
 
 
 # --------------------------------------------------------------------------------------- best, compare

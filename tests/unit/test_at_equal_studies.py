@@ -66,17 +66,17 @@ def table(cells: Mapping[str, Sequence[sim.Ratio]], metric: str = "tokens_per_gp
         Cell(Outcome(Point(number, number, 0, (Value(label, None, ()),)), {metric: ratios}))
         for number, (label, ratios) in enumerate(cells.items())
     )
-    return Table({"x": axis}, rows, (metric,))
+    return Table({"x": axis}, rows, (metric,), currency="USD")
 
 
 def test_lines_of_a_study_have_the_mean_size_of_each_cell() -> None:
     """GPU-days of a mean replication by cell; of many, the smallest and the largest; equal sizes have one line."""
     unlike = table({"a": [sim.Ratio(9, 100), sim.Ratio(9, 300)], "b": [sim.Ratio(9, 50), sim.Ratio(9, 50)]})
     lines = table_lines("gpus", unlike)
-    assert "a: 200 GPU-days; b: 50 GPU-days" in lines[0]
+    assert "x a: 200 GPU-days; x b: 50 GPU-days" in lines[0]
     assert "no cluster was made larger" in lines[1]
     many = table_lines("gpus", table({str(n): [sim.Ratio(9, 100 + n)] * 2 for n in range(20)}))
-    assert "(the smallest and the largest): 0: 100 GPU-days; 19: 119 GPU-days" in many[0]
+    assert "(the smallest and the largest): x 0: 100 GPU-days; x 19: 119 GPU-days" in many[0]
     assert len(table_lines("gpus", table({"a": [sim.Ratio(9, 100)], "b": [sim.Ratio(7, 100)]}))) == 1
-    assert "a: 7 in the currency" in table_lines("cost", table({"a": [sim.Ratio(7, 100)]}, "cost_per_token"))[0]
+    assert table_lines("cost", table({"a": [sim.Ratio(7, 100)]}, "cost_per_token"))[0].endswith("x a: 7 USD")
     assert table_lines("gpus", table({"a": []})) == ["at equal GPUs: no point has a tokens_per_gpu_day"]

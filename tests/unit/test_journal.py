@@ -239,6 +239,32 @@ def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
     assert read(path) == []
 
 
+def test_a_journal_that_is_only_read_needs_no_right_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several programs may read it at once, none writes to it meanwhile, and there is none to be made."""
+    path = tmp_path / "journal"
+    whole = written(path, record(0))
+    opened = type(path).open
+
+    def read_only(self: Path, how: str = "r", *rest: Any, **more: Any) -> Any:
+        if how != "rb":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, how, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), "open", read_only)
+        with Journal(path, to_read=True) as one, Journal(path, to_read=True) as two:
+            assert list(one) == list(two) == [record(0)]
+            patch.undo()
+            with pytest.raises(JournalError, match="is in use"):
+                Journal(path)
+    with Journal(path), pytest.raises(JournalError, match=r"^is in use: another program is writing to it$"):
+        Journal(path, to_read=True)
+    assert path.read_bytes() == whole
+    with pytest.raises(JournalError, match=r"^cannot be read \(No such file or directory\)$"):
+        Journal(tmp_path / "none", to_read=True)
+    assert not (tmp_path / "none").exists()
+
+
 def test_only_places_are_kept_in_memory(tmp_path: Path) -> None:
     """Outcomes that are fifty times as long take no more memory once the journal is open."""
     held = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from scipy.stats import binom
 
 from analysis.optimize.domain import Line
-from analysis.optimize.scalar import climb, place, walk_to_edge
+from analysis.optimize.scalar import _top, climb, place, walk_to_edge
 from analysis.optimize.standing import standing_of
 from sim import units
 from tests.fake_campaign import INTERVAL, bench_of, study_of
@@ -200,3 +201,33 @@ def test_a_condition_bounds_the_climb(tmp_path: Path) -> None:
     climb(bench, line_of(bench), bench.problem.aims[0])
     assert place(standing_of(bench).order[0]) == pytest.approx(1000, rel=0.01)
     assert place(standing_of(bench).order[0]) <= 1000
+
+
+def test_the_interval_of_the_top_ends_where_the_line_does(tmp_path: Path) -> None:
+    """With luck that tilts the curve so much that the top may lie anywhere, no end lies beyond the range."""
+
+    def tilted(settings: dict[str, Any], rng: Any) -> dict[str, float]:
+        x = math.log(units.parse(settings[INTERVAL], units.DURATION) / BEST)
+        return {"ettr": 0.9 - BEND * x**2 + 0.15 * rng.standard_normal() * x}
+
+    cut = 0
+    for seed in range(4):
+        bench = bench_of(line_study(tmp_path, f"seed={seed}", min="10 min", max="1 h"), tilted, 8)
+        line = line_of(bench)
+        top = climb(bench, line, bench.problem.aims[0])
+        if top is not None:
+            first, last = line.ends
+            assert first <= top.ci95[0] <= top.number <= top.ci95[1] <= last
+            cut += top.ci95[0] == first or top.ci95[1] == last
+    assert cut
+
+
+def test_the_top_over_draws_has_the_doubt_of_the_draws() -> None:
+    """Draws that move the top by s leave s / sqrt(D) of doubt, however many replications there are."""
+    x, rng = np.linspace(-1, 1, 5), np.random.default_rng(81)
+    moved = 0.1 * rng.standard_normal(20)
+    table = np.repeat(-((x[:, None] - moved) ** 2)[:, :, None], 50, axis=2)
+    found = _top(x, table)
+    assert found is not None
+    assert found[0] == pytest.approx(moved.mean(), abs=1e-9)
+    assert found[1] == pytest.approx(moved.std(ddof=1) / math.sqrt(20), rel=1e-6)

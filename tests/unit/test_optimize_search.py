@@ -5,9 +5,12 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
+import zlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+from scipy.stats import binom
 
 from analysis.ensemble import RequestError
 from analysis.optimize.play import optimize
@@ -165,6 +168,42 @@ def test_a_member_that_luck_may_have_made_is_not_certain(tmp_path: Path) -> None
     sure = {tuple(value.label for value in member.trial.chosen): member.is_certain for member in front}
     assert not sure[("blocking", "0")]
     assert not sure[("async", "0")]
+
+
+@pytest.mark.parametrize(("bound", "certain"), [(1.19, False), (0.5, True)], ids=["open", "fails"])
+def test_a_rival_whose_condition_is_open_leaves_nobody_certain(tmp_path: Path, bound: float, certain: bool) -> None:
+    """It is better in all and misses its bound of 1.19 by 0.01, less than its doubt; that of 0.5 it surely misses."""
+
+    def rivals(settings: dict[str, Any], rng: Any) -> dict[str, float]:
+        better = settings[MODE] == "async"
+        energy = (1.2 if better else 0.1) + 0.1 * (-1) ** int(rng.bit_generator.seed_seq.entropy[1])
+        return {"ettr": 0.8 + 0.1 * better, "goodput": 0.7 + 0.1 * better, "energy": energy}
+
+    asked = {"maximize": "ettr", "pareto": ["goodput"], "subject_to": [f"energy <= {bound} J"]}
+    bench = bench_of(study_of(tmp_path, vary={MODE: MIXED[MODE]}, optimize=asked), rivals, 16)
+    bench.play([(value,) for value in bench.problem.domains[MODE].values])
+    (member,) = front_of(bench)
+    assert (member.trial.chosen[0].label, member.trial.verdict) == ("blocking", "holds")
+    assert member.is_certain is certain
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.nightly)])
+def test_equals_are_seldom_certain_of_their_place(tmp_path: Path, count: int) -> None:
+    """Of fronts of equals 5 % have a certain member (to one in a thousand): all pairs hold together."""
+    vary = {"detection.time": {"choices": [f"{second} s" for second in range(60, 60 + count)]}}
+    certain, fronts = 0, 60
+
+    def equals(settings: dict[str, Any], rng: Any) -> dict[str, float]:
+        seeds = [int(rng.integers(2**31)), zlib.crc32(settings["detection.time"].encode())]
+        first, second = np.random.default_rng(seeds).standard_normal(2).tolist()
+        return {"ettr": 0.5 + 0.1 * first, "goodput": 0.5 + 0.1 * second}
+
+    for seed in range(fronts):
+        loaded = study_of(tmp_path, f"seed={seed}", vary=vary, optimize={"maximize": "ettr", "pareto": ["goodput"]})
+        bench = bench_of(loaded, equals, 16)
+        bench.play([(value,) for value in bench.problem.domains["detection.time"].values])
+        certain += any(member.is_certain for member in front_of(bench))
+    assert certain <= binom.ppf(0.999, fronts, 0.05)
 
 
 # -------------------------------------------------------------------------------- who plays, and playing again

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from analysis.document import render
 from analysis.optimize.document import optimum_document
 from analysis.optimize.play import optimize
 from analysis.optimize.text import against, format_optimum
+from analysis.statistics import t_quantile
 from tests.fake_campaign import INTERVAL, FakeCampaign, study_of
 
 if TYPE_CHECKING:
@@ -75,8 +78,71 @@ def test_fresh_failures_deny_what_was_luck(tmp_path: Path) -> None:
     assert found.confirmation.seed != 5
     assert found.confirmation.is_confirmed is False
     content, text = told(found)
-    assert against(content) == ["fresh failures do not confirm the answer"]
+    assert against(content) == ["fresh failures deny the answer: p_finish_by >= 0.9 fails"]
     assert "NOT confirmed" in text
+    assert "  p_finish_by >= 0.9 fails\n" in text
+
+
+@pytest.mark.parametrize(
+    ("finish", "says"),
+    [(0.87, "which is that it fails"), (0.92, "would show it if mean and spread")],
+    ids=["misses the bound", "keeps it"],
+)
+def test_a_mean_beside_its_bound_denies_nothing(tmp_path: Path, finish: float, says: str) -> None:
+    """An answer at the edge misses the bound on fresh failures as often as not: not resolved, and what would tell."""
+
+    def edge(settings: dict[str, Any], rng: Any) -> dict[str, float]:
+        share = 1.0 if settings["seed"] == 5 else finish
+        number = int(rng.bit_generator.seed_seq.entropy[1])
+        return {"p_finish_by": float((number * 7) % 64 < round(64 * share))}
+
+    asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.9"]}
+    found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), edge)
+    assert found.confirmation is not None
+    assert found.confirmation.is_confirmed is None
+    content, text = told(found)
+    assert against(content) == []
+    assert "On fresh failures: not resolved" in text
+    assert says in text
+
+
+def test_the_replications_that_would_tell_do(tmp_path: Path) -> None:
+    """A mean 1 point above its bound with a known spread: so many replications make the interval that narrow."""
+
+    def steady(settings: dict[str, Any], rng: Any) -> dict[str, float]:
+        return {"ettr": 0.91 + 0.1 * (-1) ** int(rng.bit_generator.seed_seq.entropy[1])}
+
+    asked = {"maximize": "ettr", "subject_to": ["ettr >= 0.9"]}
+    _, text = told(found_by(study_of(tmp_path, vary=SPARES, optimize=asked), steady))
+    match = re.search(r"ettr >= 0.9 is not resolved: confirm: (\d+) would show it", text)
+    assert match is not None
+    # The half-width of 64 is 1.998 x 0.1 sqrt(64 / 63) / 8.
+    assert int(match[1]) == math.ceil(64 * (t_quantile(0.95, 63) * 0.1 / math.sqrt(63) / 0.01) ** 2)
+
+
+def test_a_confirmation_over_draws_draws_again(tmp_path: Path) -> None:
+    """Repair times that were tried by no draw of the search; and what so few of them can show is told."""
+    asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.95"], "over": "luck+parameters"}
+    found = found_by(study_of(tmp_path, vary=SPARES | UNKNOWN, optimize=asked), lambda _s, _r: {"p_finish_by": 1.0})
+    assert found.confirmation is not None
+    before, after = (
+        {str(outcome.point.values) for outcome in trial.cell.drawn}
+        for trial in (found.standing.order[0], found.confirmation.trials[0])
+    )
+    assert len(before) == len(after) == 20
+    assert not before & after
+    content, text = told(found)
+    assert content["confirmation"]["confirmed"] is None
+    assert "it takes 72 draws and 72 replications at least" in text
+
+
+def test_what_is_to_be_typed_is_quoted(tmp_path: Path) -> None:
+    """A shell reads the option back as one word, quotes of the value included."""
+    loaded = study_of(tmp_path, vary={INTERVAL: {"choices": ["10 min", "40 min"]}}, optimize={"maximize": "ettr"})
+    content, text = told(found_by(loaded, lambda s, _r: {"ettr": 0.5 + 0.1 * (s[INTERVAL] == "10 min")}))
+    typed = next(line for line in text.splitlines() if "to use it" in line).partition("to use it: ")[2]
+    assert shlex.split(typed) == ["--set", *content["settings"]]
+    assert content["settings"] == [f'{INTERVAL}="10 min"']
 
 
 @pytest.mark.parametrize(

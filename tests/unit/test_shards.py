@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -85,6 +85,21 @@ def test_merged_shards_are_the_study(played: list[Path], tmp_path: Path) -> None
     assert records(out) == records(tmp_path / "whole")
     assert json.loads((out / "study.json").read_bytes())["shard"] is None
     assert (out / "study.resolved.yaml").read_bytes() == (played[0] / "study.resolved.yaml").read_bytes()
+
+
+def test_shards_that_nobody_may_write_to_are_merged(
+    played: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folders of others are read, and nothing in them is opened for anything else."""
+    opened = type(tmp_path).open
+
+    def guarded(self: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if self.parent in played and mode not in ("r", "rb"):
+            raise PermissionError(13, "Permission denied")
+        return opened(self, mode, *rest, **more)
+
+    monkeypatch.setattr(type(tmp_path), "open", guarded)
+    assert merge(played, tmp_path / "all").statuses == {"ok": 12}
 
 
 def test_what_is_missing_is_told(played: list[Path], tmp_path: Path) -> None:

@@ -131,3 +131,12 @@ def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(looked) <= 60
     assert {"0", "7"} <= {point.values[0].label for point in looked}
     assert {"10 min", "2 h"} <= {point.values[1].label for point in looked}
+
+
+def test_only_the_points_that_are_tried_are_kept() -> None:
+    """Of 20,000 points a first look keeps those in which some values are tried: three of each, 60 values in all."""
+    axes = {6: HOT + "{range: {min: 0, max: 7, step: 1}}", 7: INTERVAL + "{min: 10 min, max: 2 h, points: 100}}"}
+    trials = looking._Trials(loaded({**axes, 9: "design: {draws: 24}"}))
+    kept = {point.number for tried in trials.tried for points in tried.values() for point in points}
+    assert 60 < len(kept) <= 3 * 60
+    assert {0, 19_999} <= kept

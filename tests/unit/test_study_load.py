@@ -149,6 +149,17 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("steps of a path", {4: "  a..b: §3"}, "'a..b' is not a path such as spares.hot"),
     ("sign in a path", {6: "  h: {path: §'a=b', choices: [1]}"}, "'a=b' is not a path"),
     ("metric", {10: "metrics: [ettr, §etrr]"}, "no metric is called 'etrr'; did you mean 'ettr'?"),
+    (
+        "metric of a front",
+        {10: "optimize: {maximize: ettr, pareto: [§cots]}"},
+        "no metric is called 'cots'; did you mean",
+    ),
+    (
+        "metric of a condition",
+        {10: "optimize: {maximize: ettr, subject_to: [§p_finnish_by >= 0.9]}"},
+        "no metric is called 'p_finnish_by'; did you mean 'p_finish_by'?",
+    ),
+    ("condition", {10: "optimize: {maximize: ettr, subject_to: [§ettr = 0.9]}"}, "'ettr = 0.9' is no condition"),
     ("metric of a question", {13: "  - §{ask: best, metric: gooput}"}, "did you mean 'goodput'?"),
     ("replications and precision", {11: "precision: §{width: 1%}\nreplications: 3"}, "not both"),
     ("width", {11: "precision: {width: §1 percent}"}, "write 0.1pt (points of a share) or 2%"),

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from analysis.statistics import mean_interval, quantile
-from analysis.study.summary import FEWEST_DRAWS, predictive_mean, summary_of
+from analysis.study.summary import FEWEST_DRAWS, predictive_difference, predictive_mean, summary_of
 from analysis.study.table import Cell, Outcome
 from analysis.study.value import Point
 from sim import Ratio
@@ -120,7 +120,7 @@ def test_the_band_needs_draws_that_all_have_a_mean() -> None:
         found = summary_of(Cell(full.stated, drawn_outcomes), "ettr")
         assert found is not None
         assert found.band90 is None
-        assert found.ci95 == (0.99, 0.99)
+        assert (found.mean, found.ci95) == (0.99, None)
 
 
 # ------------------------------------------------------------------------------- luck and parameters together
@@ -193,3 +193,69 @@ def test_predictive_probability_of_outcomes_that_are_all_alike() -> None:
     """All of 20 draws with 10 runs each in time: as sure as ten independent runs, which is what they are at least."""
     found = predictive_mean(cell(np.ones(10), [np.ones(10)] * 20, "p_finish_by"), "p_finish_by")
     assert found == (1.0, (pytest.approx(0.025 ** (1 / 10)), 1.0))
+
+
+def lower_ends(order: Any, draws: int, runs: int) -> NDArray[np.float64]:
+    """Return the lower end for each number of failures, in an order in which runs of a table fail."""
+    hits, found = np.ones(draws * runs), []
+    for failures in range(draws * runs + 1):
+        if failures:
+            hits[order[failures - 1]] = 0
+        predicted = predictive_mean(cell([1.0], list(hits.reshape(draws, runs)), "p_finish_by"), "p_finish_by")
+        assert predicted is not None
+        assert predicted.interval is not None
+        assert predicted.interval[0] <= predicted.mean <= predicted.interval[1]
+        found.append(predicted.interval[0])
+    return np.array(found)
+
+
+def test_more_failures_never_make_a_probability_surer() -> None:
+    """Of 20 draws with 9 runs each, spread evenly or at random: no number of failures is surer than fewer.
+
+    At random chance may spread them more evenly by one more: that is less than half a point, and never surer than none.
+    """
+    even = lower_ends([draw * 9 + (draw + turn) % 9 for turn in range(9) for draw in range(20)], 20, 9)
+    assert np.all(np.diff(even) <= 1e-12)
+    random = lower_ends(np.random.default_rng(57).permutation(180), 20, 9)
+    assert np.all(np.diff(random) < 0.005)
+    assert even[0] == random[0] == pytest.approx(0.025 ** (1 / 9))
+    assert np.all(random <= random[0])
+
+
+@pytest.mark.parametrize(("draws", "runs", "shown"), [(72, 72, True), (71, 72, False), (72, 71, False)])
+def test_enough_draws_and_replications_show_a_probability(draws: int, runs: int, shown: bool) -> None:
+    """Without a failure 95 % takes 72 of both, 0.025 ** (1 / 72); then one failure leaves it shown."""
+    for failures in (0, 1):
+        hits = np.ones((draws, runs))
+        hits.ravel()[:failures] = 0
+        found = predictive_mean(cell([1.0], list(hits), "p_finish_by"), "p_finish_by")
+        assert found is not None
+        assert found.interval is not None
+        assert (found.interval[0] >= 0.95) is shown
+
+
+def test_a_difference_of_cells_has_the_doubt_of_the_draws() -> None:
+    """Cells that differ in every draw, and not on average: resolved in 5 % of 300; over runs alone in half of them."""
+    rng, resolved, of_runs_alone = np.random.default_rng(58), 0, 0
+    for _ in range(300):
+        moved, noise = 0.02 * rng.normal(size=(20, 1)), 0.01 * rng.normal(size=(20, 16))
+        ours, theirs = (cell([0.9], list(0.9 + part), "ettr") for part in (moved + noise, np.zeros((20, 16))))
+        found = predictive_difference(ours, theirs, "ettr")
+        assert found is not None
+        assert found.mean == pytest.approx(float((moved + noise).mean()))
+        resolved += found.resolved
+        low, high = mean_interval((moved + noise).mean(axis=0)) or (math.nan, math.nan)
+        of_runs_alone += not low <= 0 <= high
+    assert resolved <= stats.binom.ppf(0.9995, 300, 0.06)
+    assert of_runs_alone > 150
+
+
+def test_a_difference_needs_the_same_draws() -> None:
+    """None with another number of draws, a single one, or one without a mean; and the sign is ours less theirs."""
+    high, low = cell([1.0] * 2, [[3.0, 3.5], [4.0, 4.1]], "cost"), cell([1.0] * 2, [[1.0, 1.5], [2.0, 2.1]], "cost")
+    found = predictive_difference(high, low, "cost")
+    assert found is not None
+    assert (found.mean, found.ci95, found.resolved) == (pytest.approx(2), pytest.approx((2, 2)), True)
+    censored = Cell(low.stated, (low.drawn[0], outcome([1.0, math.inf], "cost")))
+    for other in (Cell(low.stated, low.drawn[:1]), Cell(low.stated), censored):
+        assert predictive_difference(high, other, "cost") is None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-DONE, WRONG, INTERRUPTED = 0, 2, 130
+DONE, WRONG, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 TASKS = 12
 PATIENCE = 60.0
 """Of a test with a program that does not do what is expected of it [s]."""
@@ -152,7 +152,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(sweep: Sweep, reference: d
     assert sweep.lines == again, "nothing was left to do"
 
 
-def test_ctrl_c_ends_it_without_a_word_and_it_goes_on(sweep: Sweep, reference: dict[str, bytes]) -> None:
+def test_ctrl_c_says_what_is_kept_and_it_goes_on(sweep: Sweep, reference: dict[str, bytes]) -> None:
     """Status 130, and what was played is kept; before that nobody else may play there, afterwards everybody."""
     with sweep.started("--executor", "serial") as program:
         wait_for(lambda: len(sweep.lines) >= 3 or program.poll() is not None)
@@ -163,7 +163,9 @@ def test_ctrl_c_ends_it_without_a_word_and_it_goes_on(sweep: Sweep, reference: d
         program.send_signal(signal.SIGINT)
         program.send_signal(signal.SIGCONT)
         out, err = program.communicate(timeout=PATIENCE)
-    assert (program.returncode, out, err) == (INTERRUPTED, "", "")
+    assert (program.returncode, out) == (INTERRUPTED, "")
+    kept = sweep.played.total()
+    assert err == f"stopped: {kept} of {TASKS} tasks are kept in {sweep.out}; the same command goes on from here\n"
     assert 3 <= sweep.played.total() < TASKS
     assert not [path for path in sweep.out.iterdir() if path.name.startswith(".")]
     assert sweep.finished() == reference
@@ -200,3 +202,18 @@ def test_stopped_ten_times_with_processes_it_ends_as_if_it_never_was(
     assert sweep.finished() == reference
     assert set(sweep.played.values()) == {1}
     assert sweep.played.total() == TASKS
+
+
+@pytest.mark.parametrize(("signal_", "status"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)])
+def test_a_terminal_and_a_cluster_stop_the_whole_group_and_it_ends_tidily(
+    sweep: Sweep, signal_: signal.Signals, status: int
+) -> None:
+    """Ctrl-C: 130, the end of a job: 143; one line says what is kept, and no semaphore is left behind."""
+    with sweep.started("--executor", "process", "--jobs", "2") as program:
+        wait_for(lambda: len(sweep.lines) >= 2 or program.poll() is not None)
+        os.killpg(program.pid, signal_)
+        out, err = program.communicate(timeout=PATIENCE)
+    assert (program.returncode, out) == (status, "")
+    kept = len(sweep.lines)
+    assert err == f"stopped: {kept} of {TASKS} tasks are kept in {sweep.out}; the same command goes on from here\n"
+    assert 2 <= kept < TASKS

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import pytest
+
 NOISE = common_noise(24)
 HEAD = "name: spares\nquestion: How many?\nscenario: quickstart\n"
 
@@ -96,7 +98,7 @@ def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) ->
 
 
 def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
-    """With long labels they fold; numbers stay whole, down to the 120 columns that any terminal gets."""
+    """With long labels they fold; numbers stay whole."""
     label = "a very long name of a recovery strategy that nobody would want to read in a table at all but may be there"
     vary = f"{{repair.time: {{title: way, path: repair.time, choices: {{{label}: 6 h, b: 2 d}}}}}}"
     content = content_of(
@@ -104,7 +106,7 @@ def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
     )
     text = format_sweep(content, width=80)
     body = text[text.index("95 %") :]
-    assert all(len(line) <= 120 for line in body[: body.index("Assumptions")].splitlines())
+    assert all(len(line) <= 80 for line in body[: body.index("Assumptions")].splitlines())
     assert any("90.0 %" in line for line in body.splitlines())
 
 
@@ -114,3 +116,61 @@ def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
     text = format_sweep(content_of(tmp_path, GRID, steps, changes=changes))
     assert "in 1 of 6 cells a job was not finished at the horizon" in text
     assert "- a rack is unused (1 of 6 cells)" in text
+
+
+def test_sentences_and_tables_take_the_columns_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty of them are enough for a matrix: sentences and headings break, the labels are all there, no mean is cut."""
+    monkeypatch.setenv("COLUMNS", "60")
+    long = GRID.replace("repair time", "median time of a repair at the site of the vendor")
+    text = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best, for_each: [repair.time]}]"))
+    assert max(map(len, text.splitlines())) <= 60
+    assert ["2", "91.8", "%", "*", "91.0", "%", "90.0", "%"] in words(text)
+    assert "Best: ETTR for each median time of a repair" in text
+    monkeypatch.delenv("COLUMNS")
+    wide = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best, for_each: [repair.time]}]"))
+    assert " ".join(text.split()).startswith(" ".join(wide.split())[:300])
+    assert max(map(len, wide.splitlines())) > 60
+
+
+def test_three_axes_are_a_matrix_for_each_value_of_the_shortest(tmp_path: Path) -> None:
+    """All of 48 cells are seen, those that the question is about too; the best of all has the only asterisk."""
+    vary = (
+        "{spares.hot: {choices: [0, 2]}, repair.time: {choices: [1 h, 2 h, 3 h, 4 h, 5 h, 6 h]}, "
+        "jobs.0.step_time: {title: step, choices: [1 s, 2 s, 3 s, 4 s]}}"
+    )
+    text = format_sweep(
+        content_of(tmp_path, vary, lambda where: {"ettr": 0.8 + 0.01 * where["jobs.0.step_time"] + NOISE})
+    )
+    lines = words(text)
+    assert [line for line in lines if line[0:1] == ["spares.hot"]] == [
+        ["spares.hot", "=", "0"],
+        ["spares.hot", "=", "2"],
+    ]
+    assert sum(line.count("84.0") for line in lines) == 12
+    assert sum("%" in word for line in lines for word in line if line[1:2] == ["h"]) == 48
+    assert sum(line.count("*") for line in lines if line[1:2] == ["h"]) == 1
+
+
+def test_unfinished_runs_are_counted_in_their_rows(tmp_path: Path) -> None:
+    """Of 24 runs 3 were not finished in one cell: 21 of 24 there, and all in the others."""
+    content = content_of(
+        tmp_path,
+        GRID,
+        lambda where: {**steps(where), "cost": 2e6 + 0 * NOISE},
+        rest="metrics: [ettr, cost]",
+        changes={0: {"censored": 3}},
+    )
+    rows = [line for line in words(format_sweep(content)) if line[-2:-1] == ["of"] and line[-1] == "24"]
+    assert sorted(line[-3] for line in rows) == ["21", *["24"] * 5]
+    matrix = content_of(tmp_path, GRID, steps, changes={0: {"censored": 3}})
+    assert "finished at the horizon: (hot spares = 0, repair time = 6 h) in 21 of 24 runs" in format_sweep(matrix)
+
+
+def test_a_precision_is_told_with_what_it_took(tmp_path: Path) -> None:
+    """The width asked for, in how many cells it was reached, and the replications of each; a miss is marked."""
+    changes = {number: {"precise": number > 0} for number in range(6)}
+    text = format_sweep(content_of(tmp_path, GRID, steps, rest="precision: {width: 0.1pt}", changes=changes))
+    assert "precision 0.1pt, the half-width of the 95 % interval of ETTR: reached in 5 of 6 cells" in text
+    rows = [line for line in words(text) if line[2:3] in (["h"], ["d"])]
+    assert [line[-1] for line in rows].count("24") == 5
+    assert sum(line[-3:] == ["24:", "too", "few"] for line in rows) == 1
