@@ -20,7 +20,8 @@ import numpy as np
 from analysis.intervals import PROBABILITIES, is_zero_or_one
 from analysis.metrics import contributions
 from analysis.paired import replications_to_resolve
-from analysis.statistics import t_quantile, two_way
+from analysis.statistics import t_quantile
+from analysis.two_way import two_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,16 +25,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Interval",
     "Summary",
-    "TwoWay",
     "mean_interval",
-    "paired_difference",
     "quantile",
     "quantile_interval",
     "ratio_interval",
     "summarise",
     "summarise_ratio",
     "t_quantile",
-    "two_way",
 ]
 
 Interval = tuple[float, float]
@@ -143,90 +140,6 @@ def ratio_interval(
         return None
     half = t_quantile(confidence, a.size - 1) * _std(a - ratio * b) / math.sqrt(a.size) / float(b.mean())
     return ratio, ratio - half, ratio + half
-
-
-def paired_difference(
-    a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = 0.95
-) -> tuple[float, float, float] | None:
-    """Return the mean of ``a - b`` over common replications, with Student's interval of that mean.
-
-    Parameters
-    ----------
-    a, b : (n,) array
-        The same metric of two variants; entry i of both comes from replication i.
-    confidence : float
-        Nominal coverage [-].
-
-    Returns
-    -------
-    tuple of float, or None
-        Mean difference, low and high; None for fewer than two pairs or an infinite value.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN, the lengths differ, or `confidence` is not between 0 and 1.
-    """
-    first, second = _pair(a, b)
-    if not np.all(np.isfinite([first, second])):
-        return None
-    difference = first - second
-    mean, interval = _mean(difference), mean_interval(difference, confidence)
-    return None if mean is None or interval is None else (mean, *interval)
-
-
-class TwoWay(NamedTuple):
-    """The mean of a table whose rows have something in common, and whose columns have.
-
-    Parameters
-    ----------
-    mean
-        Of all its values.
-    variance
-        Of that mean.
-    freedom
-        Degrees of freedom of the variance.
-    """
-
-    mean: float
-    variance: float
-    freedom: float
-
-    def reach(self, confidence: float = 0.95) -> float:
-        """Return how many standard errors an interval of the mean reaches to either side."""
-        return t_quantile(confidence, self.freedom)
-
-
-def two_way(values: npt.ArrayLike) -> TwoWay:
-    """Return the mean of a table, and how sure it is where rows and columns are both samples.
-
-    With D rows and R columns the variance of the mean is at most ``s_D^2 / D + s_R^2 / R``, s_D^2 the variance of the
-    means of rows and s_R^2 of those of columns; the degrees of freedom are Satterthwaite's.
-
-    Parameters
-    ----------
-    values : (D, R) array
-        Finite; entry (d, r) is of draw d and replication r. Without a second row or column the variance is infinite.
-
-    References
-    ----------
-    A. C. Cameron, J. B. Gelbach, D. L. Miller, Journal of Business and Economic Statistics 29 (2011), 238 (clusters in
-    two ways); F. E. Satterthwaite, Biometrics Bulletin 2 (1946), 110.
-    """
-    table = np.asarray(values, dtype=np.float64)
-    rows, columns = table.shape
-    if min(rows, columns) < 2:
-        return TwoWay(float(table.mean()), math.inf, 1.0)
-    if np.all(table == table[0, 0]):
-        # Rounding would move the mean of equal values away from them.
-        return TwoWay(float(table[0, 0]), 0.0, min(rows, columns) - 1.0)
-    parts = float(table.mean(axis=1).var(ddof=1)) / rows, float(table.mean(axis=0).var(ddof=1)) / columns
-    variance = sum(parts)
-    freedom = min(rows, columns) - 1.0
-    if variance > 0:
-        shares = [part / variance for part in parts]
-        freedom = 1 / (shares[0] ** 2 / (rows - 1) + shares[1] ** 2 / (columns - 1))
-    return TwoWay(float(table.mean()), variance, freedom)
 
 
 def quantile(values: npt.ArrayLike, q: float) -> float | None:

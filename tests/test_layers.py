@@ -91,6 +91,7 @@ ONLY_TO = {
         "sim.catalog",
         "sim.inventory",
         "sim.presets",
+        "cli",  # suggest
     },
     "sim.strict_yaml": {"sim.documents", "sim.topology"},
 }

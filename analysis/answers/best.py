@@ -81,7 +81,7 @@ class _Group(NamedTuple):
         cells = tuple(cell for cell in line.cells if cell.stated.metrics.get(metric))
         rows = common_rows(cells, metric)
         ranking = ranking_of(rows, lowest=is_lowest, metric=metric) if rows else None
-        rivals = ()
+        rivals: tuple[int, ...] = ()
         if ranking is not None:
             may_be = set(ranking.may_be_best)
             rivals = tuple(place for place in ranking.order[1:] if place in may_be)

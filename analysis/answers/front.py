@@ -89,7 +89,8 @@ class _Number:
 
     def compared(self, row: int, others: Positions) -> FloatArray:
         """Return the sign of how far others are above one."""
-        return np.sign(self.values[others] - self.values[row])
+        signs: FloatArray = np.sign(self.values[others] - self.values[row])
+        return signs
 
 
 class _Sample:

@@ -84,8 +84,8 @@ def against_metrics(loaded: LoadedStudy) -> list[str]:
     """Return a line for each metric that a study names and no point can have; nothing if all can be had.
 
     Points are looked at until all metrics are found, each with a value that none before it had. What one point states
-    and what another one states may come together in a third, so a metric is only refused for what no point states; nor is any
-    where one of these points cannot run.
+    and what another one states may come together in a third, so a metric is only refused for what no point states; nor
+    is any where one of these points cannot run.
     """
     named = dict(_named(loaded))
     needs = [need for need in _NEEDS if need.metrics & set(named.values())]

@@ -20,15 +20,17 @@ import numpy as np
 from analysis.intervals import PROBABILITIES, binomial_interval, is_zero_or_one, mean_estimate, possible, unseen
 from analysis.metrics import contributions
 from analysis.paired import Difference
-from analysis.statistics import summarise_ratio, t_quantile, two_way
+from analysis.statistics import summarise_ratio, t_quantile
+from analysis.two_way import two_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from analysis.statistics import Interval, TwoWay
+    from analysis.statistics import Interval
     from analysis.study.table import Cell
+    from analysis.two_way import TwoWay
     from sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]

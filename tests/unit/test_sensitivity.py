@@ -381,4 +381,5 @@ def test_rounding_is_no_change_and_shares_are_in_points() -> None:
     """What the order of a sum leaves of nothing is told as 0; shares change by points."""
     assert " 0 at any" in answers(told("cost", {"x": [("any", 1e-9, 0.0)]}, 1e6))[0]
     assert "-2.00 pt at any" in answers(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1))[0]
-    assert "share of time in starved" in format_sensitivity(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1))
+    starved = told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1)
+    assert "share of time in starved" in format_sensitivity(starved)

@@ -12,7 +12,6 @@ from scipy import stats
 from analysis.statistics import (
     Summary,
     mean_interval,
-    paired_difference,
     quantile,
     quantile_interval,
     ratio_interval,
@@ -118,7 +117,6 @@ def test_no_data_is_all_none() -> None:
     assert summarise_ratio([], []) == Summary(n=0)
     assert mean_interval([]) is None
     assert ratio_interval([], []) is None
-    assert paired_difference([], []) is None
     assert summarise([2.5]) == Summary(n=1, mean=2.5)
     assert summarise_ratio([5.0], [2.0]) == Summary(n=1, mean=2.5)
     thirty = summarise(np.arange(30.0))
@@ -133,7 +131,6 @@ def test_constant_data_gives_a_degenerate_interval(value: float) -> None:
     expected = Summary(100, value, point, 0.0, value, value, value, point, point, point)
     assert summarise([value] * 100) == expected
     assert summarise_ratio([value] * 100, [1.0] * 100) == expected
-    assert paired_difference([value] * 5, [0.0] * 5) == (value, value, value)
 
 
 def test_ratio_with_equal_denominators_is_the_mean() -> None:
@@ -169,20 +166,6 @@ def test_censored_values_have_a_rank_but_no_mean() -> None:
     assert summary.p05 == pytest.approx(4.95, rel=1e-12)
     assert summary.p50 == 49.5
     assert (summary.p95, summary.p95_ci95) == (None, None)
-    assert paired_difference([math.inf, 1.0], [math.inf, 1.0]) is None
-
-
-def test_paired_difference_uses_the_pairing() -> None:
-    """Noise common to both variants cancels: the interval is that of the differences, far inside the unpaired one."""
-    rng = np.random.default_rng(16)
-    common = rng.normal(0.0, 10.0, 40)
-    a, b = common + 1.0 + rng.normal(0.0, 0.1, 40), common
-    mean, low, high = paired_difference(a, b) or (math.nan,) * 3
-    reference = stats.ttest_rel(a, b).confidence_interval(0.95)
-    assert (low, high) == pytest.approx((reference.low, reference.high), rel=1e-9)
-    assert low < 1.0 < high
-    assert mean == pytest.approx((low + high) / 2.0, rel=1e-12)
-    assert high - low < 0.1
 
 
 @pytest.mark.parametrize(
@@ -190,7 +173,6 @@ def test_paired_difference_uses_the_pairing() -> None:
     [
         (lambda: summarise([1.0, math.nan]), "NaN"),
         (lambda: summarise([[1.0]]), "one-dimensional"),
-        (lambda: paired_difference([1.0, 2.0], [1.0]), "one value per replication"),
         (lambda: ratio_interval([1.0, 1.0], [1.0, -1.0]), "negative"),
         (lambda: mean_interval([1.0, 2.0], 1.0), "confidence must be"),
         (lambda: quantile_interval([1.0, 2.0], 0.0), "q must be between 0 and 1, got 0"),
