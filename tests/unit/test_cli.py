@@ -198,10 +198,6 @@ def test_mistakes_are_one_line(arguments: list[str], parts: list[str], scenario:
     "arguments",
     [
         ["run"],
-        ["run", "small.yaml", "--replications", "0"],
-        ["run", "small.yaml", "--replications", "many"],
-        ["run", "small.yaml", "--band", "-1"],
-        ["run", "small.yaml", "--jobs", "-1"],
         ["run", "small.yaml", "--no-such-option"],
         ["no-such-command"],
     ],
@@ -212,6 +208,21 @@ def test_usage_errors(arguments: list[str], scenario: str) -> None:
     assert (result.exit_code, result.stdout) == (WRONG, "")
     assert [line.startswith("Error: ") for line in result.stderr.splitlines()].count(True) == 1
     assert "Usage: ettrick" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("--replications", "0", "must be at least 1"),
+        ("--replications", "many", "must be a whole number"),
+        ("--band", "-1", "must be at least 0"),
+        ("--jobs", "-1", "must be at least 0"),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_one_line(option: str, value: str, rule: str, scenario: str) -> None:
+    """The option and the rule, with 2."""
+    result = call("run", "small.yaml", option, value)
+    assert (result.exit_code, result.stdout, result.stderr) == (WRONG, "", f"{option}: {rule}\n")
 
 
 def test_a_fault_of_the_program_is_not_blamed_on_the_user(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
