@@ -95,6 +95,7 @@ def test_commands_of_the_page_run(path: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     binaries = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+    environment.pop("COLUMNS", None)  # of the terminal that the tests run in: pages show what a pipe gets
     for command in commands(text):
         assert re.match(r"(ettrick|python) ", command.text), f"not a command that the test may run: {command.text}"
         line = command.text

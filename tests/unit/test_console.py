@@ -277,4 +277,4 @@ def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             progress.first = 40, progress.first[1] - 60.0
             progress(70, 100)
         told.append(stream.getvalue())
-    assert told == ["tasks: 70 of 100, about 1 min left\n", ""]
+    assert told == ["tasks: 70 of 100, about 60 s left\n", ""]

@@ -92,7 +92,7 @@ def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
 def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) -> None:
     """A reason that several cells share is one line with all of them."""
     content = content_of(tmp_path, GRID, lambda where: {} if where["spares.hot"] == 0 else steps(where))
-    (line,) = [line for line in format_sweep(content).splitlines() if "no room for the job" in line]
+    (line,) = [line for line in format_sweep(content, width=300).splitlines() if "no room for the job" in line]
     assert line.count("hot spares = 0") == 3
     assert "cannot run" in line
 
@@ -169,7 +169,7 @@ def test_unfinished_runs_are_counted_in_their_rows(tmp_path: Path) -> None:
 def test_a_precision_is_told_with_what_it_took(tmp_path: Path) -> None:
     """The width asked for, in how many cells it was reached, and the replications of each; a miss is marked."""
     changes = {number: {"precise": number > 0} for number in range(6)}
-    text = format_sweep(content_of(tmp_path, GRID, steps, rest="precision: {width: 0.1pt}", changes=changes))
+    text = format_sweep(content_of(tmp_path, GRID, steps, rest="precision: {width: 0.1pt}", changes=changes), width=300)
     assert "precision 0.1pt, the half-width of the 95 % interval of ETTR: reached in 5 of 6 cells" in text
     rows = [line for line in words(text) if line[2:3] in (["h"], ["d"])]
     assert [line[-1] for line in rows].count("24") == 5

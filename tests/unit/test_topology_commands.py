@@ -234,7 +234,7 @@ def test_mistakes_are_one_line(arguments: list[str], parts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["plot", "mine.yaml"], ["export", "mine.yaml"], ["export", "mine.yaml", "--format", "dot"]]
+    "arguments", [["plot", "mine.yaml"], ["export", "mine.yaml"], ["export", "mine.yaml", "--no-such-option"]]
 )
 def test_usage_errors(arguments: list[str]) -> None:
     """A missing or unknown option shows the usage."""
