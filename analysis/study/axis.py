@@ -70,8 +70,11 @@ class Axis(Model):
                     raise RuleError(("choices", label), rule)
             return
         seen: dict[str, Any] = {}
+        numbers: dict[float, str] = {}
         for index, content in enumerate(self.choices):
-            label = label_of(content)
+            label, number = label_of(content), number_of(content)
+            if number is not None and numbers.setdefault(number, label) != label:
+                raise RuleError(("choices", index), f"{label} is {numbers[number]}, which is there already")
             if label in seen:
                 same = seen[label] == content
                 rule = "is there twice" if same else "is the name of two choices: name them, as {name: value, ...}"

@@ -134,6 +134,9 @@ class Study(Model):
             named += [(("questions", place), name) for name in question.metrics if name not in self.vary]
         if self.optimize is not None:
             named += [(at, name) for at, name in self.optimize.named() if name not in self.vary]
+        for index, name in enumerate(self.metrics):
+            if name in self.metrics[:index]:
+                raise RuleError(("metrics", index), f"{name} is there twice")
         for at, name in named:
             if name not in METRICS:
                 raise RuleError(at, f"no metric is called '{name}'{suggest(name, METRICS)}")

@@ -76,6 +76,12 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("two kinds", {6: HOT + "§{choices: [0], range: {min: 0, max: 4, step: 1}}"}, "not choices and range together"),
     ("no choices", {6: HOT + "{choices: §[]}"}, "choices: is empty: name at least one value"),
     ("null", {6: HOT + "{choices: [0, §null]}"}, "item has no value"),
+    (
+        "twice in two units",
+        {7: "  interval: {path: checkpoint.tiers.0.interval, choices: [60 min, §1 h]}"},
+        "is 60 min",
+    ),
+    ("metric twice", {10: "metrics: [ettr, §ettr]"}, "ettr is there twice"),
     ("twice", {6: HOT + "{choices: [0, 2, §2]}"}, "2 is there twice"),
     (
         "two of a name",
