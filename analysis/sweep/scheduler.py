@@ -95,9 +95,12 @@ class Dask(Place):
 
     def _fetch(self, remote: Any, future: Future[Any]) -> None:
         """Pass on the outcome of a call; one that was lost with its worker is waited for until it is there again."""
+        from distributed.comm.core import CommClosedError
+
         try:
             found = remote.result()
-        except CancelledError:
+        except (CancelledError, CommClosedError):
+            # Either way it is the scheduler that has gone: whatever a task raises is in its outcome.
             future.cancel()
             future.set_running_or_notify_cancel()
         except Exception as error:

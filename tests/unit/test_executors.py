@@ -254,6 +254,23 @@ def test_a_scheduler_that_goes_ends_the_study_with_a_line(monkeypatch: pytest.Mo
         next(Crew(place).play(numbered(1), CONTEXT))
 
 
+def test_a_connection_that_breaks_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler that is killed while an outcome is fetched closes the connection: that is no fault of the task."""
+    core = pytest.importorskip("distributed.comm.core")
+    client = Client()
+    place = scheduler.Dask(client, "there")
+    client.workers = -1
+
+    def breaks() -> None:
+        message = "in gather"
+        raise core.CommClosedError(message)
+
+    monkeypatch.setattr(client.remote, "result", breaks)
+    monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
+    with pytest.raises(CrewError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
+        next(Crew(place).play(numbered(1), CONTEXT))
+
+
 def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the scheduler blames for the death of workers was perhaps only with them; it has a second try."""
     distributed = pytest.importorskip("distributed")
