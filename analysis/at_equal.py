@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import sim
 from analysis.cells import amount_text
 from analysis.ensemble import RequestError
 from analysis.spending import provisioned
-from sim.documents import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -20,11 +19,9 @@ if TYPE_CHECKING:
     from sim import Prepared, Ratio
 
 __all__ = [
-    "EQUALS",
     "Equal",
     "Taken",
     "at_equal_lines",
-    "equal_of",
     "headline_at_equal",
     "obtainable",
     "study_headline",
@@ -34,8 +31,6 @@ __all__ = [
 
 Equal = Literal["gpus", "power", "cost"]
 """What unlike clusters are compared at."""
-
-EQUALS: tuple[Equal, ...] = get_args(Equal)
 
 _DAY = 86400.0
 _MW = 1e6
@@ -90,21 +85,6 @@ class Taken(NamedTuple):
     megawatts: float | None
     cost_per_day: float | None
     currency: str
-
-
-def equal_of(text: str) -> Equal:
-    """Return what a text asks to compare at.
-
-    Raises
-    ------
-    RequestError
-        If it is none of `EQUALS`.
-    """
-    for kind in EQUALS:
-        if text == kind:
-            return kind
-    message = f"--at-equal {text}: is none of {', '.join(EQUALS)}{suggest(text, EQUALS)}"
-    raise RequestError(message)
 
 
 def headline_at_equal(kind: Equal, known: Mapping[str, Collection[str]], differs: Sequence[str] = ()) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from typer.testing import CliRunner
 
+import cli
 import sim
 from analysis.at_equal import (
-    EQUALS,
+    Equal,
     at_equal_lines,
-    equal_of,
     headline_at_equal,
     obtainable,
     taken,
@@ -138,7 +139,7 @@ ALL = {"cluster_goodput", "energy", "cost", "tokens_per_gpu_day", "tokens_per_mw
 
 def test_each_kind_has_its_headline() -> None:
     """GPUs, power and cost divide by what they are called after."""
-    headlines = [headline_at_equal(kind, {"a": ALL, "b": ALL}, ("accelerator",)) for kind in EQUALS]
+    headlines = [headline_at_equal(kind, {"a": ALL, "b": ALL}, ("accelerator",)) for kind in get_args(Equal)]
     assert headlines == ["tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token"]
 
 
@@ -169,9 +170,12 @@ def test_what_is_not_known_is_refused_by_name(kind: Any, missing: set[str], line
 
 def test_the_option_offers_its_choices() -> None:
     """A slip of the pen is answered with the nearest choice."""
-    assert [equal_of(kind) for kind in EQUALS] == list(EQUALS)
-    with pytest.raises(RequestError, match=r"--at-equal pwoer: is none of .*did you mean 'power'"):
-        equal_of("pwoer")
+    result: Any = CliRunner().invoke(cli.app, ["compare", "quickstart", "--at-equal", "pwoer"], prog_name="ettrick")
+    (line,) = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert line.startswith("--at-equal: 'pwoer'")
+    assert "did you mean 'power'" in line
+    assert all(kind in line for kind in get_args(Equal))
 
 
 # -------------------------------------------------------------------------------------------- in a comparison
