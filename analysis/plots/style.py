@@ -1,0 +1,96 @@
+"""The one style of all pictures, and how they become files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "BLUE",
+    "FAINT",
+    "GREEN",
+    "GREY",
+    "HUES",
+    "INK",
+    "ORANGE",
+    "SUFFIXES",
+    "hue",
+    "plain_axes",
+    "render",
+    "style",
+]
+
+SUFFIXES = (".svg", ".png", ".pdf")
+"""Formats of pictures, by the end of the file's name."""
+
+HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D1F")
+"""Colours that the colour-blind tell apart, after Okabe and Ito; the last two replace black and yellow."""
+
+BLUE, ORANGE, GREEN = HUES[:3]
+GREY, INK, FAINT = "#8a8f98", "#22262b", "#e6e8eb"
+"""What belongs to nothing in particular; type; lines of a grid."""
+
+
+def hue(number: int) -> str:
+    """Return a colour; grey for what belongs to nothing in particular."""
+    return HUES[number % len(HUES)] if number >= 0 else GREY
+
+
+def plain_axes(axes: Axes) -> None:
+    """Take away of a pair of axes what tells nothing: frames and ticks."""
+    axes.tick_params(colors=INK, length=0, labelsize=8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GREY)
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Set the one style of all pictures: plain type on white, and the same bytes from the same data."""
+    import matplotlib as mpl
+
+    settings: Any = {
+        "figure.facecolor": "white",
+        "font.family": "DejaVu Sans",
+        "font.size": 9.0,
+        "text.color": INK,
+        "savefig.dpi": 200,
+        "svg.hashsalt": "ettrick",
+        "path.simplify": False,
+        "text.parse_math": False,  # a dollar in a name is a dollar
+    }
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()  # not those of the person who draws
+        mpl.rcParams.update(settings)
+        # A letter that the face lacks is shown as a box; that is all there is to say.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        yield
+
+
+def render(figure: Figure, suffix: str) -> bytes:
+    """Return a picture as the content of a file: the same bytes each time.
+
+    Parameters
+    ----------
+    figure
+        The picture.
+    suffix
+        One of ``SUFFIXES``.
+    """
+    without_dates: dict[str, dict[str, Any]] = {
+        ".svg": {"Date": None, "Creator": "Ettrick"},
+        ".png": {"Software": "Ettrick"},
+        ".pdf": {"CreationDate": None, "Creator": "Ettrick"},
+    }
+    content = io.BytesIO()
+    with style():
+        figure.savefig(content, format=suffix.removeprefix("."), metadata=without_dates[suffix])
+    return content.getvalue()

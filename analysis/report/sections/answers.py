@@ -1,0 +1,16 @@
+"""Every answer of a study in its own words, for who wants all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.report.material import Material
+    from analysis.report.model import Section
+
+__all__ = ["section"]
+
+
+def section(material: Material) -> Section | None:
+    """Return the section; ``None`` where there is nothing to say."""
+    return None
