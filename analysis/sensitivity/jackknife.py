@@ -80,6 +80,9 @@ def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
     """Return an estimate from the squared standard errors of its parts, and their degrees of freedom."""
     squared = sum(part for part, _ in parts)
     middle = min(max(value, 0.0), 1.0)
+    if not np.isfinite(squared):
+        # Without some part nothing varies any more: so few points tell no error.
+        return Estimate(middle, (0.0, 1.0))
     if squared <= 0:
         return Estimate(middle, (middle, middle))
     freedom = squared**2 / sum(part**2 / degrees for part, degrees in parts)

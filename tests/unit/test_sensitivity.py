@@ -10,6 +10,7 @@ import pytest
 
 from analysis.document import render
 from analysis.ensemble import RequestError
+from analysis.sensitivity.jackknife import estimates
 from analysis.sensitivity.sobol import indices
 from analysis.sensitivity.study import play_sensitivity
 from analysis.sensitivity.text import against, format_sensitivity
@@ -199,6 +200,18 @@ def test_only_luck_varies() -> None:
     assert found.shares["both"].value < 1e-20
     assert found.axes == ()
     assert "cannot be told from luck" in found.reason
+
+
+def test_where_a_part_tells_nothing_no_error_is_told() -> None:
+    """Of two rows, one alone has no share of a variance: the interval is everything that a share can be."""
+
+    def share_between(values: Any) -> Any:
+        means = values[0].mean(axis=1)
+        return np.array([means.var() / values[0].var() if len(means) > 1 else np.nan])
+
+    (found,) = estimates(share_between, np.array([[[0.0, 0.1], [1.0, 1.1]]]))
+    assert found.value > 0.9
+    assert found.ci95 == (0.0, 1.0)
 
 
 def test_noise_alone_is_not_taken_for_a_parameter() -> None:
