@@ -6,7 +6,7 @@ INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check test fresh validate bench fit-steps validation-page docs clean
+.PHONY: help run check test fresh validate bench fit-steps validation-page pictures docs clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,16 @@ fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=fold
 
 validation-page: .venv/.stamp ## play the validation table, and write its page of the reference anew
 	$(BIN)/python -m analysis.validation.record
+
+# Of the shipped results; step times are drawn by analysis.calibrate.picture, which needs the published steps.
+pictures: .venv/.stamp ## draw the pictures of README and of the documentation anew
+	rm -rf build/pictures
+	$(BIN)/ettrick run llama3-405b-54d --out build/pictures/llama3 --quiet > /dev/null
+	$(BIN)/ettrick plot build/pictures/llama3 where-the-time-goes --out docs/howto/images/where-the-time-goes.svg
+	$(BIN)/ettrick sweep recovery-at-scale --out build/pictures/recovery --quiet > /dev/null
+	$(BIN)/ettrick plot build/pictures/recovery the-answer --out docs/howto/images/recovery-at-scale.svg
+	$(BIN)/python -m analysis.recovery_pictures docs/explanation/images
+	$(BIN)/python -m analysis.mathematics_picture docs/explanation/images
 
 docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/_build; a warning is an error
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json

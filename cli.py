@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from analysis.commands import studies
+from analysis.commands import reports, studies
+from analysis.commands.compare import compare
 from analysis.commands.group import Commands
 from analysis.commands.options import (
     JsonOption,
@@ -18,20 +19,20 @@ from analysis.commands.options import (
     SeedOption,
     SetOption,
 )
+from analysis.commands.starter import init
 from analysis.commands.terminal import (
     DONE,
     NO,
-    changes,
     command_line,
     end,
     load_scenario,
-    mistakes_in_lines,
     refuse,
     say,
     warn,
     write,
 )
 from analysis.commands.topologies import topology
+from analysis.commands.validate import validate
 
 if TYPE_CHECKING:
     from sim import Prepared, Scenario
@@ -86,18 +87,19 @@ def run(
     if node_log and out is None:
         refuse("--node-log: needs --out, the folder to write nodes.csv to")
     described = load_scenario(scenario, set_, seed)
-    from analysis import files
 
-    complaint = files.refusal(out, described, overwrite=overwrite) if out is not None else None
-    if complaint is not None:
-        refuse(f"--out {out}: {complaint}")
+    from analysis.commands.keeping import Keeping
+    from analysis.provenance import scenario_digest
+
+    keep = Keeping(out, "run.json", overwrite=overwrite)
+    keep.refuse_others(lambda found: found["provenance"]["scenario_sha256"] == scenario_digest(described))
 
     from analysis import ensemble, reasons
     from analysis.console import format_run
     from analysis.document import document, render
     from analysis.missing import log_csv
     from analysis.progress import Progress
-    from sim import prepare
+    from sim import dump, prepare
 
     prepared = prepare(described)
     warn(prepared.warnings)
@@ -122,69 +124,25 @@ def run(
     text = render(document(found, command=command_line(), bands=bands))
     content = json.loads(text)
     extra = {"nodes.csv": log_csv(found.results, [source.name for source in prepared.sources])} if node_log else {}
-    complaint = files.write_folder(out, described, text, extra) if out is not None else None
+    complaint = keep.write(text, {"scenario.resolved.yaml": dump(described.dump()), **extra})
     say(text if as_json else format_run(content, prepared))
     if complaint is not None:
-        refuse(f"--out {out}: {complaint}")
+        refuse(complaint)
     end(reasons.against_run(content, precision, precise=found.precise))
 
 
-@app.command()
-def compare(
-    scenarios: Annotated[
-        list[str],
-        typer.Argument(help="Scenario files, or names of ones that come with Ettrick.", metavar="SCENARIO..."),
-    ],
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH=A,B,...",
-            help="Make a variant of each value, e.g. spares.hot=0,4,16. Repeatable: all combinations.",
-        ),
-    ] = None,
-    set_: SetOption = None,
-    seed: SeedOption = None,
-    replications: Annotated[int, typer.Option(help="How many replications of each variant.", min=2)] = 32,
-    precision: Annotated[
-        str | None,
-        typer.Option(help="Replicate until the half-width of each difference's 95 % interval is this: 0.1pt or 2%."),
-    ] = None,
-    at_equal: Annotated[
-        Literal["gpus", "power", "cost"] | None,
-        typer.Option(help="Compare unlike clusters by what they make of a GPU, of a megawatt, or of money."),
-    ] = None,
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Run several variants on the same failures and say by how much they differ."""
-    from analysis import compare_document, compare_text, reasons, variants
-    from analysis.compare import compare as play
-    from analysis.document import render
-    from analysis.ensemble import Precision, RequestError
-    from analysis.progress import Progress
-
-    try:
-        wanted = Precision.parse(precision) if precision is not None else None
-        recipes = variants.recipes(scenarios, vary or (), changes(set_, seed))
-        with mistakes_in_lines():
-            loaded = variants.load_variants(recipes)
-        ready = variants.prepared(loaded)
-        if not ready:
-            end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
-        warn(variants.warnings(ready))
-        with Progress("replications", quiet=quiet or as_json) as progress:
-            found = play(ready, replications, precision=wanted, at_equal=at_equal, processes=jobs, progress=progress)
-    except RequestError as error:
-        refuse(str(error))
-    text = render(compare_document.compare_document(found, loaded.cannot_run, command=command_line()))
-    content = json.loads(text)
-    say(text if as_json else compare_text.format_comparison(content))
-    end(reasons.against_comparison(content, precision))
-
-
-for of_studies in (studies.sweep, studies.merge, studies.sensitivity, studies.optimize):
-    app.command()(of_studies)
+for command in (
+    init,
+    compare,
+    studies.sweep,
+    studies.merge,
+    studies.sensitivity,
+    studies.optimize,
+    reports.report,
+    reports.plot,
+    validate,
+):
+    app.command()(command)
 
 
 @app.command()
@@ -298,52 +256,6 @@ def _explain_worth(described: Scenario, replications: int | None, jobs: int, *, 
 
 
 @app.command()
-def validate(
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A group of rows, or one row by its id. Repeatable.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a page of all this too: a file that ends in .html.")
-    ] = None,
-    seed: Annotated[str, typer.Option(help="Seed of all scenarios: a number, or random for a new one.")] = "1",
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Compare with published values, with theory and with other programs; status 1 if a row fails."""
-    from analysis import files
-    from analysis.document import render
-    from analysis.progress import Progress
-    from analysis.provenance import provenance
-    from analysis.validation import document, page, text
-    from analysis.validation.lab import Lab
-    from analysis.validation.play import play, seed_of
-    from analysis.validation.table import load_table
-
-    complaint = None
-    if report is not None:
-        complaint = files.not_to_be_replaced(report) if report.suffix.lower() == ".html" else "must end in .html"
-    if complaint is not None:
-        refuse(f"--report {report}: {complaint}")
-    try:
-        lab = Lab(seed_of(seed), jobs)
-    except ValueError as error:
-        refuse(f"--seed: {error}")
-    try:
-        with Progress("rows", quiet=quiet or as_json) as progress:
-            found = play(load_table(), lab, only or (), progress)
-    except ValueError as error:
-        refuse(f"--only: {error}")
-    content = document.describe(found) | {"provenance": provenance(command_line())}
-    rendered = render(content)
-    content = json.loads(rendered)
-    if report is not None:
-        write(report, page.html(content).encode(), "--report")
-    say(rendered if as_json else text.format_validation(content))
-    end(document.against(content))
-
-
-@app.command()
 def layouts(
     scenario: ScenarioArgument,
     set_: SetOption = None,
@@ -397,12 +309,7 @@ def schema(
 
 @app.command(name="list")
 def list_() -> None:
-    """List the scenarios, topologies and strategies that come with Ettrick."""
-    import sim
+    """List the scenarios, topologies and strategies that come with Ettrick, and where they come from."""
+    from analysis.listing import format_inventory
 
-    lines = []
-    for kind, entries in sim.inventory().items():
-        lines.append(f"{kind}:")
-        width = max(len(name) for name in entries)
-        lines += [f"  {name:{width}}  {text}".rstrip() for name, text in entries.items()]
-    say("\n".join(lines))
+    say(format_inventory())

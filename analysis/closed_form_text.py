@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["compared_text", "extrapolated_texts", "print_explained"]
+__all__ = ["compared_text", "converges", "extrapolated_texts", "print_explained"]
 
 _BUCKETS = {
     "lost_work": "lost work",
@@ -69,14 +69,14 @@ def print_explained(out: Console, formula: dict[str, Any]) -> None:
     label = "assumes" if formula["ettr"] is not None else "none"
     out.print(label_grid([*rows, *((label, line) for line in formula["assumptions"])]))
     if formula["waste"] is not None:
-        shown = _ORDERS if _converges(formula) else {"exact": "exact"}
+        shown = _ORDERS if converges(formula) else {"exact": "exact"}
         _print_waste(out, formula["waste"], shown)
         _print_causes(out, formula["waste_by_cause"], list(shown))
         if len(shown) < len(_ORDERS):
             out.print("\n  orders in the failure rate are left out: they do not converge at this rate")
 
 
-def _converges(formula: dict[str, Any]) -> bool:
+def converges(formula: dict[str, Any]) -> bool:
     """Return whether orders in the failure rate come nearer to what is exact, and are shares at all.
 
     Where failures are as frequent as restarts are long they are not: the second order of a share may be below zero.

@@ -6,15 +6,10 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import sim
-from analysis.provenance import scenario_digest
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sim import Scenario
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = [
     "is_unfinished",
@@ -30,18 +25,27 @@ __all__ = [
 _UNFINISHED = ".unfinished"
 
 
-def refusal(folder: Path, scenario: Scenario, *, overwrite: bool) -> str | None:
-    """Return why a folder cannot take a run: not to be made, or it holds something else than the same scenario's."""
+def refusal(folder: Path, name: str, same: Callable[[Any], object], *, overwrite: bool) -> str | None:
+    """Return why a folder cannot take results: not to be made, or it holds something else.
+
+    Parameters
+    ----------
+    folder
+        Where results are to be kept.
+    name
+        Their document.
+    same
+        What tells results apart, given a document: ``True`` for one of the same. It may fail on any other.
+    overwrite
+        Whether to replace whatever is there.
+    """
     complaint = not_to_be_used(folder)
     if complaint is not None or overwrite or not folder.exists() or not any(folder.iterdir()):
         return complaint
-    try:
-        earlier = json.loads((folder / "run.json").read_bytes())["provenance"]["scenario_sha256"]
-    except (OSError, ValueError, LookupError, TypeError):
-        earlier = None
-    return (
-        None if earlier == scenario_digest(scenario) else "holds something else; name another folder or add --overwrite"
-    )
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        if same(json.loads((folder / name).read_bytes())) is True:
+            return None
+    return "holds something else; name another folder or add --overwrite"
 
 
 def not_to_be_used(folder: Path) -> str | None:
@@ -52,9 +56,8 @@ def not_to_be_used(folder: Path) -> str | None:
     return None if os.access(nearest, os.W_OK) else f"cannot be written (no permission for {nearest})"
 
 
-def write_folder(folder: Path, scenario: Scenario, text: str, extra: dict[str, str]) -> str | None:
-    """Write the files of a run, each complete or not at all; return what went wrong."""
-    contents = {"scenario.resolved.yaml": sim.dump(scenario.dump()), "run.json": text + "\n", **extra}
+def write_folder(folder: Path, contents: Mapping[str, str]) -> str | None:
+    """Write files into a folder, each complete or not at all, the last one last; return what went wrong."""
     try:
         with made_folder(folder), whole_files(folder, contents) as unfinished:
             for name, content in contents.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import TYPE_CHECKING, Any
 
 from sim import catalog, documents
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["inventory"]
 
+_SOURCE = re.compile(r"Source: (?P<text>.+?)(?:\.(?: [A-Z]|$)|$)")
+"""A source ends with its sentence."""
+_ADDRESS = re.compile(r",? (?:chapters? |by way of |section |https?:).*$")
+
 
 def inventory() -> dict[str, dict[str, str]]:
     """Return, by kind, the names of what comes with the program and a line about each."""
@@ -37,11 +43,11 @@ def inventory() -> dict[str, dict[str, str]]:
         "schedulers (scheduler.use)": SCHEDULERS,
     }
     listing = {
-        "scenarios": {name: documents.load(path).data.get("description", "") for name, path in _files("scenarios")},
-        "studies": {
-            name: documents.load(path).data.get("description", "") for name, path in _files("scenarios/studies")
+        "scenarios": {name: _described(path) for name, path in _files("scenarios")},
+        "studies": {name: _described(path) for name, path in _files("scenarios/studies")},
+        "topologies": {
+            name: f"{_comment(path).removesuffix('.')} ({_source(path)})" for name, path in _files("topologies")
         },
-        "topologies": {name: _comment(path) for name, path in _files("topologies")},
         "failure bundles (failures.use)": {
             name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
         },
@@ -69,6 +75,37 @@ def _basis(chip: Accelerator) -> str:
 
 def _files(kind: Any) -> list[tuple[str, Path]]:
     return list(shipped(kind).items())
+
+
+def _described(path: Path) -> str:
+    """Return what a scenario or study says of itself, with its source."""
+    data = documents.load(path).data
+    base = f"{data['scenario']}; " if "scenario" in data else ""
+    return f"{data.get('description', '').removesuffix('.')} ({base}{_source(path)})"
+
+
+def _source(path: Path) -> str:
+    """Return the source of a file: that which its comments name, or that of what it builds on."""
+    found = _stated(path)
+    if found:
+        return found
+    data = documents.load(path).data
+    if "scenario" in data:
+        return _source(shipped("scenarios")[data["scenario"]])
+    return _source(path.parent / data["extends"]) if "extends" in data else ""
+
+
+def _stated(path: Path) -> str:
+    """Return the first source that the comments of a file name, without chapters and addresses."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = next((number for number, line in enumerate(lines) if "# Source" in line), None)
+    if start is None:
+        return ""
+    following = itertools.takewhile(lambda line: line.lstrip().startswith("#"), lines[start:])
+    text = " ".join(line.lstrip(" #") for line in following)
+    found = _SOURCE.match(text)
+    assert found is not None, "a source"
+    return _ADDRESS.sub("", found["text"])
 
 
 def _comment(path: Path) -> str:

@@ -116,9 +116,10 @@ CONFINED = {
     "distributed": "analysis.sweep.scheduler",
     "duckdb": "analysis.sweep.results",
     "optuna": "analysis.optimize.search",
+    "pptx": "analysis.report.formats",
 }
 # ... and what costs too much start-up time to be imported outside a function.
-LAZY = {"scipy", "matplotlib", "networkx", "distributed", "duckdb", "optuna"}
+LAZY = {"scipy", "matplotlib", "networkx", "distributed", "duckdb", "optuna", "pptx"}
 
 
 class Import(NamedTuple):

@@ -59,12 +59,13 @@ def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
         expected |= {
             f"{target}/{path.relative_to(ROOT / source).as_posix()}"
             for path in (ROOT / source).rglob("*")
-            if path.suffix in {".py", ".yaml", ".csv", ".html"}
+            if path.suffix in {".py", ".yaml", ".csv", ".j2", ".css", ".js"}
         }
     inside = names(wheel)
     assert expected - inside == set()
     assert "sim/_data/scenarios/quickstart.yaml" in inside
-    assert "analysis/validation/page.html" in inside
+    assert "analysis/report/formats/page/style.css" in inside
+    assert "analysis/validation/recorded.json" in inside
     for start in ("sim/_data/topologies/", "sim/catalog/", "analysis/validation/tables/"):
         assert any(name.startswith(start) and name.endswith(".yaml") for name in inside), start
 

@@ -2,18 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-ScenarioArgument = Annotated[str, typer.Argument(help="A scenario file, or the name of one that comes with Ettrick.")]
+__all__ = [
+    "AddressOption",
+    "ClusterArgument",
+    "ClusterSetOption",
+    "ExecutorOption",
+    "JsonOption",
+    "OutOption",
+    "OverwriteOption",
+    "ProcessesOption",
+    "QuietOption",
+    "ScenarioArgument",
+    "ScenariosArgument",
+    "SchedulerFileOption",
+    "SeedOption",
+    "SetOption",
+    "StudyArgument",
+    "StudyReplicationsOption",
+    "StudySetOption",
+    "complete_accelerators",
+    "complete_bundles",
+    "complete_models",
+    "complete_presets",
+]
+
+
+def _begins(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return names that begin like this; with none of them a shell completes the names of files."""
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_scenarios(incomplete: str) -> list[str]:
+    """Return names of scenarios for the shell to complete."""
+    import sim
+
+    return _begins(sim.shipped("scenarios"), incomplete)
+
+
+def complete_clusters(incomplete: str) -> list[str]:
+    """Return names of topologies and of scenarios, whose clusters do as well."""
+    import sim
+
+    return _begins([*sim.shipped("topologies"), *sim.shipped("scenarios")], incomplete)
+
+
+def complete_studies(incomplete: str) -> list[str]:
+    """Return names of studies."""
+    import sim
+
+    return _begins(sim.shipped("scenarios/studies"), incomplete)
+
+
+def complete_accelerators(incomplete: str) -> list[str]:
+    """Return names of accelerators."""
+    from sim import catalog
+
+    return _begins(catalog.accelerators(), incomplete)
+
+
+def complete_models(incomplete: str) -> list[str]:
+    """Return names of models."""
+    from sim import catalog
+
+    return _begins(catalog.models(), incomplete)
+
+
+def complete_bundles(incomplete: str) -> list[str]:
+    """Return names of failure bundles."""
+    from sim import catalog
+
+    return _begins(catalog.bundles(), incomplete)
+
+
+def complete_presets(incomplete: str) -> list[str]:
+    """Return names of recovery presets."""
+    from sim import catalog
+
+    return _begins(catalog.recoveries(), incomplete)
+
+
+ScenarioArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A scenario file, or the name of one that comes with Ettrick.", autocompletion=complete_scenarios
+    ),
+]
+ScenariosArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Scenario files, or names of ones that come with Ettrick.",
+        metavar="SCENARIO...",
+        autocompletion=complete_scenarios,
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. horizon='90 d'. Repeatable."),
 ]
 ClusterArgument = Annotated[
-    str, typer.Argument(help="A topology or scenario file, or the name of one that comes with Ettrick.")
+    str,
+    typer.Argument(
+        help="A topology or scenario file, or the name of one that comes with Ettrick.",
+        autocompletion=complete_clusters,
+    ),
 ]
 ClusterSetOption = Annotated[
     list[str] | None,
@@ -24,7 +121,10 @@ ProcessesOption = Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
-StudyArgument = Annotated[str, typer.Argument(help="A study file, or the name of one that comes with Ettrick.")]
+StudyArgument = Annotated[
+    str,
+    typer.Argument(help="A study file, or the name of one that comes with Ettrick.", autocompletion=complete_studies),
+]
 StudySetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value of the study, e.g. replications=64. Repeatable."),

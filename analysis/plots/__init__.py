@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.plots.bars import draw_bars
 from analysis.plots.calendar import draw_calendar
 from analysis.plots.charts import (
     Bars,
@@ -26,10 +27,12 @@ from analysis.plots.curves import draw_curves
 from analysis.plots.episodes import Episode, Stretch, draw_episodes
 from analysis.plots.front import draw_front
 from analysis.plots.heat_map import draw_heat_map
-from analysis.plots.horizontal import draw_bars, draw_intervals, draw_stack, draw_tornado
+from analysis.plots.intervals import draw_intervals
+from analysis.plots.stack import draw_stack
 from analysis.plots.step_errors import StepErrors, draw_step_errors
 from analysis.plots.style import SUFFIXES, render, style
 from analysis.plots.topology import draw_topology
+from analysis.plots.tornado import draw_tornado
 from analysis.plots.waterfall import draw_waterfall
 from sim import Topology
 

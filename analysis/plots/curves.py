@@ -1,24 +1,102 @@
-"""Pictures of curves data."""
+"""Curves over a common axis."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.plots.style import style
+from analysis.plots.annotations import above_of, draw_above, draw_dots, draw_levels
+from analysis.plots.lines import draw_series, drawable, ends_of, key_of, last
+from analysis.plots.panels import draw_panels
+from analysis.plots.placing import pushed_apart
+from analysis.plots.plane import left_of, open_plane
+from analysis.plots.sheet import WIDTH, open_message
+from analysis.plots.style import GREY, hue, style
+from analysis.plots.texts import block_height, block_width, wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
     from analysis.plots.charts import Curves
+    from analysis.plots.plane import Plane
 
 __all__ = ["draw_curves"]
 
+_MANY = 8
+"""More curves than these have a panel each."""
+_LABEL = 1.75
+"""Width of a name at the right at most [in]."""
+_LEADER = 0.28
+"""From the axes to the names at their right [in]."""
+
+
+class _Label(NamedTuple):
+    """A name at the right: its lines, the point that it belongs to, its colour, and whether its line is dashed."""
+
+    text: str
+    x: float
+    y: float
+    color: str
+    is_dashed: bool
+
 
 def draw_curves(chart: Curves) -> Figure:
-    """Draw it."""
-    from matplotlib.figure import Figure
+    """Draw curves with their intervals and bands; names stand at their right ends.
 
+    More than eight curves are drawn in a panel each, in front of all the others.
+    """
+    chart = drawable(chart)
+    if not chart.series and not chart.dots:
+        return open_message(chart.title, "There are no values to draw.")
+    if len(chart.series) > _MANY:
+        return draw_panels(chart)
+    figure, nameless = _draw(chart, "")
+    return _draw(chart, f"There is no room for {nameless} of the names.")[0] if nameless else figure
+
+
+def _draw(chart: Curves, note: str) -> tuple[Figure, int]:
+    """Return the figure, and how many names of measured values it has no room for."""
+    ends = ends_of(chart)
+    labels = _labels(chart, ends[0][1])
+    right = max((block_width(label.text) + _LEADER + 0.1 for label in labels), default=0.25)
+    height = max(3.2, sum(block_height(label.text) for label in labels) + 0.1)
+    above = above_of(chart, ends[0], WIDTH - right - left_of(chart.y, ends[1]), right)
     with style():
-        figure = Figure(figsize=(7.0, 3.0))
-        figure.text(0.02, 0.95, chart.title)
-    return figure
+        plane = open_plane(
+            chart.title, (chart.x, chart.y), ends, height=height, right=right, above=above.height, note=note,
+            key=key_of(chart.series),
+        )  # fmt: skip
+        draw_above(plane, chart, above)
+        draw_levels(plane, chart)
+        for each in chart.series:
+            draw_series(plane.axes, each)
+        _write_labels(plane, labels)
+        nameless = draw_dots(plane, chart)
+    return plane.figure, nameless
+
+
+def _labels(chart: Curves, end: float) -> list[_Label]:
+    """Return the names of curves and levels."""
+    found = [
+        _Label(wrapped(each.name, _LABEL), *last(each), hue(each.hue), each.look == "dashed")
+        for each in chart.series
+        if each.name
+    ]
+    found += [_Label(wrapped(name, _LABEL), end, level, GREY, is_dashed=True) for level, name in chart.levels if name]
+    return found
+
+
+def _write_labels(plane: Plane, labels: Sequence[_Label]) -> None:
+    """Write names at the right of the axes, each joined to the end of its curve."""
+    spots = [plane.inches(label.x, label.y) for label in labels]
+    sizes = [block_height(label.text) for label in labels]
+    heights = pushed_apart([y for _, y in spots], sizes, -0.1, plane.up)
+    for label, (x, y), height in zip(labels, spots, heights, strict=True):
+        leader = [x, plane.across + 0.06, plane.across + _LEADER - 0.05]
+        plane.axes.plot(
+            [place / plane.across for place in leader], [each / plane.up for each in (y, y, height)],
+            transform=plane.axes.transAxes, color=label.color, linewidth=1.2,
+            alpha=0.8, clip_on=False, linestyle=(0, (3, 1.5)) if label.is_dashed else "-",
+        )  # fmt: skip
+        plane.write(plane.across + _LEADER, height, label.text, va="center")

@@ -20,9 +20,14 @@ __all__ = [
     "GREY",
     "HUES",
     "INK",
+    "ON_DARK",
+    "ON_LIGHT",
     "ORANGE",
+    "QUIET",
+    "RAMP",
     "SUFFIXES",
     "hue",
+    "on",
     "plain_axes",
     "render",
     "style",
@@ -38,10 +43,26 @@ BLUE, ORANGE, GREEN = HUES[:3]
 GREY, INK, FAINT = "#8a8f98", "#22262b", "#e6e8eb"
 """What belongs to nothing in particular; type; lines of a grid."""
 
+QUIET = 0.75
+"""Opacity of ink for what is read second; grey itself is too light for type."""
+
+RAMP = (
+    "#fff3d3", "#f6d8a4", "#eebb78", "#e59d4e", "#da7f28", "#cb6100", "#b84500", "#a12a00", "#871107",
+)  # fmt: skip
+"""Shades of tables from little to much: each is darker than the one before, so that they tell without colours too."""
+ON_LIGHT, ON_DARK = "#0d0f12", "#fefefe"
+"""Type on shades. These stay as they are where a page is dark, because the shades do."""
+_DARK_FROM = 6
+
 
 def hue(number: int) -> str:
     """Return a colour; grey for what belongs to nothing in particular."""
     return HUES[number % len(HUES)] if number >= 0 else GREY
+
+
+def on(shade: int) -> str:
+    """Return the colour of type on one of the shades of `RAMP`."""
+    return ON_DARK if shade >= _DARK_FROM else ON_LIGHT
 
 
 def plain_axes(axes: Axes) -> None:
@@ -59,10 +80,12 @@ def style() -> Iterator[None]:
 
     settings: Any = {
         "figure.facecolor": "white",
-        "font.family": "DejaVu Sans",
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"],
         "font.size": 9.0,
         "text.color": INK,
         "savefig.dpi": 200,
+        "svg.fonttype": "none",  # text stays text: it can be searched, read aloud, and is small
         "svg.hashsalt": "ettrick",
         "path.simplify": False,
         "text.parse_math": False,  # a dollar in a name is a dollar

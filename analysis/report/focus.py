@@ -13,7 +13,7 @@ from analysis.ensemble import replicate
 from sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from analysis.ensemble import Ensemble
     from sim import Prepared, Result, Scenario
@@ -41,12 +41,15 @@ class Focus:
         Replications in the results.
     known
         Its document, where the results hold all of it.
+    progress
+        Called with the number of replications done and the total.
     """
 
     name: str
     scenario: Scenario
     wanted: int
     known: Mapping[str, Any] | None = None
+    progress: Callable[[int, int | None], None] | None = None
 
     @property
     def replications(self) -> int:
@@ -64,7 +67,7 @@ class Focus:
     @functools.cached_property
     def ensemble(self) -> Ensemble:
         """Its replications, with a log of when nodes were down."""
-        return replicate(self.prepared, self.replications, keeps_log=True, processes=1)
+        return replicate(self.prepared, self.replications, keeps_log=True, progress=self.progress, processes=1)
 
     @functools.cached_property
     def document(self) -> Mapping[str, Any]:

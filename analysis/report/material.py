@@ -15,9 +15,10 @@ from analysis.study.load import RESOLVED, load_study
 from analysis.study.value import Point
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from analysis.study.axis import Axis
     from analysis.study.load import LoadedStudy
 
 __all__ = ["Material"]
@@ -33,9 +34,12 @@ class Material:
     ----------
     results
         The documents, and the command that the report is about.
+    progress
+        Called with the number of replications done and the total, while a scenario is played again.
     """
 
     results: Results
+    progress: Callable[[int, int | None], None] | None = None
 
     @property
     def kind(self) -> str:
@@ -79,10 +83,21 @@ class Material:
             raise ReportError(str(error)) from None
 
     @functools.cached_property
+    def common_settings(self) -> list[str]:
+        """What a study writes into its scenario at every point, and the central values of what is unknown."""
+        study = self.study
+        point = None if study is None else next(iter(study.points()), None)
+        if study is None or point is None:
+            return []
+        axes = study.study.vary.values()
+        unknown = [value for axis, value in zip(axes, point.values, strict=True) if axis.is_uncertain]
+        return [*study.common, *point._replace(values=tuple(unknown)).overrides]
+
+    @functools.cached_property
     def focus(self) -> Focus | None:
         """The scenario that is looked at closely: what was run, or what answers the question; ``None`` without one."""
         if self.kind == "run":
-            return Focus(self.main["scenario"], self._scenario(RESOLVED), self.main["replications"], self.main)
+            return self._focus(self.main["scenario"], self._scenario(RESOLVED), self.main["replications"], self.main)
         if self.kind == "compare":
             return self._variant(self.main["order"][0] if self.main["order"] else self.main["first"])
         if self.kind == "validate":
@@ -108,7 +123,7 @@ class Material:
         assert self.study is not None
         cell = self.sweep["cells"][number]
         point = next(point for point in self.study.points() if point.number == cell["point"])
-        return Focus(_name(self.sweep, cell["values"]), self.study.scenario(point), cell["replications"])
+        return self._focus(_name(self.sweep, cell["values"]), self.study.scenario(point), cell["replications"])
 
     @functools.cached_property
     def table(self) -> list[dict[str, str]]:
@@ -122,9 +137,12 @@ class Material:
         with path.open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
+    def _focus(self, name: str, scenario: sim.Scenario, wanted: int, known: Mapping[str, Any] | None = None) -> Focus:
+        return Focus(name, scenario, wanted, known, self.progress)
+
     def _variant(self, name: str) -> Focus:
         number = list(self.main["variants"]).index(name) + 1
-        return Focus(name, self._scenario(f"variant-{number}.resolved.yaml"), self.main["replications"])
+        return self._focus(name, self._scenario(f"variant-{number}.resolved.yaml"), self.main["replications"])
 
     def _center(self) -> Focus | None:
         """Return what a sensitivity moves, or what an optimiser found."""
@@ -134,15 +152,16 @@ class Material:
             content = self.of(SENSITIVITY)
             assert content is not None
             labels: Mapping[str, str] = content["center"]["values"]
-            values = tuple(study.study.vary[axis].written(axis, [label])[0] for axis, label in labels.items())
+            vary = study.study.vary
+            values = tuple(vary[axis].written(axis, [_content(vary[axis], label)])[0] for axis, label in labels.items())
             scenario = study.scenario(Point(0, 0, 0, values))
-            return Focus("all inputs at their centres", scenario, content["replications"])
+            return self._focus("all inputs at their centres", scenario, content["replications"])
         content = self.of(OPTIMIZE)
         assert content is not None
         if content["answer"] is None:
             return None
-        scenario = study.template.scenario([*study.common, *content["settings"]])
-        return Focus(_name(content, content["answer"]["values"]), scenario, content["replications"])
+        scenario = study.template.scenario([*self.common_settings, *content["settings"]])
+        return self._focus(_name(content, content["answer"]["values"]), scenario, content["replications"])
 
     def _scenario(self, name: str) -> sim.Scenario:
         """Return a scenario of the folder."""
@@ -150,6 +169,14 @@ class Material:
             return sim.load(self.folder / name)
         except sim.ScenarioError as error:
             raise ReportError(str(error)) from None
+
+
+def _content(axis: Axis, label: str) -> str | float:
+    """Return a label as a study would write the value: a bare number is one."""
+    try:
+        return label if axis.choices is not None else float(label)
+    except ValueError:
+        return label
 
 
 def _name(content: Mapping[str, Any], values: Mapping[str, str]) -> str:

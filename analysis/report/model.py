@@ -72,6 +72,11 @@ class Picture:
     caption: str = ""
     table: Grid | None = None
 
+    @property
+    def title(self) -> str:
+        """What the picture says; a cluster is drawn without a title, and its words are the alternative text."""
+        return str(getattr(self.chart, "title", "") or self.alt)
+
 
 @dataclass(frozen=True)
 class Opening:

@@ -25,7 +25,8 @@ class Number(NamedTuple):
         Places of the results that it rests on, in order: ``run.json#/metrics/ettr/mean`` (a JSON pointer, RFC 6901), or
         ``points.csv#3/ettr.mean`` (row, counted from 0, and column).
     formula
-        How the value follows from the places, which are called a, b, c, ...: ``(b - a) * c``.
+        How the value follows from the places, which are called a, b, c, ...: ``(b - a) * c``. It may hold + - * / ( ),
+        numbers, min, max, abs, ceil and floor.
     """
 
     text: str

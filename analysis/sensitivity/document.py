@@ -39,7 +39,13 @@ def sensitivity_document(found: Sensitivity, *, command: str) -> dict[str, Any]:
         "replications": found.replications,
         "seed": found.loaded.scenario(center.point).seed,
         "axes": {
-            name: {"title": axis.title or name, "unknown": axis.is_uncertain} for name, axis in study.vary.items()
+            name: {
+                "title": axis.title or name,
+                "unknown": axis.is_uncertain,
+                "basis": axis.basis,
+                "source": axis.source,
+            }
+            for name, axis in study.vary.items()
         },
         "center": {
             "values": {name: value.label for name, value in zip(names, center.point.values, strict=True)},

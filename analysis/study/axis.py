@@ -5,7 +5,7 @@ from __future__ import annotations
 import array
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -36,6 +36,12 @@ class Axis(Model):
     )
     range: Range | None = Field(None, description="Numbers from one to another.")
     distribution: AnyDistribution | None = Field(None, description="What is known of an input that is not known.")
+    basis: Literal["measured", "published", "assumed"] | None = Field(
+        None,
+        description="What its values rest on: measured or counted by the source; published, without a measurement; or "
+        "assumed. Reports tell how much of the variance comes from each.",
+    )
+    source: str = Field("", description="Who says so: a paper, a log, a data sheet.")
 
     @model_validator(mode="before")
     @classmethod
@@ -54,6 +60,8 @@ class Axis(Model):
             raise ValueError(message)
         if self.path and self.paths:
             raise RuleError(("paths",), "give path or paths, not both")
+        if self.basis in ("measured", "published") and not self.source.strip():
+            raise RuleError(("basis",), f"{self.basis} needs a source: say who {self.basis} it")
         if self.choices is not None:
             self._check_choices()
         return self

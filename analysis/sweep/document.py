@@ -36,8 +36,9 @@ def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> dict[s
         The command, to be typed again.
     """
     study = loaded.study
-    cells = [_cell(table, number, cell) for number, cell in enumerate(table.cells)]
     scenario = _scenario(loaded, table)
+    gpus = _gpus(scenario, table)
+    cells = [_cell(table, number, cell) | {"gpus": gpus[number]} for number, cell in enumerate(table.cells)]
     return {
         "study": study.name,
         "question": study.question,
@@ -94,6 +95,38 @@ def _scenario(loaded: LoadedStudy, table: Table) -> Scenario | None:
     return next((loaded.scenario(cell.stated.point) for cell in table.running), None)
 
 
+def _gpus(scenario: Scenario | None, table: Table) -> list[int | None]:
+    """Return the GPUs that all jobs of each cell ask for; ``None`` where its settings do not tell.
+
+    No other scenario is read for it: to the sizes of the first cell come those that a cell sets itself.
+    """
+    if scenario is None:
+        return [None for _ in table.cells]
+    first = _sizes(table.running[0])
+    stated = {f"jobs.{position}.gpus": job.gpus for position, job in enumerate(scenario.jobs)}
+    found: list[int | None] = []
+    for cell in table.cells:
+        mine = _sizes(cell)
+        is_told = first is not None and mine is not None and mine.keys() == first.keys()
+        found.append(sum((stated | (mine or {})).values()) if is_told else None)
+    return found
+
+
+def _sizes(cell: Cell) -> dict[str, int] | None:
+    """Return the sizes of jobs that the values of a cell set, by path; ``None`` if they set whole jobs."""
+    found: dict[str, int] = {}
+    for value in cell.values:
+        for path, content in value.settings:
+            parts = path.split(".")
+            if parts[0] == "jobs" and len(parts) < 3:
+                return None
+            if parts[0] == "jobs" and parts[2:] == ["gpus"]:
+                if not isinstance(content, int):
+                    return None
+                found[path] = content
+    return found
+
+
 def _axes(table: Table) -> dict[str, Any]:
     """Return what varies; the values are those of the cells, in the order in which they come."""
     found = {}
@@ -103,6 +136,8 @@ def _axes(table: Table) -> dict[str, Any]:
             "title": table.title(name),
             "paths": list(dict.fromkeys(path for cell in table.cells for path, _ in cell.values[position].settings)),
             "unknown": axis.is_uncertain,
+            "basis": axis.basis,
+            "source": axis.source,
             "values": [{"label": label, "number": number} for label, number in values.items()],
         }
     return found

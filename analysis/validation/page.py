@@ -1,17 +1,15 @@
-"""The page of a validation: one HTML file that needs nothing else, and the Markdown of the reference."""
+"""The page of a validation in the reference: Markdown."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.validation.cells import HEADS, LABELS, cells_of, in_words
-from analysis.validation.document import against
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["html", "markdown"]
+__all__ = ["markdown"]
 
 _HEAD = """\
 # Validation
@@ -29,28 +27,6 @@ error over independent replications. All rows with luck in them share one probab
 rows do not make one likely. Where luck would be more than the tolerance, or more than a tenth of what theory expects
 where nothing but luck is allowed (a row may state another share, and why), the row fails.
 """
-
-
-def html(content: Mapping[str, Any]) -> str:
-    """Return the document of a validation as one HTML file, light or dark, and fit to be printed."""
-    import jinja2
-
-    here = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(here), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    groups = [
-        {**group, "rows_": [{**row, "cells": cells_of(row)} for row in group["rows"]]} for group in content["groups"]
-    ]
-    return environment.get_template("page.html").render(
-        groups=groups,
-        heads=HEADS,
-        labels=LABELS,
-        lines=in_words(content),
-        against=against(content),
-        not_checked=content["not_checked"],
-        provenance=content.get("provenance"),
-    )
 
 
 def markdown(content: Mapping[str, Any]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 from analysis.cells import empty_table
-from analysis.console import console
+from analysis.console import Page, console
 from analysis.validation.cells import HEADS, cells_of, in_words
 
 if TYPE_CHECKING:
@@ -16,13 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["format_validation"]
 
+_WIDE = 132
 _MOST_NAMES = 6
 """Rows that are named where several have something in common."""
 
-_WHERE = "Quantity, paper and inputs of each row: --json, --report FILE, or the page of the reference (docs/reference)."
+_WHERE = "Quantity, paper and inputs of each row: --json, ettrick report, or the reference (docs/reference/validation)."
 
 
-def format_validation(content: Mapping[str, Any], *, width: int = 132) -> str:
+def format_validation(content: Mapping[str, Any], *, width: int | None = None) -> str:
     """Return the document of a validation (as read back from JSON) as text for standard output.
 
     Parameters
@@ -30,10 +30,10 @@ def format_validation(content: Mapping[str, Any], *, width: int = 132) -> str:
     content
         The document.
     width
-        Columns.
+        Columns; by default those of the terminal, and what its tables need where there is none.
     """
-    page = io.StringIO()
-    out = console(page, width=width)
+    page = Page()
+    out = console(page, width=width or (None if page.isatty() else _WIDE))
     for group in content["groups"]:
         _print_group(out, group)
     if content["not_checked"]:

@@ -19,6 +19,7 @@ import simpy
 
 import sim
 from tests.bench.precision import precision_rows
+from tests.bench.reports import report_rows
 from tests.bench.studies import study_rows
 
 if TYPE_CHECKING:
@@ -295,7 +296,9 @@ def main() -> None:
     out(f"; largest / smallest {max(cost) / min(cost):.2f} (target <= 2)\n")
     out(
         "\n"
-        + "\n".join((*preset_rows(), *fabric_rows(), *step_rows(), "", *precision_rows(), "", *study_rows()))
+        + "\n".join(
+            (*preset_rows(), *fabric_rows(), *step_rows(), "", *precision_rows(), "", *study_rows(), "", *report_rows())
+        )
         + "\n"
     )
     start, check = command_seconds("--help"), command_seconds("check", "quickstart")

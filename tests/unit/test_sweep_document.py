@@ -73,6 +73,8 @@ def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, tab
         "title": "hot spares",
         "paths": ["spares.hot"],
         "unknown": False,
+        "basis": None,
+        "source": "",
         "values": [{"label": "0", "number": 0}, {"label": "2", "number": 2}, {"label": "5000", "number": 5000}],
     }
     assert [cell["values"]["repair.time"] for cell in content["cells"]] == ["6 h", "2 d"] * 3

@@ -1,10 +1,9 @@
-"""What is shown of a validation: text, HTML and Markdown of one document, and the recorded run of the reference."""
+"""What is shown of a validation: text and Markdown of one document, and the recorded run of the reference."""
 
 from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +14,7 @@ from analysis.validation import record
 from analysis.validation.cells import HEADS, cells_of
 from analysis.validation.document import against, describe, described_row, described_verdict
 from analysis.validation.lab import Lab
-from analysis.validation.page import html, markdown
+from analysis.validation.page import markdown
 from analysis.validation.play import play
 from analysis.validation.row import Estimate
 from analysis.validation.table import Group, Table, chosen, load_table
@@ -61,43 +60,6 @@ def content() -> dict[str, Any]:
     return document
 
 
-class Elements(HTMLParser):
-    """The tags of a page and their attributes."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a tag."""
-        self.found.append((tag, dict(attrs)))
-
-
-def test_the_page_needs_nothing_else(content: dict[str, Any]) -> None:
-    """No script, no address, no file is referred to; there are colours for the dark and rules for print."""
-    text = html(content)
-    elements = Elements(text).found
-    assert not {tag for tag, _ in elements} & {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
-    assert not [value for _, attributes in elements for name, value in attributes.items() if name in ("src", "href")]
-    assert not re.search(r"url\(|@import|http-equiv|\bon\w+=|https?:|//[a-z]", text)
-    assert "prefers-color-scheme: dark" in text
-    assert "@media print" in text
-    assert text.startswith("<!doctype html>")
-
-
-def test_the_page_shows_every_row_and_no_markup_of_theirs(content: dict[str, Any]) -> None:
-    """Each row is there with all its cells, escaped; so is each entry of what is not checked."""
-    text = html(content)
-    ids = {attributes.get("id") for _, attributes in Elements(text).found}
-    for each in content["groups"][0]["rows"]:
-        assert each["id"] in ids
-    assert "<b>bold" not in text
-    assert "&lt;b&gt;bold&lt;/b&gt;" in text
-    assert text.count("<td") == len(content["groups"][0]["rows"]) * (1 + len(HEADS)) + 3 * len(content["not_checked"])
-    assert "1 of 8 rows failed: row-at-least" in text
-
-
 def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> None:
     """Both have each row, the failed one's reason, the skipped one's, and what is not checked."""
     for text in (format_validation(content), markdown(content)):
@@ -110,7 +72,7 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
         assert "it passes from 0.0001 on." in text
         assert "Of these rows 1 read the reference data alone and check the reading, not the simulator." in text
     assert "row-at-least: beyond its limit" in format_validation(content)
-    assert "inputs of each row: --json, --report FILE" in format_validation(content)
+    assert "inputs of each row: --json, ettrick report" in format_validation(content)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,189 @@
-"""Five slides whose charts can be edited."""
+"""Five slides with one message each, whose charts can be edited."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from analysis.plots import charts
+from analysis.plots.style import BLUE, GREY
+from analysis.report.formats.chart_tables import table_of
+from analysis.report.formats.deck import BODY, Box, Deck
+from analysis.report.formats.slide_charts import show_picture
+from analysis.report.model import Grid, Picture
+from analysis.report.words import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from analysis.report.model import Report
+    from analysis.report.words import Number, Words
 
 __all__ = ["write"]
 
+_COUNTS = tuple(
+    f"{count} {'thing is' if count == 'One' else 'things are'}"
+    for count in ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+)
+_BREAKDOWN = (charts.Waterfall, charts.Intervals, charts.Bars, charts.Stack, charts.Front, charts.Curves)
+_DRIVERS = (
+    charts.Tornado,
+    charts.Bars,
+    charts.HeatMap,
+    charts.Stack,
+    charts.Intervals,
+    charts.Waterfall,
+    charts.Curves,
+)
+"""Kinds of pictures that show where the time goes or what was compared, and what drives it; the best first."""
+
+_MOST_LINES = 40
+
+
+class _Shown(NamedTuple):
+    """What a slide shows: a picture, or a table where there is no picture."""
+
+    title: str
+    item: Picture | Grid | None
+
 
 def write(report: Report) -> bytes:
-    """Return the content of the file."""
-    return report.title.encode()
+    """Return the content of the file.
+
+    Raises
+    ------
+    ReportError
+        If python-pptx is not installed.
+    """
+    deck = Deck.empty(report.title)
+    first, breakdown, drivers = _chosen(report)
+    _answer(deck, report)
+    _picture(deck, report, first)
+    _picture(deck, report, breakdown)
+    _driven(deck, report, drivers)
+    _sure(deck, report)
+    return deck.content()
+
+
+def _chosen(report: Report) -> tuple[_Shown, _Shown, _Shown]:
+    """Return what the middle slides show: three different things, where there are as many."""
+    left = list(report.pictures.values())
+    tables = [
+        _Shown(item.title or section.title, item)
+        for section in report.sections
+        for item in section.items
+        if isinstance(item, Grid) and item.rows
+    ]
+
+    def next_one(kinds: Sequence[type]) -> _Shown:
+        best = next((one for kind in kinds for one in left if isinstance(one.chart, kind)), None)
+        best = best or (left[0] if left and not kinds else None)
+        if best is None and tables:
+            return tables.pop(0)
+        best = best or (left[0] if left else None)
+        if best is None:
+            return _Shown("These results have nothing more to show", None)
+        left.remove(best)
+        return _Shown(best.title, best)
+
+    return next_one(()), next_one(_BREAKDOWN), next_one(_DRIVERS)
+
+
+def _answer(deck: Deck, report: Report) -> None:
+    """Add the first slide: the question small, the answer large, how sure it is, and what was studied."""
+    opening = report.opening
+    answer = plain(opening.answer) or report.title
+    notes = _notes("Where the numbers come from:", _sources([opening.answer, opening.doubt]), report.footer)
+    slide = deck.slide(answer, notes, Box(BODY.left, 1.5, BODY.width, 2.9), (20, 40))
+    deck.text(slide, Box(BODY.left, 0.6, BODY.width, 0.8), (opening.question,), (12, 18), color=GREY)
+    deck.text(slide, Box(BODY.left, 4.6, BODY.width, 1.5), (plain(opening.doubt),), (12, 20))
+    deck.text(slide, Box(BODY.left, 6.3, BODY.width, 0.5), (report.title,), (12, 16), color=BLUE)
+
+
+def _picture(deck: Deck, report: Report, shown: _Shown) -> None:
+    """Add a slide with a picture and what to know to read it."""
+    slide = deck.slide(shown.title, _notes(*_about(shown), report.footer))
+    caption = shown.item.caption if isinstance(shown.item, Picture) else shown.item.note if shown.item else ""
+    _show(deck, slide, Box(BODY.left, BODY.top, BODY.width, 4.55 if caption else 5.2), shown)
+    if caption:
+        deck.text(slide, Box(BODY.left, 6.3, BODY.width, 0.65), (caption,), (10, 14), color=GREY)
+
+
+def _driven(deck: Deck, report: Report, shown: _Shown) -> None:
+    """Add the slide that says what drives the answer: points at the left, a picture at the right."""
+    drivers = report.opening.drivers
+    notes = _notes("Where the numbers come from:", _sources(drivers), *_about(shown), report.footer)
+    title = plain(drivers[0]) if drivers else shown.title
+    slide = deck.slide(title, notes)
+    rest = tuple(f"• {plain(words)}" for words in drivers[1:])
+    left = 4.0 if rest else 0.0
+    if rest:
+        deck.text(slide, Box(BODY.left, BODY.top + 0.2, left - 0.3, 4.9), rest, (11, 18))
+    place = Box(BODY.left + left, BODY.top, BODY.width - left, 5.2)
+    if drivers and shown.item is not None:
+        deck.text(slide, Box(place.left, place.top, place.width, 0.5), (shown.title,), (10, 14))
+        place = Box(place.left, place.top + 0.55, place.width, place.height - 0.55)
+    _show(deck, slide, place, shown)
+
+
+def _sure(deck: Deck, report: Report) -> None:
+    """Add the last slide: how sure it is, what it leaves out, and how to make it again."""
+    opening = report.opening
+    missing = [plain(words) for words in opening.not_covered]
+    title = "The same command gives the same numbers again"
+    if missing:
+        count = _COUNTS[len(missing) - 1] if len(missing) <= len(_COUNTS) else f"{len(missing)} things are"
+        title = f"{count} left out of this answer; the same command gives the same numbers again"
+    notes = _notes("Where the numbers come from:", _sources([opening.doubt, *opening.not_covered]), report.footer)
+    slide = deck.slide(title, notes)
+    half = (BODY.width - 0.5) / 2
+    columns = (
+        (BODY.left, half, "How sure", (plain(opening.doubt),)),
+        (BODY.left + half + 0.5, half, "Not covered", tuple(f"• {text}" for text in missing)),
+    )
+    for left, width, head, texts in columns:
+        deck.text(slide, Box(left, BODY.top, width, 0.35), (head,), (14, 14), color=BLUE)
+        deck.text(slide, Box(left, BODY.top + 0.45, width, 2.5), texts, (10, 16))
+    deck.text(slide, Box(BODY.left, BODY.top + 3.1, BODY.width, 0.35), ("Make it again",), (14, 14), color=BLUE)
+    deck.text(slide, Box(BODY.left, BODY.top + 3.5, BODY.width, 1.7), report.footer, (9, 14))
+
+
+def _show(deck: Deck, slide: object, box: Box, shown: _Shown) -> None:
+    """Put a picture or a table on a slide."""
+    if isinstance(shown.item, Picture):
+        show_picture(deck, slide, box, shown.item)
+    elif shown.item is not None:
+        deck.table(slide, box, shown.item)
+
+
+def _sources(texts: Iterable[Words]) -> list[str]:
+    """Return of each number of some texts where it comes from."""
+    numbers = [part for words in texts for part in words if not isinstance(part, str)]
+    return [f"{one.text}: {_formula(one)}{', '.join(one.sources)}" for one in numbers]
+
+
+def _formula(number: Number) -> str:
+    """Return how a number follows from its places, where it is not the only one of them."""
+    return "" if number.formula == "a" else f"{number.formula} of "
+
+
+def _about(shown: _Shown) -> list[str]:
+    """Return what is to be said about a picture, and where its numbers are."""
+    if not isinstance(shown.item, Picture):
+        return []
+    picture = shown.item
+    grid = table_of(picture)
+    lines = [] if grid is None else [[column.head for column in grid.columns], *grid.rows[:_MOST_LINES]]
+    numbers = [" | ".join(line) for line in lines]
+    place = f"The picture is '{picture.key}' of the report: ettrick plot DIR {picture.key} -o FILE."
+    return [picture.alt, *numbers, place]
+
+
+def _notes(*parts: str | Sequence[str]) -> str:
+    """Return the notes of a slide; a heading with nothing below it is left out."""
+    lines: list[str] = []
+    for place, part in enumerate(parts):
+        is_heading = isinstance(part, str) and part.endswith(":")
+        if is_heading and not parts[place + 1]:
+            continue
+        lines += [part] if isinstance(part, str) else list(part)
+    return "\n".join(line for line in lines if line)

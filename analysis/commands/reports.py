@@ -1,0 +1,93 @@
+"""Commands that make documents of results: report, plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from analysis.commands.options import QuietOption
+from analysis.commands.terminal import refuse, say, write
+
+if TYPE_CHECKING:
+    from analysis.report.model import Report
+
+__all__ = ["plot", "report"]
+
+FolderArgument = Annotated[
+    Path, typer.Argument(help="Folder that run, compare, sweep, sensitivity, optimize or validate filled with --out.")
+]
+
+
+def report(
+    folder: FolderArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The report; without it, report.html (or .md, .pptx) in the folder."),
+    ] = None,
+    format_: Annotated[
+        Literal["html", "md", "pptx"] | None,
+        typer.Option("--format", help="A page (html), Markdown, or five slides; without it, by the ending of --out."),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a document of results for a review: the answer in plain words first, then every number and its source."""
+    from analysis import files
+    from analysis.report.formats import FORMATS
+    from analysis.report.results import ReportError
+
+    kind = format_ or (out.suffix.lower().removeprefix(".") if out is not None else "html")
+    if kind not in FORMATS:
+        refuse(f"--out {out}: must end in .{', .'.join(list(FORMATS)[:-1])} or .{list(FORMATS)[-1]}, or give --format")
+    target = folder / f"report.{kind}" if out is None else out
+    made = _made(folder, quiet=quiet)
+    complaint = files.not_to_be_replaced(target)
+    if complaint is not None:
+        refuse(f"--out {target}: {complaint}")
+    try:
+        content = FORMATS[kind](made)
+    except ReportError as error:
+        refuse(str(error))
+    write(target, content)
+    if not quiet:
+        say(f"{target}: {made.title}, {len(made.sections)} sections, {len(made.pictures)} pictures")
+
+
+def plot(
+    folder: FolderArgument,
+    picture: Annotated[str | None, typer.Argument(help="Which picture; without it, they are listed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The picture: a file that ends in .svg, .png or .pdf.")
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw one picture of a report, or list those that there are."""
+    from analysis import plots
+    from sim.documents import suggest
+
+    if (picture is None) != (out is None):
+        refuse("plot: needs both the name of a picture and --out, or neither to list them")
+    if out is not None and out.suffix.lower() not in plots.SUFFIXES:
+        refuse(f"--out {out}: must end in {', '.join(plots.SUFFIXES[:-1])} or {plots.SUFFIXES[-1]}")
+    pictures = _made(folder, quiet=quiet).pictures
+    if picture is None or out is None:
+        width = max(map(len, pictures), default=0)
+        say("\n".join(f"{key:{width}}  {found.title}" for key, found in pictures.items()))
+        return
+    if picture not in pictures:
+        refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures)}")
+    write(out, plots.render(plots.draw(pictures[picture].chart), out.suffix.lower()))
+
+
+def _made(folder: Path, *, quiet: bool) -> Report:
+    """Return the report of a folder, or end with one line about why there is none."""
+    from analysis.progress import Progress
+    from analysis.report.build import report_of
+    from analysis.report.results import ReportError
+
+    try:
+        with Progress("replications", quiet=quiet) as progress:
+            return report_of(folder, progress)
+    except ReportError as error:
+        refuse(f"{folder}: {error}")

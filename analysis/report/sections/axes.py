@@ -1,0 +1,206 @@
+"""What was chosen in a study, and the lines that its cells make along one of its axes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.answers.words import capital
+from analysis.cells import number_of
+from analysis.metrics import lower_is_better
+from analysis.plots.charts import Scale
+from sim import units
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "Axis",
+    "Line",
+    "axes_of",
+    "best_of",
+    "lines_along",
+    "mean_of",
+    "missing_text",
+    "place_of",
+    "running",
+    "share_of_lines",
+    "status_text",
+]
+
+Content = dict[str, Any]
+
+_FEW_TICKS = 9
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
+
+
+class Axis(NamedTuple):
+    """An axis whose values were chosen.
+
+    Parameters
+    ----------
+    name, title
+        Its key, and what it is called.
+    labels, numbers
+        Its values as text and in SI units, in order of the study; numbers are ``None`` without an order.
+    """
+
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    numbers: tuple[float | None, ...]
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether its values are different numbers."""
+        return None not in self.numbers and len(set(self.numbers)) == len(self.numbers)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether its values are spaced more evenly by factors than by steps."""
+        numbers = sorted(number for number in self.numbers if number is not None)
+        if len(numbers) < 3 or numbers[0] <= 0:
+            return False
+        steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
+        factors = [math.log(later / earlier) for earlier, later in itertools.pairwise(numbers)]
+        return min(steps) > 0 and max(factors) / min(factors) < max(steps) / min(steps)
+
+    @property
+    def size(self) -> float:
+        """What one unit of the picture's axis is in SI: that in which the labels are written."""
+        return _written(self)[0]
+
+    @property
+    def scale(self) -> Scale:
+        """Its axis of a picture: labelled as the study writes its values."""
+        size, unit = _written(self)
+        order = sorted(zip(self.numbers, self.labels, strict=True), key=lambda pair: pair[0] or 0.0)
+        every = max(1, math.ceil(len(order) / _FEW_TICKS))
+        ticks = tuple(((number or 0.0) / size, label) for number, label in order[::every])
+        title = capital(self.title)
+        if unit and all(label.endswith(f" {unit}") for _, label in ticks):
+            ticks = tuple((place, label.removesuffix(f" {unit}")) for place, label in ticks)
+            title = f"{title} [{unit}]"
+        return Scale(title, self.is_log, ticks)
+
+    def told(self, label: str) -> str:
+        """Return a value in a short name: with the title where the label is a number alone."""
+        return f"{self.title} {label}" if _NUMBER.match(label) else label
+
+
+class Line(NamedTuple):
+    """Cells that differ in one axis alone.
+
+    Parameters
+    ----------
+    name
+        Their values of the other axes, in short; empty without any.
+    at
+        The same by axis.
+    cells
+        In order of the axis.
+    """
+
+    name: str
+    at: Mapping[str, str]
+    cells: tuple[Content, ...]
+
+
+def axes_of(content: Content) -> list[Axis]:
+    """Return the axes of a sweep that were chosen and have several values."""
+    found = []
+    for name, entry in content["axes"].items():
+        values = entry["values"]
+        if not entry["unknown"] and len(values) > 1:
+            labels, numbers = zip(*((value["label"], value["number"]) for value in values), strict=True)
+            found.append(Axis(name, entry["title"], labels, numbers))
+    return found
+
+
+def running(content: Content) -> list[Content]:
+    """Return the cells of a sweep that have results."""
+    return [cell for cell in content["cells"] if cell["status"] == "ok"]
+
+
+def mean_of(cell: Content, metric: str) -> float | None:
+    """Return the mean of a metric of a cell; ``None`` where there is none."""
+    found: float | None = cell["metrics"].get(metric, {}).get("mean")
+    return found
+
+
+def best_of(cells: Sequence[Content], metric: str) -> list[Content]:
+    """Return the cells that have a mean of a metric, best first; of equal ones the first of the study first."""
+    sign = 1 if lower_is_better(metric) else -1
+    known = [cell for cell in cells if mean_of(cell, metric) is not None]
+    return sorted(known, key=lambda cell: sign * (mean_of(cell, metric) or 0.0))
+
+
+def place_of(cell: Content, axes: Sequence[Axis]) -> str:
+    """Return where a cell is, in words: ``hot spares = 24, median repair = 6 h``."""
+    return ", ".join(f"{axis.title} = {cell['values'][axis.name]}" for axis in axes)
+
+
+def missing_text(cell: Content, metric: str) -> str:
+    """Return why a cell has no mean of a metric."""
+    if cell["status"] != "ok":
+        return status_text(cell)
+    found = cell["metrics"].get(metric)
+    if found is None:
+        return "not known of this scenario"
+    if metric == "time_to_work" and found["censored"]:
+        return f"unfinished in {found['censored']} of {number_of(found['replications'], 'run')}"
+    if metric.startswith("mtti"):
+        return "no interruption in any run"
+    return "nothing to measure in any run"
+
+
+def status_text(cell: Content) -> str:
+    """Return what became of a cell that has no results."""
+    return {"infeasible": "cannot run"}.get(cell["status"], str(cell["status"]))
+
+
+def lines_along(content: Content, axis: Axis) -> list[Line]:
+    """Return the lines along an axis that have two cells with results or more, in order of the study."""
+    others = [other for other in axes_of(content) if other.name != axis.name]
+    groups: dict[tuple[str, ...], list[Content]] = {}
+    for cell in running(content):
+        groups.setdefault(tuple(cell["values"][other.name] for other in others), []).append(cell)
+    place = {label: index for index, label in enumerate(axis.labels)}
+    found = []
+    for labels, cells in groups.items():
+        name = ", ".join(other.told(label) for other, label in zip(others, labels, strict=True))
+        at = {other.name: label for other, label in zip(others, labels, strict=True)}
+        mine = {cell["values"][axis.name]: cell for cell in cells}.values()
+        order = sorted(mine, key=lambda cell: (cell["numbers"][axis.name] or 0.0, place[cell["values"][axis.name]]))
+        if len(order) > 1:
+            found.append(Line(name, at, tuple(order)))
+    return found
+
+
+def share_of_lines(content: Content, axis: Axis) -> float:
+    """Return which share of the cells with results is on a line along an axis."""
+    cells = len(running(content))
+    return sum(len(line.cells) for line in lines_along(content, axis)) / cells if cells else 0.0
+
+
+def _written(axis: Axis) -> tuple[float, str]:
+    """Return the unit in which the labels are written: its size in SI, and its name.
+
+    What has several units is in the one in which times of this size are told; what has none is as it is.
+    """
+    found = []
+    for label, number in zip(axis.labels, axis.numbers, strict=True):
+        match = _NUMBER.match(label)
+        if match is None or number is None:
+            return 1.0, ""
+        found.append((float(match[0].replace(",", "")), number, label[match.end() :].strip()))
+    sizes = [number / written for written, number, _ in found if written]
+    names = {name for _, _, name in found}
+    if sizes and len(names) == 1 and all(math.isclose(size, sizes[0], rel_tol=1e-3) for size in sizes):
+        return sizes[0], names.pop()
+    largest = max(abs(number) for _, number, _ in found)
+    if names <= units.DURATION.units.keys():
+        return next(size for size in (86400.0, 3600.0, 60.0, 1.0) if largest >= size or size == 1.0), ""
+    return 1.0, ""

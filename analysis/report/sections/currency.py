@@ -1,0 +1,18 @@
+"""The currency of what is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.report.material import Material
+
+__all__ = ["currency_of"]
+
+
+def currency_of(material: Material) -> str:
+    """Return the currency of a study's prices; empty without prices."""
+    if material.sweep is not None:
+        return str(material.sweep["currency"] or "")
+    cost = None if material.focus is None else material.focus.scenario.cost
+    return "" if cost is None else str(cost.currency)

@@ -1,0 +1,427 @@
+"""Pictures of reports: they show the data and nothing else, can be read, and are the same bytes each time."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.text import Text
+
+from analysis import plots
+from analysis.plots import episodes
+from analysis.plots.calendar import BUCKETS
+from analysis.plots.charts import Bar, Bars, Calendar, Change, Curves, HeatMap, Scale, Series, Waterfall
+from analysis.plots.numbers import decimals_of, signed, told
+from analysis.plots.placing import Box, beside, lanes, pushed_apart
+from analysis.plots.style import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, QUIET, RAMP, on
+from analysis.plots.texts import block_width, cut, width_of, wrapped
+from sim import Topology
+from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PALETTE = {color.lower() for color in (*HUES, *RAMP, INK, GREY, FAINT, ON_LIGHT, ON_DARK, "#ffffff")}
+
+
+def written(figure: Figure) -> list[Text]:
+    """Return all texts that are seen."""
+    return [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+
+
+def words(figure: Figure) -> list[str]:
+    """Return what is written, each text on one line."""
+    return [" ".join(text.get_text().split()) for text in written(figure)]
+
+
+def bars(axes: Axes) -> list[Rectangle]:
+    """Return the bars of a picture, in the order in which they were drawn."""
+    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+
+
+def ends(bar: Rectangle) -> list[float]:
+    """Return where a bar begins and ends, from the left."""
+    return sorted((float(bar.get_x()), float(bar.get_x() + bar.get_width())))
+
+
+def luminance(color: Any) -> float:
+    """Return the relative luminance of a colour by WCAG 2 [-]."""
+    parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(one: Any, other: Any) -> float:
+    """Return the contrast of two colours by WCAG 2 [-]."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+# ------------------------------------------------------------------------------------------------ all pictures
+
+
+def test_every_kind_has_a_case() -> None:
+    """Each kind of picture is among the cases; topologies have tests of their own."""
+    assert {type(chart) for chart in CASES.values()} | {Topology} == set(plots.CHARTS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_words_can_be_read(name: str) -> None:
+    """All words lie within the picture, no words lie on others, and none is an empty phrase of a program."""
+    figure = plots.draw(CASES[name])
+    with plots.style():
+        figure.draw_without_rendering()
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        found = [(text.get_text(), text.get_window_extent(renderer)) for text in written(figure)]
+    assert found
+    for text, box in found:
+        assert min(box.x0, box.y0) > -0.5, text
+        assert box.x1 < figure.bbox.x1 + 0.5, text
+        assert box.y1 < figure.bbox.y1 + 0.5, text
+        assert not re.search(r"\b(nan|inf|None)\b", text), text
+    for (text, one), (other_text, other) in itertools.combinations(found, 2):
+        across = min(one.x1, other.x1) - max(one.x0, other.x0)
+        up = min(one.y1, other.y1) - max(one.y0, other.y0)
+        assert min(across, up) < 0.6, (text, other_text)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "," not in name])
+def test_pictures_are_made_of_few_colours_and_of_text(name: str) -> None:
+    """A page can change the colours and be searched: all colours are those of the style, and words are no shapes."""
+    figure = plots.draw(CASES[name])
+    picture = plots.render(figure, ".svg").decode()
+    assert {color.lower() for color in re.findall(r"#[0-9a-fA-F]{6}\b", picture)} <= PALETTE
+    said = {re.sub(r"\s+", " ", text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", picture)}
+    lines = {" ".join(line.split()) for text in written(figure) for line in text.get_text().split("\n")}
+    assert {line.replace("&", "&amp;") for line in lines} <= {text.strip() for text in said}
+    assert "'DejaVu Sans', sans-serif" in picture
+
+
+def test_the_same_picture_is_the_same_bytes_in_another_process() -> None:
+    """Neither a second time nor another process, with other hashes, changes a byte."""
+    names = ["curves"]
+    program = (
+        "import hashlib; from analysis.plots import draw, render; from tests.chart_cases import CASES\n"
+        f"for name in {names!r}: print(hashlib.sha256(render(draw(CASES[name]), '.svg')).hexdigest())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    other = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True).stdout
+    here = [[hashlib.sha256(plots.render(plots.draw(CASES[name]), ".svg")).hexdigest() for name in names] for _ in "ab"]
+    assert here[0] == here[1] == other.decode().split()
+
+
+def test_type_has_contrast() -> None:
+    """Type is at least 4.5 times as light or dark as what it stands on, and shades go one way."""
+    quiet = [1 - QUIET * (1 - part) for part in to_rgb(INK)]
+    assert contrast(quiet, "white") >= 4.5
+    assert contrast(INK, FAINT) >= 4.5
+    for number, shade in enumerate(RAMP):
+        assert contrast(on(number), shade) >= 4.5
+    shades = [luminance(shade) for shade in RAMP]
+    assert shades == sorted(shades, reverse=True)
+    assert all(one > 1.1 * other for one, other in itertools.pairwise(shades))
+
+
+# ---------------------------------------------------------------------------------------------- what they show
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("waterfall")])
+def test_waterfalls_close(name: str) -> None:
+    """Each bar begins where the one before ends, connectors join them, and the last one is the end."""
+    chart = CASES[name]
+    (axes,) = plots.draw(chart).axes
+    (base, top), (other_base, rest), *steps = map(ends, bars(axes))
+    level = chart.start[1]
+    assert level == pytest.approx(max(base, top, key=abs))
+    connectors = {
+        (round(float(min(y))), float(x[0])) for x, y in (line.get_data() for line in axes.lines) if y[0] != y[-1]
+    }
+    for row, (bar, change) in enumerate(zip(steps, chart.changes, strict=True)):
+        assert bar == pytest.approx(sorted((level, level + change.amount)))
+        assert (row, level) in connectors
+        level += change.amount
+    assert (len(steps), level) in connectors
+    assert level == pytest.approx(max(other_base, rest, key=abs), abs=1e-9 * abs(top))
+    assert base == other_base or level < 0
+
+
+def test_a_waterfall_that_does_not_begin_at_zero_says_so() -> None:
+    """Small changes of large totals are drawn on a cut axis; its beginning is written, and the full bars are broken."""
+    small = plots.draw(CASES["waterfall"])
+    (axes,) = small.axes
+    base = bars(axes)[0].get_x()
+    assert 80 < base < 94.94 - 0.1
+    assert any(f"axis begins at {base:g} %" in text for text in words(small))
+    assert sum(line.get_gid() == "break" for line in axes.lines) == 4  # two strokes through each full bar
+    large = plots.draw(CASES["waterfall, large"])
+    assert bars(large.axes[0])[0].get_x() == 0
+    assert not any("begins at" in text for text in words(large))
+    assert not any(line.get_gid() == "break" for line in large.axes[0].lines)
+
+
+@pytest.mark.parametrize("span", [1e-6, 1e-3, 1.0, 30.0])
+def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
+    """However small the changes are, the largest takes at least a third of the width, and its amount is written."""
+    chart = Waterfall("A", "points", ("A", 95.0), (Change("x", -span),), ("B", 95.0 - span))
+    figure = plots.draw(chart)
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    assert abs(bars(axes)[2].get_width()) / (high - low) > 1 / 3
+    assert signed(-span, decimals_of([span])) in words(figure)
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    """Bars begin at zero and end at the value; a value that is not there is said in words."""
+    chart = CASES["bars, two"]
+    figure = plots.draw(chart)
+    (axes,) = figure.axes
+    drawn = [(round(bar.get_y() + bar.get_height() / 2), bar.get_x() + bar.get_width()) for bar in bars(axes)]
+    assert drawn == [(0, 1.0), (1, 0.0), (1, 3.0)]
+    assert "no value" in words(figure)
+    assert any(tuple(line.get_xdata()) == (0.5, 1.5) for line in axes.lines)
+
+
+def test_intervals_are_where_they_are() -> None:
+    """The dot is the mean, the line the 95 % interval, the band the wider one, and the note is beside."""
+    figure = plots.draw(CASES["intervals"])
+    (axes,) = figure.axes
+    lines = [tuple(map(float, line.get_xdata())) for line in axes.lines]
+    assert (93.1,) in lines
+    assert (92.8, 93.4) in lines
+    (band,) = bars(axes)
+    assert (band.get_x(), band.get_x() + band.get_width()) == pytest.approx((90.0, 95.0))
+    assert {"93.1 % best", "92.0 %", "target 92 %"} <= set(words(figure))
+    assert any(text.startswith("cannot run") for text in words(figure))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("stack")])
+def test_parts_of_a_stack_lie_side_by_side(name: str) -> None:
+    """Parts are as wide as they are large, without gaps, and negative ones begin at the left of zero."""
+    chart = CASES[name]
+    (axes,) = plots.draw(chart).axes
+    drawn = [ends(bar) for bar in bars(axes)]
+    assert [end - start for start, end in drawn] == pytest.approx([abs(part.amount) for part in chart.parts])
+    inside = sorted(drawn)
+    assert [end for _, end in inside[:-1]] == pytest.approx([start for start, _ in inside[1:]])
+    assert inside[0][0] == pytest.approx(min(sum(min(part.amount, 0) for part in chart.parts), 0))
+    looks = [(to_hex(bar.get_facecolor()), bar.get_alpha()) for bar in bars(axes)[:8]]
+    assert len(set(looks)) == len(looks)  # parts of a hue can be told apart
+
+
+def test_swings_go_to_their_sides() -> None:
+    """Bars go from the centre to the change; two to the same side stand below each other."""
+    figure = plots.draw(CASES["tornado"])
+    (axes,) = figure.axes
+    drawn = bars(axes)
+    assert [bar.get_x() + (bar.get_width() if bar.get_x() >= 0 else 0) for bar in drawn] == pytest.approx(
+        [1.2, -2.3, -0.2, -0.45, 0.0, 0.03]
+    )
+    assert drawn[0].get_y() == drawn[1].get_y()
+    assert drawn[2].get_y() + drawn[2].get_height() <= drawn[3].get_y()
+    assert {"half: +1.20", "twice: −2.30", "Change from goodput: 92.40"} <= set(words(figure))
+
+
+@pytest.mark.parametrize("high_is_good", [True, False])
+def test_the_worst_cell_is_the_darkest(high_is_good: bool) -> None:
+    """Shades follow the values, worse is darker, and a cell without a value has no shade."""
+    values = [[1.0, 5.0, None], [9.0, 3.0, 7.0]]
+    texts = [["no value" if value is None else f"{value:g}" for value in row] for row in values]
+    chart = HeatMap("A", "days", ("r", "s"), ("a", "b", "c"), values, texts, high_is_good=high_is_good)
+    figure = plots.draw(chart)
+    shades = [to_hex(bar.get_facecolor()) for bar in bars(figure.axes[0])]
+    flat = [value for row in values for value in row]
+    assert shades[2] == FAINT
+    order = sorted((value, luminance(shade)) for value, shade in zip(flat, shades, strict=True) if value is not None)
+    lights = [light for _, light in order]
+    assert lights == sorted(lights, reverse=not high_is_good)
+    assert len(set(lights)) == 5
+    assert "Darker is worse: from {} to {} days".format(*("9", "1") if high_is_good else ("1", "9")) in words(figure)
+    assert {text for row in texts for text in row} <= set(words(figure))
+
+
+def test_curves_go_through_their_values() -> None:
+    """A line has the values, with gaps where there are none, and a band between the ends of each interval."""
+    chart = CASES["curves, gaps"]
+    (axes,) = plots.draw(chart).axes
+    x, y = axes.lines[0].get_data()
+    assert list(x) == list(chart.series[0].x)
+    assert [None if math.isnan(value) else value for value in y] == list(chart.series[0].y)
+    heights = np.concatenate([path.vertices[:, 1] for path in axes.collections[0].get_paths()])
+    assert set(heights.tolist()) == {0.5, 1.5}
+
+
+def test_steps_are_steps() -> None:
+    """A distribution function keeps its height up to the next place."""
+    series = Series("a", (0.0, 1.0, 2.0), (0.0, 0.5, 1.0), look="step")
+    (axes,) = plots.draw(Curves("A", *SCALES, (series,))).axes
+    assert axes.lines[0].get_drawstyle() == "steps-post"
+
+
+def test_many_curves_have_a_panel_each() -> None:
+    """Each of more than eight curves is the coloured one of its panel, on common axes."""
+    chart = CASES["curves, many"]
+    figure = plots.draw(chart)
+    panels = figure.axes[1:]
+    assert len(panels) == len(chart.series)
+    for axes, series in zip(panels, chart.series, strict=True):
+        colored = [line for line in axes.lines if to_hex(line.get_color()) in {each.lower() for each in HUES}]
+        assert [tuple(line.get_ydata()) for line in colored] == [series.y]
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in panels}) == 1
+
+
+def test_lines_of_equal_height_are_where_the_height_is() -> None:
+    """The height between the values is the level all along a line; other levels are said to be nowhere."""
+    figure = plots.draw(GROUND)
+    (axes,) = figure.axes
+    found = [path.vertices for path in axes.collections[1].get_paths()]
+    assert len(found) == 4
+    for level, vertices in zip((80.0, 90.0, 95.0, 97.0), found, strict=True):
+        heights = 100 - vertices[:, 1] / (10 * vertices[:, 0])
+        assert heights == pytest.approx(np.full(len(vertices), level), abs=0.02 * (100 - level))
+    assert {"80 %", "90 %", "95 %", "97 %", "today"} <= set(words(figure))
+    assert any("99.99 % is reached nowhere here" in text for text in words(figure))
+
+
+def test_candidates_are_drawn_by_standing() -> None:
+    """The front is full, those that may be on it are hollow, the others grey; arrows say where better is."""
+    chart = CASES["front"]
+    figure = plots.draw(chart)
+    (axes,) = figure.axes
+    for standing in ("front", "perhaps", "behind"):
+        (line,) = [line for line in axes.lines if line.get_gid() == standing]
+        points = [(point.x, point.y) for point in chart.points if point.standing == standing]
+        assert list(zip(*line.get_data(), strict=True)) == points
+        assert (to_hex(line.get_color()) == GREY) == (standing == "behind")
+        assert (to_hex(line.get_markerfacecolor()) == "#ffffff") == (standing == "perhaps")
+    assert {"← better cost [M$]", "↑ better goodput [%]"} <= set(words(figure))
+    assert len([text for text in words(figure) if text.startswith("a long name")]) == len(chart.points)
+
+
+@pytest.mark.parametrize("row_days", [1.0, 7.0, 60.0])
+def test_calendars_hold_all_the_time(row_days: float) -> None:
+    """What is coloured is as long as the phases are, in whatever rows, and lies within them."""
+    phases = run(54.0, 0.4)
+    chart = Calendar("A", row_days, 54.0, phases)
+    (axes,) = plots.draw(chart).axes
+    patches = [patch for patch in axes.patches if isinstance(patch, PathPatch)]
+    assert {patch.get_gid() for patch in patches} == {"productive", "detection", "restore"}
+    for patch in patches:
+        corners = patch.get_path().vertices.reshape(-1, 5, 2)
+        assert corners[:, :, 0].max() <= row_days + 1e-9
+        drawn = (corners[:, 1, 0] - corners[:, 0, 0]).sum()
+        assert drawn == pytest.approx(sum(each.end - each.start for each in phases if each.bucket == patch.get_gid()))
+
+
+def test_a_phase_has_one_colour_in_all_pictures() -> None:
+    """Phases have the colours that they have in the pictures of recovery."""
+    for bucket, (color, opacity) in BUCKETS.items():
+        known = episodes._PHASES.get("stepping" if bucket == "productive" else bucket)
+        mixed = [1 - opacity * (1 - part) for part in to_rgb(color)]
+        assert known is None or to_rgb(known) == pytest.approx(mixed, abs=0.02)
+
+
+# ------------------------------------------------------------------------------------------- words and numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [(93.05, 1, "93.0"), (-0.04, 2, "−0.04"), (0.0, 2, "0.00"), (-1e-4, 1, "−0.0001"), (12345.6, 0, "12,346"),
+     (1.5e6, 0, "1.5 M"), (2e12, 3, "2 T"), (None, 1, "no value"), (math.nan, 1, "no value")],
+)  # fmt: skip
+def test_numbers_are_told(value: float | None, decimals: int, text: str) -> None:
+    """Numbers have separators, a true minus and prefixes, and one that is not zero is not written as zero."""
+    assert told(value, decimals) == text
+
+
+def test_digits_are_those_that_tell_numbers_apart() -> None:
+    """Three digits of the largest, one more for small ones, none for whole numbers."""
+    assert decimals_of([2.31, 0.4]) == 2
+    assert decimals_of([2.31, 0.0004]) == 3
+    assert decimals_of([100.0, 23.0]) == 0
+    assert decimals_of([None, 0.0]) == 0
+
+
+@pytest.mark.parametrize("room", [0.5, 1.0, 3.0])
+def test_long_texts_fit_their_room(room: float) -> None:
+    """Lines are not wider than the room; without a limit nothing is lost, and a cut text keeps both its ends."""
+    everything = wrapped(LONG, room, lines=99)
+    assert block_width(everything) <= room
+    assert "".join(everything.split()) == "".join(LONG.split())
+    short = cut(LONG, room)
+    assert width_of(short) <= room
+    head, tail = short.split("…")
+    assert LONG.startswith(head)
+    assert LONG.endswith(tail)
+    assert width_of(f"{head}{LONG[len(head) : len(head) + 3]}…{tail}") > room  # no more would have fitted
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.floats(0.1, 0.4)), max_size=8))
+def test_labels_of_a_column_do_not_touch(labels: list[tuple[float, float]]) -> None:
+    """They keep their order, stay inside, and stand where they want to if nobody is in the way."""
+    places, sizes = [place for place, _ in labels], [size for _, size in labels]
+    found = pushed_apart(places, sizes, 0.0, 4.0)
+    order = sorted(range(len(places)), key=lambda number: (places[number], number))
+    for one, other in itertools.pairwise(order):
+        assert found[other] - found[one] >= (sizes[one] + sizes[other]) / 2 - 1e-9
+    for size, middle in zip(sizes, found, strict=True):
+        assert size / 2 - 1e-9 <= middle <= 4 - size / 2 + 1e-9
+    if len(labels) == 1:
+        assert found[0] == pytest.approx(min(max(places[0], sizes[0] / 2), 4 - sizes[0] / 2))
+
+
+def test_labels_of_one_place_share_the_way() -> None:
+    """Those that want the same place end up around it, and not all on one side."""
+    assert pushed_apart([2.0, 2.0], [0.2, 0.2], 0.0, 4.0) == pytest.approx([1.9, 2.1])
+    assert pushed_apart([2.0, 2.1, 3.0], [0.3, 0.3, 0.3], 0.0, 4.0) == pytest.approx([1.9, 2.2, 3.0])
+
+
+def test_names_of_near_places_are_flags() -> None:
+    """Each name is in the lane above those whose stems it passes; where the room ends, it turns to the left."""
+    assert lanes([1.0, 1.5, 4.0], [1.0, 1.0, 0.5], 5.0) == [(1.0, 1), (1.5, 0), (4.0, 0)]
+    assert lanes([4.9], [1.0], 5.0) == [(pytest.approx(3.9), 0)]
+
+
+def test_names_stand_beside_points() -> None:
+    """The first free place is the one at the right; nothing covers what is filled, and who finds no room has none."""
+    room = Box(0.0, 0.0, 3.0, 1.0)
+    (right,) = beside([(1.0, 0.5)], [(0.5, 0.15)], room, [])
+    (left,) = beside([(1.0, 0.5)], [(0.5, 0.15)], room, [Box(1.06, 0.0, 3.0, 1.0)])
+    assert right is not None
+    assert right.left > 1.0
+    assert left is not None
+    assert left.right < 1.0
+    assert beside([(1.0, 0.5)], [(0.5, 0.15)], room, [room]) == [None]
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+def test_axes_have_round_labels(is_log: bool) -> None:
+    """Between two and eight labels, whatever the ends, each a number of at most four digits."""
+    for low, high in ((1e-3, 1e12), (3.0, 17.0), (0.95, 0.96), (1.0, 1e4)):
+        chart = Curves("A", Scale("x", is_log), SCALES[1], (Series("", (low, high), (1.0, 2.0)),))
+        (axes,) = plots.draw(chart).axes
+        ticks = [float(tick) for tick in axes.get_xticks()]
+        assert 2 <= len(ticks) <= 8
+        assert ticks == pytest.approx([float(f"{tick:.4g}") for tick in ticks])
+
+
+def test_a_row_more_is_a_higher_picture() -> None:
+    """Rows keep their height: twenty rows more make the picture at least four inches higher."""
+    few, many = (
+        plots.draw(Bars("A", "h", ("",), tuple(Bar(f"row {number}", (1.0,)) for number in range(count))))
+        for count in (5, 25)
+    )
+    assert many.get_size_inches()[1] - few.get_size_inches()[1] >= 4.0
+    assert many.get_size_inches()[0] == few.get_size_inches()[0]

@@ -1,0 +1,564 @@
+"""What the answer of a report rests on: other sizes and rates, inputs with their sources, validation, provenance."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import ValidationError
+
+import sim
+from analysis.document import document, render
+from analysis.ensemble import replicate
+from analysis.report.footer import footer
+from analysis.report.inputs import BASES, LABELS, stated_inputs
+from analysis.report.material import Material
+from analysis.report.measured import BASES as KNOWN
+from analysis.report.measured import largest_measured, measured_points
+from analysis.report.model import Grid, Picture
+from analysis.report.results import Results
+from analysis.report.scaled import at_rate, at_size, interruption_rates
+from analysis.report.sections import basis, frontier, inputs, reproduce, scale, validation
+from analysis.report.sections.requirement import FACTORS, SCALES, Requirement
+from analysis.study.axis import Axis
+from analysis.study.load import load_study
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from analysis.report.model import Section
+    from sim import Prepared, Scenario
+
+SOFTWARE = '{use: job, name: software, rate: 1 per 10 job-day, source: "a log of ours", events: 12}'
+HARDWARE = "{use: component, name: node, part: node, rate: 6.5 per 1000 node-day}"
+TWICE = ("jobs.0.gpus=1984", "cluster.nodes=256", "spares.hot=8")
+
+
+def scenario_of(*changes: str, name: str = "quickstart") -> Scenario:
+    """Return a shipped scenario with changes."""
+    return sim.load(
+        sim.find(name), (f"failures=[{HARDWARE}, {SOFTWARE}]", *changes) if name == "quickstart" else changes
+    )
+
+
+def prepared_of(*changes: str, name: str = "quickstart") -> Prepared:
+    """Return the same, ready to run."""
+    return sim.prepare(scenario_of(*changes, name=name))
+
+
+def ran(folder: Path, *changes: str, replications: int = 2) -> Material:
+    """Return the results of a run in a folder."""
+    scenario = scenario_of("horizon=4 d", *changes)
+    (folder / "scenario.resolved.yaml").write_text(json.dumps(scenario.dump()), encoding="utf-8")
+    found = replicate(sim.prepare(scenario), replications, processes=1)
+    content = json.loads(render(document(found, command="ettrick run quickstart")))
+    return Material(Results(folder, "run", {"run.json": content}))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Material:
+    """Return the results of a run of the quickstart, with software that fails too."""
+    return ran(tmp_path_factory.mktemp("run"))
+
+
+def grids(section: Section | None) -> dict[str, Grid]:
+    """Return the tables of a section by title, those of its pictures among them."""
+    assert section is not None
+    found = [item.table if isinstance(item, Picture) else item for item in section.items]
+    return {grid.title: grid for grid in found if grid is not None}
+
+
+# ---------------------------------------------------------------------------------------- other sizes and rates
+
+
+@pytest.mark.parametrize(
+    "change",
+    [(), ("checkpoint.tiers.0.interval=optimal",), ("repair.time=6 d", "recovery.pools=[spare]")],
+    ids=["stated", "by rule", "short of spares"],
+)
+def test_a_scenario_of_twice_the_size_is_the_scenario_that_describes_it(change: tuple[str, ...]) -> None:
+    """Twice the job, the nodes and the spares by hand has the same time between interruptions and the same ETTR."""
+    small, large = prepared_of(*change), prepared_of(*change, *TWICE)
+    scaled = at_size(small, 1984)
+    assert scaled is not None
+    assert scaled.jobs[0].mtti == pytest.approx(large.jobs[0].mtti, rel=1e-12)
+    assert sim.closed_form(scaled).shares == pytest.approx(sim.closed_form(large).shares, rel=1e-9)
+    assert sim.closed_form(scaled).ettr != pytest.approx(sim.closed_form(small).ettr, rel=1e-3)
+
+
+def test_hardware_fails_in_proportion_to_the_job_and_software_as_often_at_every_size() -> None:
+    """At ten times the GPUs the rate is ten times that of the nodes plus once that of the job."""
+    rates = interruption_rates(prepared_of())
+    assert rates is not None
+    day = 86400.0
+    assert rates.growing * day == pytest.approx(124 * 6.5e-3, rel=1e-12)
+    assert rates.fixed * day == pytest.approx(0.1, rel=1e-9)
+    assert day / rates.mtti(9920) == pytest.approx(1240 * 6.5e-3 + 0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("change", [(), ("checkpoint.tiers.0.interval=optimal",)], ids=["stated", "by rule"])
+def test_rarer_failures_are_those_of_the_scenario_that_states_them(change: tuple[str, ...]) -> None:
+    """A factor of four is a scale of a quarter in every failure source."""
+    rarer = prepared_of(*change, "failures.0.scale=0.25", "failures.1.scale=0.25")
+    assert sim.closed_form(at_rate(prepared_of(*change), 4.0)).ettr == pytest.approx(
+        sim.closed_form(rarer).ettr, rel=1e-9
+    )
+
+
+def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: Material) -> None:
+    """At the size of the job the curves are its own formula, and the simulated point stands beside it."""
+    section = scale.section(run)
+    assert section is not None
+    assert run.focus is not None
+    between, shares = (item.chart for item in section.items if isinstance(item, Picture))
+    job, form = run.focus.prepared.jobs[0], sim.closed_form(run.focus.prepared)
+    assert form.ettr is not None
+    for chart, value, size in ((between, job.mtti, 3600.0), (shares, form.ettr, 0.01)):
+        curve = chart.series[0]
+        assert curve.y[curve.x.index(job.gpus)] == pytest.approx(value / size, rel=1e-9)
+        assert list(curve.y) == sorted(curve.y, reverse=True)
+    assert shares.series[-1].y == (pytest.approx(100 * run.main["metrics"]["ettr"]["mean"]),)
+    assert between.shaded_from[0] == 32_768  # 98,304 GPUs may have been projected
+
+
+def test_failures_that_grow_faster_begin_where_they_were_counted() -> None:
+    """Of Llama 3's rates nothing grows faster up to 16,384 GPUs, and at twice as many the hardware does by 2^0.9."""
+    from analysis.report.sections.sizes import at_sizes
+
+    found = {size.gpus: size for size in at_sizes(prepared_of(name="llama3-405b-16k"))}
+    assert found[16_384].mtti_faster is None
+    rates, size = interruption_rates(prepared_of(name="llama3-405b-16k"), "llama3-table5"), found[32_768]
+    assert rates is not None
+    assert size.mtti_faster is not None
+    extra = 1 / size.mtti_faster - 1 / size.mtti
+    assert extra == pytest.approx(2 * rates.growing * (2**0.9 - 1), rel=1e-9)
+    # 419 unexpected interruptions in 54 days, 65 of them by software, watchdogs and dependencies: once a job.
+    assert rates.growing * 54 * 86400 == pytest.approx(419 - 54 - 7 - 2, rel=1e-9)
+
+
+def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_written() -> None:
+    """A factor and a scale of all times of coming back are the scenario with these two changes."""
+    found = Requirement(prepared_of())
+    for row, scale_of in enumerate(SCALES):
+        for factor in (FACTORS[0], FACTORS[-1]):
+            changes = [f"{part}.scale={scale_of}" for part in ("detection", "recovery")]
+            changes += [f"failures.{index}.scale={1 / factor}" for index in (0, 1)]
+            expected = sim.closed_form(prepared_of(*changes)).ettr
+            assert found.values[row][FACTORS.index(factor)] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_time_to_come_back_is_what_the_scenario_states() -> None:
+    """Detection 5 min, 4 min to initialise and 1 min of restore; of half the times the restore stays as it is."""
+    assert Requirement(prepared_of()).pauses == pytest.approx((330.0, 600.0, 1140.0), rel=1e-3)
+
+
+def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_more() -> None:
+    """The closed form of the scenario with that factor has the level; 30 s every 30 min leave 98.4 % at best."""
+    found = Requirement(prepared_of())
+    factor = found.factor_for(0.97, 1.0)
+    assert factor is not None
+    assert sim.closed_form(at_rate(prepared_of(), factor)).ettr == pytest.approx(0.97, abs=1e-3)
+    faster = found.factor_for(0.97, 0.5)
+    assert faster is not None
+    assert faster < factor
+    assert found.factor_for(1800 / 1830, 1.0) is None
+    assert found.factor_for(0.983, 1.0) == math.inf
+    assert found.factor_for(0.1, 1.0) == 0.0
+
+
+def test_the_picture_of_the_frontier_never_leaves_the_values_around_it() -> None:
+    """Between the places at which the formula was asked nothing is higher or lower than at these, also at a cliff."""
+    found = Requirement(prepared_of("spares.hot=1", "cluster.nodes=125", "repair.time=5 d"))
+    factors, pauses, grid = found.fine()
+    assert min(map(min, grid)) >= min(map(min, found.values)) - 1e-9
+    assert max(map(max, grid)) <= max(map(max, found.values)) + 1e-9
+    rising = [list(row) == sorted(row) for row in grid]
+    assert all(rising)
+    assert len(grid) == len(pauses)
+    assert {len(row) for row in grid} == {len(factors)}
+
+
+def test_no_frontier_and_no_sizes_without_failures_or_without_a_formula(tmp_path: Path) -> None:
+    """A scenario in which nothing fails needs no requirement; one that no formula describes has no frontier."""
+    assert scale.section(ran(tmp_path, "failures=[]")) is None
+    assert frontier.section(ran(tmp_path, "failures=[]")) is None
+    job = "jobs=[{name: train, gpus: 992, step_time: 10 s, parallelism: {data: 992}}]"
+    without = ran(tmp_path, job, "recovery={use: restart-smaller, launch: 1 min}", replications=1)
+    assert without.focus is not None
+    assert sim.closed_form(without.focus.prepared).ettr is None
+    assert frontier.section(without) is None
+    section = scale.section(without)
+    assert section is not None
+    assert [series.name for series in section.items[1].chart.series] == ["simulated"]  # type: ignore[union-attr]
+
+
+# ------------------------------------------------------------------------------------------- measured points
+
+PUBLISHED = {
+    ("mtti", "Llama 3 405B"): (54 * 86400 / 466, 54 * 86400 / 466),
+    ("mtti", "Meta RSC-1, 1,024 GPUs"): (7.85 * 3600, 7.95 * 3600),
+    ("mtti", "Meta RSC-1, 8 GPUs"): (47.65 * 86400, 47.75 * 86400),
+    ("mtti", "Meta, 32,768 GPUs"): (24000 / 2.35 / 4096 * 3600, 24000 / 2.25 / 4000 * 3600),
+    ("mtti", "Meta, 98,304 GPUs"): (17.5 * 60, 18.5 * 60),
+    ("mtti", "OPT-175B"): (56.5 * 86400 / 95, 56.5 * 86400 / 85),
+    ("ettr", "Llama 3 405B"): (0.90, 0.90),
+    ("ettr", "OPT-175B"): (0.58, 0.60),
+    ("ettr", "BLOOM"): (0.87, 0.92),
+    ("ettr", "MegaScale"): (0.90, 0.90),
+}
+"""Ends of what is published, or of what rounds to it."""
+
+
+def test_every_measured_point_has_a_source_and_is_inside_of_what_was_published() -> None:
+    """No point without a source that says how it is known; bounds and doubts are marked as such."""
+    seen = set()
+    for quantity in ("mtti", "ettr"):
+        for point in measured_points(quantity):
+            assert point.source.strip()
+            assert point.basis in KNOWN
+            assert point.gpus > 0
+            low, high = PUBLISHED.get((quantity, point.name), (0.0, math.inf))
+            assert low * (1 - 1e-9) <= point.value <= high * (1 + 1e-9), point.name
+            seen.add((quantity, point.name))
+            assert point.range is None or point.range[0] <= point.value <= point.range[1]
+    assert PUBLISHED.keys() <= seen
+    assert [point.name for point in measured_points("ettr") if point.is_bound] == ["MegaScale", "Llama 3 405B"]
+    assert largest_measured("ettr") == 16_384
+
+
+def test_dots_of_doubtful_points_and_of_bounds_say_so(run: Material) -> None:
+    """Nobody takes the bound of Llama 3, or a point that may be a projection, for a measured value."""
+    section = scale.section(run)
+    assert section is not None
+    between, shares = (item.chart for item in section.items if isinstance(item, Picture))
+    assert [dot.name for dot in between.dots if "projected" in dot.name] == ["Meta, 98,304 GPUs (perhaps projected)"]
+    assert "Llama 3 405B (more than)" in [dot.name for dot in shares.dots]
+    assert all(dot.source for dot in (*between.dots, *shares.dots))
+
+
+# --------------------------------------------------------------------------------------------------- inputs
+
+
+def leaves(content: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths of all values of plain data; laws, and other mappings of values, are looked into as well."""
+    if isinstance(content, dict) and content:
+        for key, value in content.items():
+            if key not in LABELS:
+                yield from leaves(value, f"{path}.{key}" if path else key)
+    elif isinstance(content, list) and any(isinstance(part, dict) for part in content):
+        for index, part in enumerate(content):
+            yield from leaves(part, f"{path}.{index}")
+    else:
+        yield path
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("quickstart", ()),
+        ("llama3-405b-54d", ()),
+        ("recovery-16k", ("recovery.use=nvrx-in-process",)),
+        ("airesim-defaults", ()),
+        ("replay", ()),
+    ],
+)
+def test_every_value_of_a_scenario_is_named_exactly_once(name: str, changes: tuple[str, ...]) -> None:
+    """Each value of the dump is in one input, as itself or inside of a law; no input is invented or told twice."""
+    scenario = scenario_of(*changes, name=name)
+    paths = [one.path for one in stated_inputs(scenario)]
+    assert max(Counter(paths).values()) == 1
+    for leaf in leaves(scenario.dump()):
+        assert sum(leaf == path or leaf.startswith(f"{path}.") for path in paths) == 1, leaf
+    dumped = list(leaves(scenario.dump()))
+    assert all(any(leaf == path or leaf.startswith(f"{path}.") for leaf in dumped) for path in paths)
+
+
+def basis_of(scenario: Scenario) -> dict[str, tuple[str, str]]:
+    """Return basis and source of inputs by path."""
+    return {one.path: (one.basis, one.source) for one in stated_inputs(scenario)}
+
+
+def test_an_assumption_is_the_source_of_values_that_it_names_and_of_no_others() -> None:
+    """The same amount in another part, or another amount of the same part, is not what an assumption speaks of."""
+    guesses = 'assumptions=["detection 300 s: a guess", "a save takes 31 s"]'
+    told = basis_of(scenario_of(guesses, "recovery.initialize=5 min"))
+    assert told["detection.time"] == ("assumed", "detection 300 s: a guess")  # 5 min, in other words
+    assert told["checkpoint.tiers.0.write"] == ("stated", "")  # 30 s
+    assert told["recovery.initialize"] == ("stated", "")
+
+
+def test_inputs_say_what_was_measured_what_is_of_a_preset_and_what_was_left_out() -> None:
+    """A rate with counted events is measured, a value of a preset is not the scenario's, a default is the program's."""
+    told = basis_of(scenario_of())
+    assert told["failures.1.rate"] == ("measured", "a log of ours")
+    assert told["failures.1.damage"] == ("default", "")
+    assert told["failures.0.rate"] == ("stated", "")
+    changed = ("recovery.use=nvrx-in-process", "recovery.no_progress=9")
+    preset = basis_of(scenario_of(*changed, name="recovery-16k"))
+    assert preset["recovery.rungs.0.pools"][0] == "preset"
+    assert preset["checkpoint.tiers.1.interval"][0] == "preset"
+    assert preset["checkpoint.tiers.0.interval"][0] == "assumed"
+    assert preset["recovery.no_progress"][0] == "stated"
+    assert preset["failures.0.use"][0] == "measured"
+
+
+def test_tables_of_inputs_hold_every_input_and_explain_every_basis(run: Material) -> None:
+    """What is not in the tables of its part is in that of what was left out; no cell is empty."""
+    tables = grids(inputs.section(run))
+    rows = [row for title, grid in tables.items() if title not in ("What the bases mean",) for row in grid.rows]
+    named = {row[0] for row in rows}
+    for _, one in inputs.all_inputs(run):
+        generic = ".".join("*" if part.isdigit() else part for part in one.path.split("."))
+        assert one.path in named or generic in named
+    assert all(cell for row in rows for cell in row)
+    assert {row[0] for row in tables["What the bases mean"].rows} == BASES.keys()
+
+
+# --------------------------------------------------------------------------------------------------- axes
+
+STUDY = {
+    "name": "unknowns",
+    "scenario": "scenario.resolved.yaml",
+    "vary": {
+        "spares.hot": {"title": "spares", "choices": [2, 4]},
+        "failures.0.rate": {
+            "title": "rate",
+            "distribution": {"law": "between", "p05": "5 per 1000 node-day", "p95": "8 per 1000 node-day"},
+            "basis": "measured",
+            "source": "forty failures",
+        },
+        "repair.time": {
+            "distribution": {"law": "between", "p05": "6 h", "p95": "2 d"},
+            "basis": "assumed",
+        },
+        "recovery.initialize": {
+            "distribution": {"law": "uniform", "min": "3 min", "max": "5 min"},
+            "basis": "measured",
+            "source": "ten restarts",
+        },
+    },
+}
+
+
+def estimate(value: float) -> dict[str, Any]:
+    """Return an estimate without an interval."""
+    return {"value": value, "ci95": None}
+
+
+def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | None = None) -> Material:
+    """Return a sensitivity whose inputs bring 80 % of the variance, luck 15 %, and both together 5 %."""
+    scenario = scenario_of("horizon=4 d")
+    (folder / "scenario.resolved.yaml").write_text(json.dumps(scenario.dump()), encoding="utf-8")
+    (folder / "study.resolved.yaml").write_text(json.dumps(study or STUDY), encoding="utf-8")
+    content = {
+        "study": "unknowns",
+        "metric": "ettr",
+        "replications": 2,
+        "center": {
+            "values": {
+                "spares.hot": "4",
+                "failures.0.rate": "6 per 1000 node-day",
+                "repair.time": "1 d",
+                "recovery.initialize": "4 min",
+            }
+        },
+        "tornado": None,
+        "indices": {
+            "rows": 8,
+            "reason": "",
+            "variance": {
+                name: {"variance": 1.0, "share": estimate(share)}
+                for name, share in (("parameters", 0.8), ("luck", 0.15), ("both", 0.05))
+            },
+            "by_axis": [
+                {"axis": axis, "first": estimate(share), "total": estimate(share)} for axis, share in first.items()
+            ],
+        },
+        "indices_missing": "",
+    }
+    return Material(Results(folder, "sensitivity", {"sensitivity.json": content}))
+
+
+@pytest.mark.parametrize("sums_to", [0.9, 1.3])
+def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(tmp_path: Path, sums_to: float) -> None:
+    """Measured, assumed and chosen inputs, what they do together, luck and both: 100 %, also of noisy estimates."""
+    first = {"spares.hot": 0.2, "failures.0.rate": 0.2, "recovery.initialize": 0.1, "repair.time": sums_to - 0.5}
+    section = basis.section(sensitivity(tmp_path, first))
+    assert section is not None
+    (picture,) = (item for item in section.items if isinstance(item, Picture))
+    parts = {part.name: part.amount for part in picture.chart.parts}
+    assert sum(parts.values()) == pytest.approx(100, rel=1e-12)
+    assert min(parts.values()) >= -1e-12
+    shrunk = max(sums_to, 1.0)
+    assert parts["measured inputs"] == pytest.approx(80 * 0.3 / shrunk)
+    assert parts["assumed inputs"] == pytest.approx(80 * (sums_to - 0.5) / shrunk)
+    assert parts["inputs only together"] == pytest.approx(80 * (1 - sums_to / shrunk))
+    assert (parts["luck of one run"], parts["luck together with inputs"]) == (15, 5)
+
+
+def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_named(tmp_path: Path) -> None:
+    """The bar has every input that is not left out once; there is no share of any variance."""
+    material = sensitivity(tmp_path, {})
+    material.main["indices"], material.main["indices_missing"] = None, "one input alone"
+    section = basis.section(material)
+    assert section is not None
+    (picture,) = (item for item in section.items if isinstance(item, Picture))
+    total = sum(one.basis != "default" for _, one in inputs.all_inputs(material))
+    assert picture.chart.unit == "inputs"
+    assert sum(part.amount for part in picture.chart.parts) == total
+    assert "ettrick sensitivity" in str(section.text[0])
+    assert "one input alone" in section.notes[0]
+
+
+def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path) -> None:
+    """The table of what varies says what is known of each axis, and the value at its path rests on the same."""
+    material = sensitivity(tmp_path, {})
+    rows = grids(inputs.section(material))["What the study varies"].rows
+    assert rows[0] == ("spares", "spares.hot", "2, 4", "a choice", "the study itself")
+    assert rows[1][2:] == (
+        "log-normal, between 5 per 1000 node-day and 8 per 1000 node-day with 90 %",
+        "measured",
+        "forty failures",
+    )
+    assert rows[2][2:4] == ("log-normal, between 6 h and 2 d with 90 %", "assumed")
+    told = {one.path: (one.basis, one.source) for _, one in inputs.all_inputs(material)}
+    assert told["failures.0.rate"] == ("measured", "forty failures")
+    assert told["repair.time"][0] == "assumed"
+
+
+@pytest.mark.parametrize("basis_of_axis", ["measured", "published"])
+def test_a_basis_that_somebody_vouches_for_needs_to_say_who(basis_of_axis: str) -> None:
+    """Measured and published want a source; assumed does not, and another word is refused."""
+    values = {"choices": [1, 2]}
+    with pytest.raises(ValidationError, match="needs a source"):
+        Axis.model_validate({**values, "basis": basis_of_axis})
+    with pytest.raises(ValidationError, match="basis"):
+        Axis.model_validate({**values, "basis": "guessed"})
+    assert Axis.model_validate({**values, "basis": "assumed"}).basis == "assumed"
+    assert Axis.model_validate({**values, "basis": basis_of_axis, "source": "a log"}).source == "a log"
+
+
+def test_a_basis_changes_nothing_that_is_played(tmp_path: Path) -> None:
+    """Points, changes of the scenario and the digest are those of the same study without a basis."""
+    bare = copy.deepcopy(STUDY)
+    for axis in bare["vary"].values():  # type: ignore[attr-defined]
+        axis.pop("basis", None)
+        axis.pop("source", None)
+    bare["design"] = told = {"use": "latin-hypercube", "samples": 8}
+    (tmp_path / "bare").mkdir()
+    pair = [
+        load_study(sensitivity(folder, {}, study).folder / "study.resolved.yaml")
+        for folder, study in ((tmp_path, {**STUDY, "design": told}), (tmp_path / "bare", bare))
+    ]
+    first, second = ([one.overrides(point) for point in one.points()] for one in pair)
+    assert len(first) > 1
+    assert first == second
+    assert pair[0].digest == pair[1].digest
+
+
+# --------------------------------------------------------------------------------------- validation, provenance
+
+
+def validated() -> dict[str, Any]:
+    """Return the recorded run of two groups, in which one row has failed."""
+    content = copy.deepcopy(validation.recorded())
+    assert content is not None
+    found = dict(content)
+    found["groups"] = [group for group in found["groups"] if group["name"] in ("daly", "meta_rsc")]
+    found["groups"][0]["rows"][0] |= {"verdict": "fail", "reason": "because we say so"}
+    verdicts = Counter(row["verdict"] for group in found["groups"] for row in group["rows"])
+    found["counts"] = {state: verdicts.get(state, 0) for state in ("pass", "fail", "skipped")}
+    found["provenance"] = {"version": "1", "python": "3", "numpy": "2", "command": "ettrick validate"}
+    return found
+
+
+def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(tmp_path: Path) -> None:
+    """Every row with all its cells, every paper, input and reason of a tolerance, what is left out, and what failed."""
+    content = validated()
+    section = validation.section(Material(Results(tmp_path, "validate", {"validate.json": content})))
+    assert section is not None
+    tables = grids(section)
+    cells = {cell for grid in tables.values() for row in grid.rows for cell in row}
+    told = "\n".join(cells)
+    for group in content["groups"]:
+        for row in group["rows"]:
+            assert row["id"] in cells
+            assert row["paper"] in told
+            assert row["tolerance"]["why"] in told
+            assert {row["where"], row["inputs"], row["quantity"], row["label"]} <= cells
+    assert "because we say so" in cells
+    assert len(tables["Not checked"].rows) == len(content["not_checked"])
+    total = sum(content["counts"].values())
+    assert section.title == f"{total - 1} of {total} comparisons are within their limits"
+    assert f"1 of {total} rows failed: {content['groups'][0]['rows'][0]['id']}" in section.text
+    (picture,) = (item for item in section.items if isinstance(item, Picture))
+    largest = [bar.values[0] for bar in picture.chart.rows]
+    assert all(value is not None and 0 < value <= 100 for value in largest)
+
+
+def test_groups_bear_on_scenarios_that_have_what_they_are_about(run: Material) -> None:
+    """A scenario without a preset, a model and a bundle rests on theory and spares alone; every group is known."""
+    assert run.focus is not None
+    assert set(validation.bearing(run.focus)) == {"oracle", "daly", "inria", "spares", "weaker"}
+    content = validation.recorded()
+    assert content is not None
+    section = validation.section(run)
+    (grid,) = grids(section).values()
+    by_name = {group["name"]: group for group in content["groups"]}
+    assert sum(int(row[2]) for row in grid.rows) == sum(
+        row["verdict"] == "pass" for name in validation.bearing(run.focus) for row in by_name[name]["rows"]
+    )
+    assert set(by_name) == validation._BEARS.keys()
+
+
+def test_without_a_recorded_run_the_report_says_how_to_make_one(
+    run: Material, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A copy of the program without its documentation claims nothing."""
+    monkeypatch.setattr(validation, "_RECORDS", (tmp_path / "validation.json",))
+    section = validation.section(run)
+    assert section is not None
+    assert not section.items
+    assert "ettrick validate" in str(section.text[0])
+
+
+def test_a_report_says_what_made_it_and_how_to_make_it_again(run: Material, tmp_path: Path) -> None:
+    """Version, command, seed, digest, every assumption and warning; with commands for the folder alone."""
+    run = Material(run.results._replace(documents={"run.json": {**run.main, "warnings": ["mind the gap"]}}))
+    section = reproduce.section(run)
+    told = "\n".join(
+        [*map(str, section.text), *(cell for grid in grids(section).values() for r in grid.rows for cell in r)]
+    )
+    provenance = run.main["provenance"]
+    for text in (*provenance.values(), *run.main["assumptions"], *run.main["notes"], *run.main["warnings"]):
+        assert text in told
+    assert "ettrick run DIR/scenario.resolved.yaml --replications 2 --out NEW" in told
+    assert [str(step).partition(".")[0] for step in section.text] == [str(n + 1) for n in range(len(section.text))]
+    lines = "\n".join(footer(run))
+    assert all(text in lines for text in provenance.values())
+    assert f"seed {run.main['seed']}" in lines
+    checked = Material(Results(tmp_path, "validate", {"validate.json": validated()}))
+    assert "ettrick validate --seed 1 --out NEW" in "\n".join(map(str, reproduce.section(checked).text))
+    assert "seed 1" in footer(checked)[0]
+
+
+def test_sections_about_a_scenario_are_silent_where_there_is_none(tmp_path: Path) -> None:
+    """A validation has no scenario, so it has no inputs, sizes or requirements."""
+    checked = Material(Results(tmp_path, "validate", {"validate.json": validated()}))
+    assert [module.section(checked) for module in (scale, frontier, basis, inputs)] == [None] * 4
+
+
+def test_several_jobs_a_log_and_equal_runs_have_their_sections(tmp_path: Path) -> None:
+    """Two jobs, runs that all come to the same, and no interruption at all in the time that was played."""
+    two = "jobs=[{name: one, gpus: 496, step_time: 10 s}, {name: two, gpus: 496, step_time: 10 s}]"
+    for changes in ((two,), ("failures.0.scale=1e-9", "failures.1.scale=1e-9")):
+        material = ran(tmp_path, *changes)
+        for module in (scale, frontier, basis, inputs, validation, reproduce):
+            section = module.section(material)
+            assert section is not None or module is frontier
+            assert "nan" not in repr(section).lower().replace("maintenance", "")

@@ -1,0 +1,262 @@
+"""``ettrick report`` and ``ettrick plot``: from folders of results to files, and one line where there are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report.choice import chosen_cells
+from analysis.report.results import ReportError, read_results
+from tests import small
+
+DONE, WRONG = 0, 2
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of the small scenario, in an empty working folder."""
+    return small.write(tmp_path, monkeypatch)
+
+
+def call(*arguments: str) -> Any:
+    """Run a command in this process."""
+    return small.call(*arguments)
+
+
+@pytest.fixture
+def compared(scenario: str) -> str:
+    """Return a folder with a comparison of two variants."""
+    vary = ("--vary", "recovery.initialize=3 min,30 min", "--replications", "3", "--out", "compared")
+    assert call("compare", scenario, *vary).exit_code == DONE
+    return "compared"
+
+
+def refused(result: Any, *words: str) -> None:
+    """Check that a command ended with one line, status 2 and nothing on standard output."""
+    assert (result.exit_code, result.stdout) == (WRONG, "")
+    assert result.stderr.count("\n") == 1
+    for word in words:
+        assert word in result.stderr
+
+
+# ----------------------------------------------------------------------------------------------- what compare keeps
+
+
+def test_compare_keeps_what_it_prints_and_scenarios_that_can_be_run(scenario: str) -> None:
+    """The document is that of --json but for the command; each variant's file gives the variant's numbers again."""
+    vary = ("--vary", "recovery.initialize=3 min,30 min", "--replications", "3")
+    printed = json.loads(call("compare", scenario, *vary, "--json", "--out", "kept").stdout)
+    assert json.loads(Path("kept/compare.json").read_text(encoding="utf-8")) == printed
+    for number, name in enumerate(printed["variants"], start=1):
+        alone = json.loads(call("run", f"kept/variant-{number}.resolved.yaml", "--replications", "3", "--json").stdout)
+        assert alone["metrics"]["ettr"] == printed["variants"][name]["metrics"]["ettr"]
+
+
+def test_compare_replaces_only_the_same_variants(scenario: str, compared: str) -> None:
+    """More replications are the same comparison; another variant is not; with --overwrite files of old ones go."""
+    same = ("compare", scenario, "--vary", "recovery.initialize=3 min,30 min", "--out", compared, "--replications")
+    assert call(*same, "4").exit_code == DONE
+    other = ("compare", scenario, "--vary", "recovery.initialize=3 min,20 min,30 min", "--out", compared)
+    refused(call(*other, "--replications", "2"), f"--out {compared}", "--overwrite")
+    assert call(*other, "--replications", "2", "--overwrite").exit_code == DONE
+    assert len(list(Path(compared).glob("variant-*.resolved.yaml"))) == 3
+    assert call(*same, "2", "--overwrite").exit_code == DONE
+    assert sorted(path.name for path in Path(compared).iterdir()) == [
+        "compare.json",
+        "variant-1.resolved.yaml",
+        "variant-2.resolved.yaml",
+    ]
+
+
+# ----------------------------------------------------------------------------------------------------- the report
+
+
+@pytest.mark.parametrize("kind", ["html", "md", "pptx"])
+def test_report_is_written_beside_the_results_and_twice_the_same(compared: str, kind: str) -> None:
+    """Without --out the file lies in the folder; the second time it is the same to the last byte."""
+    if kind == "pptx":
+        pytest.importorskip("pptx", reason="needs the extra report")
+    result = call("report", compared, "--format", kind)
+    assert (result.exit_code, result.stderr) == (DONE, "")
+    path = Path(compared) / f"report.{kind}"
+    assert result.stdout.startswith(f"{path}: ")
+    first = path.read_bytes()
+    assert len(first) > 1000
+    assert call("report", compared, "--out", f"again.{kind}", "--quiet").stdout == ""
+    assert Path(f"again.{kind}").read_bytes() == first
+
+
+def test_report_of_a_file_that_cannot_be_is_refused(compared: str) -> None:
+    """Another ending, a folder in the place of the file, and a format nobody knows."""
+    refused(call("report", compared, "--out", "report.docx"), "--out report.docx", ".html", "--format")
+    refused(call("report", compared, "--out", "."), "--out")
+    Path("folder.html").mkdir()
+    refused(call("report", compared, "--out", "folder.html"), "--out folder.html", "is a folder")
+    refused(call("report", compared, "--format", "docx"), "docx")
+
+
+def test_a_folder_without_results_is_refused() -> None:
+    """Whatever is wrong with a folder is told in one line with its name."""
+    refused(call("report", "nowhere"), "nowhere: no such folder")
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "holds no results"),
+        ({"run.json": "{"}, "run.json cannot be read"),
+        ({"run.json": "[]"}, "run.json is not a document"),
+        ({"run.json": "{}"}, "run.json is not a document that this version"),
+        ({"journal.jsonl": ""}, "not finished"),
+    ],
+)
+def test_what_is_no_result_is_told(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    """Each kind of wrong folder has its own words."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ReportError, match=words):
+        read_results(tmp_path)
+
+
+def test_a_scenario_that_is_gone_is_told(compared: str) -> None:
+    """Results without the scenario beside them cannot be played again, and the line says which file is missing."""
+    for path in Path(compared).glob("variant-*"):
+        path.unlink()
+    refused(call("report", compared), f"{compared}: ", "variant-")
+
+
+# ------------------------------------------------------------------------------------------------------- one picture
+
+
+def test_pictures_are_listed_and_drawn_the_same_each_time(compared: str) -> None:
+    """Every name of the list can be drawn; the first one twice, with the same bytes."""
+    listed = call("plot", compared)
+    assert listed.exit_code == DONE
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert names
+    assert len(set(names)) == len(names)
+    for target in ("one.svg", "two.svg"):
+        assert call("plot", compared, names[0], "--out", target).exit_code == DONE
+    assert Path("one.svg").read_bytes() == Path("two.svg").read_bytes()
+
+
+def test_a_picture_that_is_not_there_is_refused_with_the_nearest_name(compared: str) -> None:
+    """A slip of the pen is told; so are an ending that is no picture's, and a name without a file."""
+    name = call("plot", compared).stdout.split()[0]
+    refused(call("plot", compared, f"{name}x", "--out", "one.svg"), f"no picture '{name}x'", f"did you mean '{name}'")
+    refused(call("plot", compared, name, "--out", "one.gif"), "one.gif", ".svg, .png or .pdf")
+    refused(call("plot", compared, name), "--out")
+
+
+# --------------------------------------------------------------------------------- which cells are looked at closely
+
+
+def sweep(answers: list[dict[str, Any]], means: dict[tuple[str, str], float | None]) -> dict[str, Any]:
+    """Return the document of a sweep over two axes, with what choosing reads."""
+    return {
+        "metrics": ["ettr"],
+        "answers": answers,
+        "cells": [
+            {
+                "cell": number,
+                "values": {"size": size, "way": way},
+                "status": "ok" if mean is not None else "infeasible",
+                "metrics": {} if mean is None else {"ettr": {"mean": mean}},
+            }
+            for number, ((size, way), mean) in enumerate(means.items())
+        ],
+    }
+
+
+MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("2", "c"): 0.6}
+
+
+@pytest.mark.parametrize(
+    ("answers", "cells"),
+    [
+        ([], (0, 1)),
+        (
+            [
+                {
+                    "ask": "best",
+                    "data": {
+                        "groups": [
+                            {
+                                "best": {"size": "2", "way": "b"},
+                                "order": [{"at": {"size": "2", "way": way}} for way in "bac"],
+                            }
+                        ]
+                    },
+                }
+            ],
+            (3, 4),
+        ),
+        (
+            [
+                {
+                    "ask": "crossover",
+                    "data": {
+                        "between": "way",
+                        "along": "size",
+                        "lines": [{"at": {}, "best": [{"value": "2", "order": ["b", "a", "c"]}]}],
+                    },
+                }
+            ],
+            (3, 2),
+        ),
+        (
+            [
+                {
+                    "ask": "threshold",
+                    "data": {
+                        "along": "size",
+                        "lines": [{"at": {"way": "a"}, "crossings": [{"between": ["1", "2"], "begins": False}]}],
+                    },
+                }
+            ],
+            (0, 2),
+        ),
+        (
+            [
+                {
+                    "ask": "trend",
+                    "data": {
+                        "along": "size",
+                        "lines": [{"at": {"way": "b"}, "points": [{"value": "1"}, {"value": "2"}]}],
+                    },
+                }
+            ],
+            (3, 1),
+        ),
+        (
+            [
+                {
+                    "ask": "compare",
+                    "data": {
+                        "axis": "way",
+                        "lines": [{"at": {"size": "2"}, "against": "a", "differences": {"c": {}, "b": {}}}],
+                    },
+                }
+            ],
+            (4, 2),
+        ),
+    ],
+)
+def test_the_first_question_says_which_cells_are_looked_at(
+    answers: list[dict[str, Any]], cells: tuple[int, int]
+) -> None:
+    """What answers it, and what that is held against; without a question, the best and its first neighbour."""
+    assert chosen_cells(sweep(answers, MEANS)) == cells
+
+
+def test_cells_without_results_are_not_looked_at() -> None:
+    """If what a question names did not run, the best that did is taken; nothing where nothing ran."""
+    named = [
+        {"ask": "trend", "data": {"along": "size", "lines": [{"at": {"way": "b"}, "points": [{"value": "1"}] * 2}]}}
+    ]
+    assert chosen_cells(sweep(named, MEANS)) == (0, 1)
+    assert chosen_cells(sweep([], {("1", "a"): None, ("1", "b"): 0.5})) == (1, None)
+    assert chosen_cells(sweep([], {("1", "a"): None})) is None

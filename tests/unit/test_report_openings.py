@@ -1,0 +1,365 @@
+"""The first screen of a run, a comparison, a sensitivity, an optimum and a validation says what the results say."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from analysis.report.material import Material
+from analysis.report.openings import OPENINGS
+from analysis.report.openings.doubt import EXACTLY
+from analysis.report.openings.glossary import BUCKETS, TERMS
+from analysis.report.results import read_results
+from analysis.report.words import Number, plain
+from sim import JOB_BUCKETS
+from tests.small import SMALL, YAML, call
+from tests.trace_numbers import check_opening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from analysis.report.model import Opening
+    from analysis.report.words import Words
+
+STUDY = """
+name: how-often
+question: How often should the small job save?
+scenario: small.yaml
+vary:
+  checkpoint.tiers.0.interval: {title: interval, choices: [10 min, 20 min, 80 min]}
+replications: 4
+questions: [{ask: best, metric: ettr}]
+optimize: {maximize: ettr, subject_to: ["ettr >= 10 %"], confirm: 16}
+assumptions: ["saving takes 30 s"]
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a folder of results of every kind, each made by its command."""
+    home = tmp_path_factory.mktemp("openings")
+    (home / "small.yaml").write_text(YAML)
+    (home / "study.yaml").write_text(STUDY)
+    small, quiet = str(home / "small.yaml"), ("--quiet", "--jobs", "1", "--seed", "1")
+    of_study = [str(home / "study.yaml"), "--quiet", "--executor", "serial"]
+    jobs = [dict(SMALL["jobs"][0], name=name, gpus=48) for name in ("first", "second")]
+    prices = ["--set", "cost.gpu_hour=2"]
+    commands = {
+        "run": ["run", small, "--replications", "8", *quiet],
+        "one": ["run", small, "--replications", "1", *quiet],
+        "priced": ["run", small, "--replications", "8", *prices, *quiet],
+        "two-jobs": ["run", small, "--replications", "8", "--set", f"jobs={json.dumps(jobs)}", *quiet],
+        "calm": ["run", small, "--replications", "3", "--set", "failures=[]", *quiet],
+        "compare": [
+            "compare",
+            small,
+            "--vary",
+            "recovery.initialize=3min,30min",
+            "--replications",
+            "8",
+            *prices,
+            *quiet,
+        ],
+        "same": ["compare", small, "--vary", "spares.hot=2,1", "--set", "failures=[]", "--replications", "3", *quiet],
+        "three": ["compare", small, "--vary", "recovery.initialize=40min,3min,10min", "--replications", "8", *quiet],
+        "sweep": ["sweep", *of_study],
+        "sensitivity": ["sensitivity", *of_study],
+        "optimize": ["optimize", *of_study],
+        "validate": ["validate", "--only", "sizes", "--quiet", "--jobs", "1"],
+    }
+    for name, command in commands.items():
+        assert call(*command, "--out", str(home / name)).exit_code in (0, 1), name
+    return {name: home / name for name in commands}
+
+
+def opened(folder: Path) -> Opening:
+    """Return the first screen of a folder."""
+    material = Material(read_results(folder))
+    return OPENINGS[material.kind](material)
+
+
+def text_of(opening: Opening) -> str:
+    """Return all that a first screen says."""
+    parts = (opening.answer, opening.doubt, *opening.drivers, *opening.not_covered)
+    return " ".join([opening.question, *map(plain, parts)])
+
+
+def edited(folder: Path, to: Path, change: Callable[[Any], object]) -> Opening:
+    """Return the first screen of the same results with something changed, after tracing its numbers."""
+    shutil.copytree(folder, to)
+    path = to / read_results(to).file
+    content = json.loads(path.read_bytes())
+    change(content)
+    path.write_text(json.dumps(content))
+    found = opened(to)
+    check_opening(found, to)
+    return found
+
+
+def numbers(words: Words) -> list[Number]:
+    """Return the numbers of a text."""
+    return [part for part in words if isinstance(part, Number)]
+
+
+def test_every_number_can_be_traced(folders: dict[str, Path]) -> None:
+    """On first screens of every kind each number follows from the results, and no digit has another source."""
+    least = {"calm": 3, "same": 1, "validate": 2}
+    for name, folder in folders.items():
+        assert check_opening(opened(folder), folder) >= least.get(name, 4), name
+
+
+def test_first_screens_are_plain_language(folders: dict[str, Path]) -> None:
+    """There is an answer, doubt and limits of it; no bucket or metric by its key; terms are explained, once each."""
+    for name, folder in folders.items():
+        found = opened(folder)
+        text = text_of(found)
+        assert plain(found.answer).endswith("."), name
+        assert found.question, name
+        assert found.doubt, name
+        assert found.not_covered, name
+        assert len(found.drivers) <= 3, name
+        assert not re.search(r"[a-z]+_[a-z]+|\bnan\b|None|\[\]", text), name
+        explained = dict(found.glossary)
+        assert len(explained) == len(found.glossary), name
+        for term, pattern, meaning in TERMS:
+            stands = re.search(rf"(?<![\w-])(?:{pattern})(?![\w])", text, re.IGNORECASE)
+            assert (explained.get(term) == meaning) == bool(stands), (name, term)
+
+
+def test_every_bucket_has_words() -> None:
+    """No bucket of a job is told by its key."""
+    assert {str(bucket) for bucket in JOB_BUCKETS} <= BUCKETS.keys()
+
+
+def test_lost_gpu_years_are_the_lost_share_of_the_gpus(folders: dict[str, Path]) -> None:
+    """What is lost in a year is (1 - ETTR) x GPUs, in GPU-years; with several jobs it is told of the run."""
+    content = json.loads((folders["run"] / "run.json").read_bytes())
+    lost = next(found for found in numbers(opened(folders["run"]).answer) if "GPU-years" in found.text)
+    assert lost.value == pytest.approx((1 - content["metrics"]["ettr"]["mean"]) * 112)
+    several = plain(opened(folders["two-jobs"]).answer)
+    assert "GPU-years" not in several
+    assert "GPU-hours of the run" in several
+
+
+def test_prices_make_money_of_lost_time(folders: dict[str, Path]) -> None:
+    """With prices the lost share of the cost is told, without them no money is spoken of."""
+    content = json.loads((folders["priced"] / "run.json").read_bytes())
+    found = [part for part in numbers(opened(folders["priced"]).answer) if "USD" in part.text]
+    share = 1 - content["metrics"]["ettr"]["mean"]
+    assert [part.value for part in found] == pytest.approx([share * content["cost"]["total"], content["cost"]["total"]])
+    assert "USD" not in text_of(opened(folders["run"]))
+
+
+def test_a_run_without_failures_says_so(folders: dict[str, Path]) -> None:
+    """Where nothing fails, nothing interrupts, no range is shown, and what is lost goes to saving."""
+    found = opened(folders["calm"])
+    assert "Nothing interrupts training" in text_of(found)
+    assert "standing still while saving" in plain(found.answer)
+    assert "come to the same" in plain(found.doubt)
+
+
+def test_one_run_tells_nothing_of_chance(folders: dict[str, Path]) -> None:
+    """A single run has no range, and its first screen says why."""
+    found = opened(folders["one"])
+    assert "single simulated run" in plain(found.doubt)
+    assert " to " not in plain(found.answer).split(";")[0]
+
+
+def test_a_band_takes_the_place_of_exact_rates(folders: dict[str, Path], tmp_path: Path) -> None:
+    """With a band of what is not known it is told, and else that all holds at exactly the stated rates."""
+    assert plain(opened(folders["run"]).doubt).startswith(EXACTLY)
+    band = [0.5, 0.6]
+    found = edited(folders["run"], tmp_path / "band", lambda content: content["metrics"]["ettr"].update(band90=band))
+    assert EXACTLY not in plain(found.doubt)
+    assert "50 to 60 %" in plain(found.doubt)
+
+
+def test_no_time_asked_for_is_no_answer(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Where no job ran, nothing is made up."""
+
+    def nothing_ran(content: Any) -> None:
+        for summary in content["metrics"].values():
+            summary.update(mean=None, mean_ci95=None, std=None)
+        content["time_shares"] = dict.fromkeys(content["time_shares"])
+        content["closed_form"]["ettr"] = None
+
+    found = edited(folders["run"], tmp_path / "none", nothing_ran)
+    assert not numbers(found.answer)
+    assert found.picture is None
+
+
+def test_a_formula_further_off_than_chance_is_told(folders: dict[str, Path], tmp_path: Path) -> None:
+    """The formula agrees inside of the interval; outside of it the distance is told, on the right side."""
+    ettr = json.loads((folders["run"] / "run.json").read_bytes())["metrics"]["ettr"]["mean"]
+
+    def apart(content: Any) -> None:
+        content["closed_form"].update(ettr=ettr + 0.05)
+        content["closed_form"]["simulated"].update(outside_ci95=0.02)
+
+    assert "5 points below it, which is more than chance" in text_of(edited(folders["run"], tmp_path / "off", apart))
+
+
+def test_switching_to_the_better_variant_adds_what_was_paired(folders: dict[str, Path]) -> None:
+    """Held against a slower restart, the fastest adds the paired interval, and GPU-years are those of 112 GPUs."""
+    content = json.loads((folders["three"] / "compare.json").read_bytes())
+    best = content["order"][0]
+    found = opened(folders["three"])
+    assert best.endswith("3min")
+    change = content["variants"][best]["difference"]["ettr"]
+    assert plain(found.answer).startswith(
+        "Switching from recovery.initialize=40min to recovery.initialize=3min would add"
+    )
+    assert [part.value for part in numbers(found.answer)[:2]] == change["ci95"]
+    years = [part.value for part in numbers(found.answer) if "years" in part.text]
+    assert years == pytest.approx([change["ci95"][1] * 112])
+
+
+def test_staying_with_the_first_may_be_best(folders: dict[str, Path]) -> None:
+    """Where the first variant is best, the answer is to stay, and what the other would lose is positive."""
+    found = opened(folders["compare"])
+    assert plain(found.answer).startswith("Staying with recovery.initialize=3min is best")
+    assert all(part.value > 0 for part in numbers(found.answer))
+
+
+def test_variants_that_are_the_same_are_said_to_be(folders: dict[str, Path]) -> None:
+    """Spares that nothing needs make no difference in any run."""
+    assert "equally good" in plain(opened(folders["same"]).answer)
+
+
+def test_what_is_not_resolved_is_not_claimed(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Where the interval holds zero, both are told apart by no one, and how many runs would is said."""
+
+    def unresolved(content: Any) -> None:
+        other = content["variants"][content["order"][1]]["difference"][content["headline"]]
+        other.update(mean=-0.001, ci95=[-0.003, 0.001], resolved=False, replications_to_resolve=77)
+
+    answer = plain(edited(folders["compare"], tmp_path / "open", unresolved).answer)
+    assert "cannot be told apart" in answer
+    assert "about 77 simulated runs" in answer
+    assert "best" not in answer
+
+
+def test_no_rank_is_no_winner(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Where variants are not ranked, the reason is the answer."""
+
+    def unranked(content: Any) -> None:
+        content.update(order=[], ranking=None, unranked_because="model differs, and there are no tokens")
+
+    found = edited(folders["three"], tmp_path / "unranked", unranked)
+    assert plain(found.answer) == "Which is better cannot be told: model differs, and there are no tokens."
+    assert found.picture is None
+    assert not found.drivers
+
+
+def test_a_cheaper_variant_saves(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Of a metric that is better when lower, the better variant saves what the interval says."""
+
+    def by_cost(content: Any) -> None:
+        content.update(headline="cost", order=content["order"][::-1])
+        other = content["variants"][content["order"][0]]
+        other["difference"]["cost"] = {
+            "mean": -120.0, "ci95": [-150.0, -90.0], "resolved": True, "replications_to_resolve": 2, "controlled": None
+        }  # fmt: skip
+
+    answer = plain(edited(folders["compare"], tmp_path / "cost", by_cost).answer)
+    assert "would save 90 to 150 USD." in answer
+
+
+def test_the_input_that_moves_most_is_named(folders: dict[str, Path]) -> None:
+    """The widest resolved swing is the answer, with its direction."""
+    content = json.loads((folders["sensitivity"] / "sensitivity.json").read_bytes())
+    moves = [move for row in content["tornado"] for move in row["moves"] if move["change"]["resolved"]]
+    widest = max(moves, key=lambda move: abs(move["change"]["mean"]))
+    answer = plain(opened(folders["sensitivity"]).answer)
+    assert answer.startswith(
+        f"Interval matters most: {widest['label']} instead of {content['center']['values'].popitem()[1]}"
+    )
+    assert ("raises" if widest["change"]["mean"] > 0 else "lowers") in answer
+
+
+def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) -> None:
+    """What raises the metric is said to raise it, and the same change with the other sign to lower it."""
+    for sign, word in ((1.0, " raises it by 10 to 30 points"), (-1.0, " lowers it by 10 to 30 points")):
+
+        def change(content: Any, sign: float = sign) -> None:
+            ends = sorted((0.1 * sign, 0.3 * sign))
+            content["tornado"][0]["moves"][0]["change"].update(mean=0.2 * sign, ci95=ends, resolved=True)
+
+        assert word in plain(edited(folders["sensitivity"], tmp_path / word.strip()[:5], change).answer)
+
+
+def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Where no swing is resolved, no input is named as the one that matters."""
+
+    def open_(content: Any) -> None:
+        for row in content["tornado"]:
+            for move in row["moves"]:
+                move["change"].update(mean=0.01, ci95=[-0.01, 0.03], resolved=False, replications_to_resolve=None)
+
+    found = edited(folders["sensitivity"], tmp_path / "open", open_)
+    assert plain(found.answer).startswith("No input that was moved alone changes")
+    assert "ten thousand" in text_of(found)
+
+
+def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
+    """The answer of an optimum is the setting with the best mean of what was tried."""
+    content = json.loads((folders["optimize"] / "optimize.json").read_bytes())
+    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["tried"])
+    found = opened(folders["optimize"])
+    assert numbers(found.answer)[0].value == best[0]
+    (label,) = best[1].values()
+    assert f"interval = {label}" in plain(found.answer)
+
+
+def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Without an answer it is said which condition failed, and what came closest to it."""
+
+    def unmet(content: Any) -> None:
+        content.update(answer=None, settings=[], runner_up=None, as_good=None, confirmation=None)
+        content["conditions"] = ["ettr >= 99.9 %"]
+        for trial in content["tried"]:
+            trial["met"] = False
+            trial["conditions"][0].update(condition="ettr >= 99.9 %", bound=0.999, verdict="fails")
+
+    found = edited(folders["optimize"], tmp_path / "unmet", unmet)
+    assert plain(found.answer) == "No setting that was tried makes the useful share of the time (ETTR) at least 99.9 %."
+    closest = max(trial["aims"]["ettr"]["mean"] for trial in
+                  json.loads((folders["optimize"] / "optimize.json").read_bytes())["tried"])  # fmt: skip
+    assert numbers(found.drivers[0])[0].value == closest
+
+
+def test_fresh_failures_that_deny_the_answer(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Whether fresh failures confirm an optimum stands on the first screen."""
+    for confirmed, word in ((True, " confirm the"), (False, "do not confirm"), (None, "neither confirm")):
+
+        def change(content: Any, confirmed: bool | None = confirmed) -> None:
+            content["confirmation"]["confirmed"] = confirmed
+
+        assert word in plain(edited(folders["optimize"], tmp_path / str(confirmed), change).doubt)
+
+
+def test_a_validation_that_holds_says_yes_and_one_that_fails_says_where(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """All rows in their limits are a yes; one outside is a no that names it, with both values."""
+    assert plain(opened(folders["validate"]).answer).startswith("Yes: all")
+    name = ""
+
+    def fails(content: Any) -> None:
+        nonlocal name
+        row = content["groups"][0]["rows"][0]
+        content["groups"] = copy.deepcopy(content["groups"])
+        content["groups"][0]["rows"][0]["verdict"] = "fail"
+        content["counts"]["pass"] -= 1
+        content["counts"]["fail"] += 1
+        name = row["id"]
+
+    found = edited(folders["validate"], tmp_path / "failed", fails)
+    assert plain(found.answer).startswith("Not in everything: 1 of the")
+    assert plain(found.drivers[0]).startswith(f"{name}: the simulator has")

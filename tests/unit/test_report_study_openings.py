@@ -1,0 +1,394 @@
+"""The first screen of a study: what it says of hand-made answers, and that all of it comes from the results."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import cli
+from analysis.report.material import Material
+from analysis.report.openings.answers import ANSWERS, answers_of
+from analysis.report.openings.answers.phrases import between
+from analysis.report.openings.sweep import edge, opening
+from analysis.report.openings.traced import Estimate, Places, Traced
+from analysis.report.results import RUN, Results, read_results
+from analysis.report.words import plain
+from tests import trace_numbers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.report.model import Opening
+    from analysis.report.openings.answers import Told
+
+STUDY = """\
+name: every-question
+question: What is best, and where?
+scenario: quickstart
+set: {horizon: 2 d}
+vary:
+  spares.hot: {title: hot spares, choices: [0, 2]}
+  jobs.0.gpus: {title: GPUs of the job, choices: [512, 1024]}
+  rate: {path: failures.0.scale, title: failure rate, choices: [0.5, 1, 4, 16]}
+replications: 3
+metrics: [ettr, mtti]
+questions:
+  - {ask: threshold, at_least: 90 %, along: rate}
+  - {ask: threshold, metric: mtti, at_least: 1 d, along: rate}
+  - {ask: best}
+  - {ask: best, for_each: [rate]}
+  - {ask: compare, axis: spares.hot}
+  - {ask: crossover, between: spares.hot, along: rate}
+  - {ask: pareto, metrics: [ettr, mtti]}
+  - {ask: trend, along: rate}
+"""
+
+
+@pytest.fixture(autouse=True)
+def whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let formulas round to whole things, such as spares."""
+    monkeypatch.setitem(trace_numbers._FUNCTIONS, "ceil", math.ceil)
+    monkeypatch.setitem(trace_numbers._FUNCTIONS, "floor", math.floor)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a study of every kind of question about a grid; a quarter of its points cannot run."""
+    place = tmp_path_factory.mktemp("study")
+    (place / "study.yaml").write_text(STUDY, encoding="utf-8")
+    command = ["sweep", str(place / "study.yaml"), "--out", str(place / "out"), "--jobs", "1"]
+    result = CliRunner().invoke(cli.app, command)
+    assert result.exit_code == 0, result.output
+    return place / "out"
+
+
+def estimate(mean: float, low: float, high: float) -> dict[str, Any]:
+    """Return a summary as documents have it."""
+    return {"mean": mean, "mean_ci95": [low, high], "std": None, "p05": None, "p95": None, "band90": None}
+
+
+def document(
+    axes: dict[str, tuple[str, list[tuple[str, float | None]]]], means: list[float | None], answer: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the document of a study with these axes (title, values) and means of its cells, the last axis fastest."""
+    places: list[dict[str, tuple[str, float | None]]] = [{}]
+    for name, (_, values) in axes.items():
+        places = [{**place, name: value} for place in places for value in values]
+    cells = [
+        {
+            "cell": number,
+            "point": number,
+            "values": {name: label for name, (label, _) in place.items()},
+            "numbers": {name: value for name, (_, value) in place.items()},
+            "status": "ok",
+            "trouble": "",
+            "replications": 16,
+            "gpus": 1000,
+            "metrics": {} if mean is None else {"ettr": estimate(mean, mean - 0.001, mean + 0.001)},
+            "closed_form": {"ettr": None},
+        }
+        for number, (place, mean) in enumerate(zip(places, means, strict=True))
+    ]
+    entries = {
+        name: {
+            "title": title,
+            "paths": ["failures.0.scale" if name == "rate" else name],
+            "unknown": False,
+            "values": [{"label": label, "number": number} for label, number in values],
+        }
+        for name, (title, values) in axes.items()
+    }
+    return {
+        "study": "by-hand",
+        "question": "What?",
+        "description": "",
+        "scenario": "today",
+        "currency": None,
+        "axes": entries,
+        "metrics": ["ettr"],
+        "replications": [16],
+        "counts": {"points": len(cells), "infeasible": 0, "failed": 0, "crashed": 0},
+        "answers": [{"sentences": [], **answer}],
+        "cells": cells,
+        "warnings": [],
+        "notes": [],
+        "assumptions": [],
+    }
+
+
+def told(content: dict[str, Any]) -> Told:
+    """Return what the only answer of a document says."""
+    ((_, found),) = answers_of(Places(RUN, content))
+    return found
+
+
+RATES: tuple[str, list[tuple[str, float | None]]] = ("failure rate", [("0.0625", 0.0625), ("0.25", 0.25), ("1", 1.0)])
+SPARES: tuple[str, list[tuple[str, float | None]]] = ("hot spares", [("8", 8.0), ("16", 16.0), ("24", 24.0)])
+WAYS: tuple[str, list[tuple[str, float | None]]] = ("recovery", [("cold", None), ("warm", None)])
+
+
+def threshold(
+    along: str, holds: tuple[bool, ...], crossing: dict[str, Any] | None, **condition: float
+) -> dict[str, Any]:
+    """Return the answer to a threshold with one line."""
+    values = (RATES if along == "rate" else SPARES)[1]
+    points = [
+        {
+            "value": label,
+            "number": number,
+            "mean_ci95": [0.9, 0.99],
+            "band90": None,
+            "holds": one,
+            "holds_for_sure": one,
+        }
+        for (label, number), one in zip(values, holds, strict=True)
+    ]
+    line = {"at": {}, "points": points, "crossings": [] if crossing is None else [crossing]}
+    data = {"metric": "ettr", **(condition or {"at_least": 0.95}), "along": along, "over": "luck", "lines": [line]}
+    return {"ask": "threshold", "along": along, "data": data}
+
+
+def crossing(at: float, low: float | None, high: float | None, *, begins: bool, between: list[str]) -> dict[str, Any]:
+    """Return a place where a condition begins or ends to hold."""
+    return {"at": at, "at_ci95": [low, high], "band90": None, "between": between, "begins": begins}
+
+
+def test_a_rate_that_must_fall_is_told_as_rarer_failures() -> None:
+    """At most an eighth of the failures, 0.1 to 0.2 of them, is 8 times rarer, 5 to 10 times: ends change places."""
+    where = crossing(0.125, 0.1, 0.2, begins=False, between=["0.0625", "0.25"])
+    found = told(document({"rate": RATES}, [0.97, 0.9, 0.8], threshold("rate", (True, False, False), where)))
+    assert "failures must be 8.0 times (5.0 to 10.0) rarer than in “today”" in plain(found.answer)
+    assert found.cell == 0
+
+
+def test_a_condition_that_begins_with_frequent_failures_is_a_lower_bound() -> None:
+    """What holds from half of the failures on is never told as rarer failures."""
+    where = crossing(0.5, 0.4, 0.6, begins=True, between=["0.25", "1"])
+    answer = threshold("rate", (False, False, True), where, at_most=0.85)
+    text = plain(told(document({"rate": RATES}, [0.97, 0.9, 0.8], answer)).answer)
+    assert "at most 85 %" in text
+    assert "at least 0.50 times (0.40 to 0.60) as many" in text
+    assert "rarer" not in text
+
+
+@pytest.mark.parametrize(
+    ("begins", "shown"), [(True, "12 hot spares (11 to 14)"), (False, "at most 11 hot spares (10 to 13)")]
+)
+def test_what_is_counted_is_told_in_whole(begins: bool, shown: str) -> None:
+    """A condition that begins at 11.2 needs 12 things; one that ends there allows 11."""
+    where = crossing(11.2, 10.5, 13.1, begins=begins, between=["8", "16"])
+    holds = (False, True, True) if begins else (True, False, False)
+    content = document({"spares": SPARES}, [0.9, 0.96, 0.97], threshold("spares", holds, where))
+    assert f"it takes {shown}." in plain(told(content).answer)
+
+
+@pytest.mark.parametrize(("holds", "word"), [((True, True, True), "any"), ((False, False, False), "no")])
+def test_a_value_that_is_never_passed_is_told_as_such(holds: tuple[bool, ...], word: str) -> None:
+    """Where a condition holds everywhere or nowhere, no place is made up."""
+    text = plain(told(document({"spares": SPARES}, [0.9, 0.9, 0.9], threshold("spares", holds, None))).answer)
+    assert f"{word} value tried is enough (from 8 to 24 hot spares)" in text
+
+
+def test_an_end_beyond_the_range_is_told_in_words() -> None:
+    """An interval that is open above says so."""
+    where = crossing(11.2, 10.5, None, begins=True, between=["8", "16"])
+    text = plain(
+        told(document({"spares": SPARES}, [0.9, 0.96, 0.97], threshold("spares", (False, True, True), where))).answer
+    )
+    assert "12 hot spares (11 to more than 24)" in text
+
+
+def best(may_be_best: list[str], needed: int | None = 40, replications: int = 16) -> dict[str, Any]:
+    """Return the answer to which recovery is best: warm, by 2 to 4 points."""
+    order = [
+        {"at": {"way": "warm"}, "mean": 0.95, "behind": 0.0, "behind_ci95": [0.0, 0.0]},
+        {"at": {"way": "cold"}, "mean": 0.92, "behind": 0.03, "behind_ci95": [0.02, 0.04]},
+    ]
+    group = {
+        "at": {},
+        "best": {"way": "warm"},
+        "may_be_best": [{"way": name} for name in may_be_best],
+        "replications": replications,
+        "replications_to_resolve": needed,
+        "order": order,
+    }
+    return {"ask": "best", "data": {"metric": "ettr", "direction": "highest", "groups": [group]}}
+
+
+def test_the_best_is_told_with_its_lead() -> None:
+    """Who is ahead for sure is told with the interval of how far, and nobody else is named as perhaps as good."""
+    text = plain(told(document({"way": WAYS}, [0.92, 0.95], best([]))).answer)
+    assert "comes with recovery “warm”: 2.0 to 4.0 points more than “cold”." in text
+    assert "may be" not in text
+
+
+def test_what_is_not_resolved_claims_no_lead() -> None:
+    """Who may be as good is named, with how many runs would tell, and no lead is told."""
+    text = plain(told(document({"way": WAYS}, [0.92, 0.95], best(["cold"]))).answer)
+    assert "“cold” may be as good, about 40 simulated runs would tell" in text
+    assert "more than" not in text
+
+
+def test_few_runs_promise_no_number_of_runs() -> None:
+    """From fewer than ten runs the spread is not known well enough to tell how many would do."""
+    text = plain(told(document({"way": WAYS}, [0.92, 0.95], best(["cold"], replications=9))).answer)
+    assert "more simulated runs would tell" in text
+    assert "40" not in text
+
+
+def crossover() -> dict[str, Any]:
+    """Return the answer to which recovery is best where: cold, then warm, ahead by 2 to 4 points at last."""
+    stages = [
+        {"value": "8", "number": 8.0, "best": "cold", "may_be_best": ["cold"], "mean": 0.96},
+        {"value": "16", "number": 16.0, "best": "warm", "may_be_best": ["warm"], "mean": 0.95},
+        {"value": "24", "number": 24.0, "best": "warm", "may_be_best": ["warm"], "mean": 0.94},
+    ]
+    for stage in stages:
+        stage["ahead_of_second"] = {"mean": 0.03, "ci95": [0.02, 0.04], "resolved": True}
+    place = {"from": "cold", "to": "warm", "between": ["8", "16"], "at": 12.0, "at_ci95": [10.0, 14.0]}
+    line = {"at": {}, "best": stages, "crossings": [place]}
+    data = {"metric": "ettr", "between": "way", "along": "spares", "lines": [line]}
+    return {"ask": "crossover", "along": "spares", "between": "way", "data": data}
+
+
+def test_points_of_a_thousand_gpus_are_gpu_years() -> None:
+    """Two to four points of 1,000 GPUs are 20 to 40 GPU-years a year, and nothing where the GPUs are not known."""
+    content = document({"way": WAYS, "spares": SPARES}, [0.96, 0.92, 0.91, 0.93, 0.95, 0.94], crossover())
+    text = plain(told(content).answer)
+    assert "up to about 12 hot spares (10 to 14), beyond that “warm”" in text
+    assert "ahead by 2.0 to 4.0 points (20 to 40 GPU-years a year)" in text
+    for cell in content["cells"]:
+        cell["gpus"] = None
+    assert "GPU-years" not in plain(told(content).answer)
+
+
+def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None:
+    """Its half-width is the sum of both: the most that the standard error of a difference can be, at correlation -1."""
+
+    def mean(value: float, half: float) -> Estimate:
+        return Estimate(*(Traced(one, ("run.json#/a",)) for one in (value, value - half, value + half)))
+
+    found = between(mean(0.9, 0.03), mean(0.5, 0.04))
+    assert found.interval is not None
+    for correlation in (-1.0, 0.0, 1.0):
+        half = math.sqrt(0.03**2 + 0.04**2 - 2 * correlation * 0.03 * 0.04)
+        assert found.interval[0] <= 0.4 - half + 1e-12
+        assert found.interval[1] >= 0.4 + half - 1e-12
+    assert list(found.interval) == pytest.approx([0.33, 0.47])
+
+
+def screen(content: dict[str, Any], folder: Path) -> Opening:
+    """Return the first screen of a document that is like that of a folder."""
+    return opening(Material(Results(folder, "sweep", {RUN: content})))
+
+
+def test_every_number_leads_back_to_the_results(folder: Path) -> None:
+    """All numbers of the first screen follow from places of the documents, and no other digits stand on it."""
+    assert trace_numbers.check_opening(opening(Material(read_results(folder))), folder) > 5
+
+
+def test_every_kind_of_question_has_its_say(folder: Path) -> None:
+    """Each answer makes a sentence, a short one and a title whose numbers lead back to the results."""
+    content = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    found, known = answers_of(Places(RUN, content)), trace_numbers.quotes(folder)
+    assert {asked.content["ask"] for asked, _ in found} == set(ANSWERS) - {"sensitivity"}
+    assert len(found) == len(content["answers"])
+    for _, one in found:
+        for words in (one.answer, one.point, one.title):
+            trace_numbers.check_words(words, folder, known)
+            assert plain(words)
+        picture = one.picture("A title")
+        assert picture is not None
+        assert (picture.chart.title, picture.key) == ("A title", "the-answer")
+
+
+def test_points_that_cannot_run_are_told(folder: Path) -> None:
+    """A quarter of the points has more spares than the cluster has room for: 4 of 16."""
+    texts = [plain(words) for words in opening(Material(read_results(folder))).not_covered]
+    assert "4 of 16 points cannot run as they are stated and have no results." in texts
+
+
+def test_what_the_data_do_not_support_is_left_out(folder: Path) -> None:
+    """Without intervals, means, answers or questions there is a screen still, with no number that is none."""
+    content = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    bare = re.sub(
+        r'"(mean_ci95|ci95|at_ci95|band90|std|p05|p95)": (\[[^\]]*\]|[-\d.e]+)', r'"\1": null', json.dumps(content)
+    )
+    cells = [{**cell, "metrics": {}} for cell in content["cells"]]
+    for one in (json.loads(bare), {**content, "cells": cells}, {**content, "answers": []}):
+        found = screen(one, folder)
+        text = " ".join(map(plain, (found.answer, found.doubt, *found.drivers, *found.not_covered)))
+        assert plain(found.answer)
+        assert not re.search(r"\b(nan|inf|None)\b", text)
+    assert screen({**content, "answers": []}, folder).picture is None
+
+
+def test_the_picture_has_the_values_of_the_cells(folder: Path) -> None:
+    """A curve goes through the means of its cells, in percent."""
+    content = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    picture = opening(Material(read_results(folder))).picture
+    assert picture is not None
+    drawn = sorted(value for series in picture.chart.series for value in series.y)
+    means = sorted(100 * cell["metrics"]["ettr"]["mean"] for cell in content["cells"] if cell["status"] == "ok")
+    assert drawn == pytest.approx(means)
+    assert picture.chart.levels[0][0] == pytest.approx(90)
+
+
+def test_the_last_value_tried_is_told_as_such() -> None:
+    """Where the best is at the end of an axis, the screen says that nothing beyond was tried; not in the middle."""
+    for value, expected in (("24", "above"), ("8", "below"), ("16", None)):
+        order = [{"at": {"spares": value}, "mean": 0.95, "behind": 0.0, "behind_ci95": [0.0, 0.0]}]
+        group = {"at": {}, "best": {"spares": value}, "may_be_best": [], "replications": 16, "order": order}
+        data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
+        content = document({"spares": SPARES}, [0.9, 0.95, 0.93], {"ask": "best", "data": data})
+        ((asked, found),) = answers_of(Places(RUN, content))
+        texts = [plain(words) for words in edge(asked, found)]
+        assert texts == ([] if expected is None else [f"Nothing {expected} {value} hot spares was tried."])
+
+
+def test_what_matters_most_is_told_with_its_change() -> None:
+    """The first axis of a tornado is named with what each of its values changes."""
+    found = {"mean": -0.03, "ci95": [-0.04, -0.02], "resolved": True}
+    moves = [
+        {"value": "8", "difference": found, "trouble": ""},
+        {"value": "24", "difference": None, "trouble": "no room"},
+    ]
+    axes = [{"axis": "spares", "swing": 0.03, "moves": moves}]
+    data = {"metric": "ettr", "kind": "tornado", "center": 0.95, "axes": axes}
+    content = document({"spares": SPARES}, [0.92, 0.95, None], {"ask": "sensitivity", "data": data})
+    text = plain(told(content).answer)
+    assert text.endswith("most is hot spares: with 8 hot spares it falls by 2.0 to 4.0 points.")
+
+
+def test_the_document_tells_the_gpus_of_each_cell(folder: Path) -> None:
+    """They are those that the axis of sizes sets; points that cannot run have them too."""
+    content = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    assert [cell["gpus"] for cell in content["cells"]] == [
+        int(cell["values"]["jobs.0.gpus"]) for cell in content["cells"]
+    ]
+
+
+def test_answers_that_say_the_same_are_told_once(folder: Path) -> None:
+    """Who is best for each rate, and along the rates, is one thing: one bullet of the other answers has it, not two."""
+    content = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    kept = [one for one in content["answers"] if one["ask"] == "crossover" or one.get("for_each")]
+    assert len(kept) == 2
+    found = screen({**content, "answers": kept}, folder)
+    twin = answers_of(Places(RUN, {**content, "answers": kept}))[1][1]
+    assert twin.point not in found.drivers
+    alone = screen({**content, "answers": [content["answers"][0], kept[0]]}, folder)
+    assert (
+        answers_of(Places(RUN, {**content, "answers": [content["answers"][0], kept[0]]}))[1][1].point in alone.drivers
+    )
+
+
+def test_how_far_unknown_inputs_move_the_answer_is_told() -> None:
+    """Between which places they move the answer is told, and in words where that is beyond the range."""
+    where = crossing(11.2, 10.5, 13.1, begins=True, between=["8", "16"]) | {"band90": [None, 20.5]}
+    content = document({"spares": SPARES}, [0.9, 0.96, 0.97], threshold("spares", (False, True, True), where))
+    assert plain(told(content).band) == "from fewer than 8 to 21 hot spares"

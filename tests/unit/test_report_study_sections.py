@@ -1,0 +1,892 @@
+"""Sections about studies and comparisons: their numbers are those of the documents, and bridges close."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+import re
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from analysis.paired import difference
+from analysis.plots.charts import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
+from analysis.report.material import Material
+from analysis.report.model import Grid, Picture, Section
+from analysis.report.results import COMPARE, OPTIMIZE, RUN, SENSITIVITY, Results, read_results
+from analysis.report.sections import (
+    answers,
+    bridge,
+    comparison,
+    curves,
+    finish,
+    front,
+    heat_maps,
+    optimum,
+    tornado,
+    variance,
+)
+from analysis.report.sections.amounts import ends_of, shown
+from analysis.report.sections.axes import Axis, axes_of, lines_along
+from analysis.report.sections.curve_lines import MOST_LINES, few_lines
+from analysis.report.sections.finish_times import Sample, chance_curve, samples_along
+from analysis.report.sections.front_data import front_data
+from analysis.report.sections.levels import levels_of
+from analysis.report.words import plain
+from sim import JOB_BUCKETS
+from tests import small
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+SECTIONS: dict[str, Callable[[Material], Section | None]] = {
+    module.__name__.rpartition(".")[2]: module.section
+    for module in (answers, comparison, bridge, curves, heat_maps, front, finish, tornado, variance, optimum)
+}
+
+STUDY = """\
+name: everything
+question: How many spares?
+scenario: small.yaml
+set:
+  horizon: 12 h
+  jobs.0.work: {time: 6 h}
+  jobs.0.deadline: 9 h
+  failures.0.rate: 600 per 1000 node-day
+  cost: {gpu_hour: 2.5, currency: EUR}
+vary:
+  spares.hot:
+    title: hot spares
+    choices: {"0": {spares.hot: 0, cluster.nodes: 14}, "2": {spares.hot: 2, cluster.nodes: 16}}
+  interval: {path: checkpoint.tiers.0.interval, title: interval, choices: [10 min, 30 min, 2 h]}
+  rate: {path: failures.0.scale, title: failure rate, distribution: {law: counted, events: 20}}
+metrics: [ettr, time_to_work, p_finish_by, mtti, cost]
+replications: 3
+questions:
+  - {ask: best}
+  - {ask: compare, axis: spares.hot}
+  - {ask: threshold, at_least: 60 %, along: interval}
+  - {ask: pareto, metrics: [ettr, cost]}
+optimize: {maximize: ettr, subject_to: [p_finish_by >= 0.1], confirm: 16}
+"""
+
+INFEASIBLE = """\
+name: some-cannot-run
+scenario: small.yaml
+set: {horizon: 6 h}
+vary:
+  spares.hot: {title: hot spares, choices: [0, 1, 2]}
+  gpus: {path: jobs.0.gpus, title: GPUs, choices: [96, 112, 128]}
+metrics: [ettr, mtti, steps_per_day]
+replications: 2
+questions: [{ask: best, for_each: [gpus]}, {ask: sensitivity}]
+"""
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one of all results: `study`, `infeasible`, `run` and `compare`."""
+    place = tmp_path_factory.mktemp("sections")
+    (place / "small.yaml").write_text(small.YAML, encoding="utf-8")
+    (place / "study.yaml").write_text(STUDY, encoding="utf-8")
+    (place / "infeasible.yaml").write_text(INFEASIBLE, encoding="utf-8")
+    quiet = ["--jobs", "1", "--quiet"]
+    small.call("sweep", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
+    small.call("optimize", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
+    small.call("sweep", str(place / "infeasible.yaml"), "--out", str(place / "infeasible"), *quiet)
+    scenario = str(place / "small.yaml")
+    small.call("run", scenario, "--out", str(place / "run"), "--replications", "3", *quiet)
+    vary = ["--vary", "spares.hot=0,1,2", "--replications", "4"]
+    small.call("compare", scenario, *vary, "--out", str(place / "compare"), *quiet)
+    return place
+
+
+@pytest.fixture(scope="session")
+def materials(place: Path) -> dict[str, Material]:
+    """What reports are made of, by folder."""
+    return {name: Material(read_results(place / name)) for name in ("study", "infeasible", "run", "compare")}
+
+
+def of_document(name: str, content: dict[str, Any], **others: Any) -> Material:
+    """Return the material of documents that were written by hand."""
+    kind = {RUN: "sweep", COMPARE: "compare", SENSITIVITY: "sensitivity", OPTIMIZE: "optimize"}[name]
+    nowhere: Any = SimpleNamespace()
+    return Material(Results(nowhere, kind, {name: content, **others}))
+
+
+def made(found: Section | None) -> Section:
+    """Return a section that must be there."""
+    assert found is not None
+    return found
+
+
+def pictures(section: Section) -> dict[str, Picture]:
+    """Return the pictures of a section by key."""
+    return {item.key: item for item in section.items if isinstance(item, Picture)}
+
+
+def texts(section: Section) -> Iterator[str]:
+    """Yield every text that a section shows."""
+    yield section.title
+    yield from map(plain, section.text)
+    yield from section.notes
+    for item in section.items:
+        if isinstance(item, Picture):
+            yield from (item.title, item.alt)
+        table = item if isinstance(item, Grid) else item.table
+        assert table is not None, "every picture has its numbers as a table"
+        yield from (column.head for column in table.columns)
+        for row in table.rows:
+            assert len(row) == len(table.columns)
+            yield from row
+
+
+def study(
+    axes: Mapping[str, Sequence[tuple[str, float | None]]],
+    value: Callable[..., float | None],
+    *,
+    metric: str = "ettr",
+    half: float = 0.001,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the document of a sweep over a grid whose means are a function of the numbers, or places, of its axes."""
+    cells = []
+    for number, combination in enumerate(itertools.product(*axes.values())):
+        mean = value(*(entry[1] if entry[1] is not None else entry[0] for entry in combination))
+        found = {"mean": mean, "mean_ci95": None if mean is None else [mean - half, mean + half]}
+        summary = {**found, "std": None, "p05": None, "p95": None, "band90": None, "replications": 8, "censored": 0}
+        cells.append({
+            "cell": number, "point": number, "status": "ok", "trouble": "", "troubles": [], "replications": 8,
+            "draws": 0, "precise": None, "censored": 0, "never_started": 0, "closed_form": {"ettr": None},
+            "values": {name: entry[0] for name, entry in zip(axes, combination, strict=True)},
+            "numbers": {name: entry[1] for name, entry in zip(axes, combination, strict=True)},
+            "metrics": {metric: summary},
+        })  # fmt: skip
+    return {
+        "study": "by hand", "seed": 1, "currency": "EUR", "metrics": [metric], "replications": [8], "cells": cells,
+        "axes": {
+            name: {"title": name, "unknown": False, "paths": [name],
+                   "values": [{"label": label, "number": number} for label, number in entries]}
+            for name, entries in axes.items()
+        },
+        "answers": [], "at_equal_lines": [], "notes": [], "assumptions": [], "warnings": [], "design": {"use": "grid"},
+        **more,
+    }  # fmt: skip
+
+
+def numbers(*values: float, unit: str = "") -> list[tuple[str, float | None]]:
+    """Return values of an axis that are written as they are, with a unit of a minute where they have one."""
+    return [(f"{value:g} {unit}".strip(), value * (60.0 if unit == "min" else 1.0)) for value in values]
+
+
+WORDS: list[tuple[str, float | None]] = [("none", None), ("own node", None), ("neighbour", None)]
+
+
+# ------------------------------------------------------------------------------------------------- all sections
+
+
+@pytest.mark.parametrize("folder", ["study", "infeasible", "run", "compare"])
+def test_no_section_shows_a_hole(materials: dict[str, Material], folder: str) -> None:
+    """What the data do not support is said in words: never NaN, a dash, ``None`` or an empty cell."""
+    for name, section in SECTIONS.items():
+        found = section(materials[folder])
+        for text in texts(found) if found is not None else ():
+            assert text.strip() not in ("", "-", "–"), name
+            assert not re.search(r"\b(nan|None|inf)\b", text), (name, text)
+
+
+def test_sections_are_made_for_their_kind_alone(materials: dict[str, Material]) -> None:
+    """A section is not there for results that it is not about."""
+    there = {
+        folder: {name for name, section in SECTIONS.items() if section(material) is not None}
+        for folder, material in materials.items()
+    }
+    assert there["run"] == set()
+    assert there["compare"] == {"comparison", "bridge"}
+    assert there["study"] == set(SECTIONS) - {"tornado", "variance", "heat_maps"}
+    assert there["infeasible"] == {"answers", "comparison", "bridge", "curves", "heat_maps"}
+
+
+def test_pictures_have_keys_of_their_own(materials: dict[str, Material]) -> None:
+    """No two pictures of a report have one name."""
+    for material in materials.values():
+        found = [section(material) for section in SECTIONS.values()]
+        keys = [key for section in found if section is not None for key in pictures(section)]
+        assert len(keys) == len(set(keys))
+
+
+# ------------------------------------------------------------------------------------------------- amounts and axes
+
+
+def test_an_interval_without_width_is_none() -> None:
+    """Runs that were all equal say nothing about others."""
+    assert ends_of([0.5, 0.5]) is None
+    assert ends_of([0.5, None]) is None
+    assert ends_of(None) is None
+    assert ends_of([0.5, 0.6]) == (0.5, 0.6)
+
+
+def test_shares_are_never_more_than_a_hundred_points_apart() -> None:
+    """The interval of a difference of shares ends where differences do; that of costs does not."""
+    assert shown("ettr", [0.9]).gaps([-3.0, 0.5]) == pytest.approx((-100, 50))
+    assert shown("cost", [1e6], "EUR").gaps([-3e6, 5e5]) == pytest.approx((-3, 0.5))
+
+
+def test_an_axis_is_in_the_unit_of_its_labels() -> None:
+    """Places of a picture are the numbers that labels begin with, and labels say their unit once."""
+    axis = Axis("x", "interval", ("1 min", "8 min", "64 min"), (60.0, 480.0, 3840.0))
+    assert axis.size == 60.0
+    assert axis.scale.title == "Interval [min]"
+    assert axis.scale.ticks == ((1.0, "1"), (8.0, "8"), (64.0, "64"))
+    assert axis.is_log
+    mixed = Axis("x", "interval", ("30 min", "1 h", "3 d"), (1800.0, 3600.0, 259200.0))
+    assert mixed.size == 86400.0
+    assert [label for _, label in mixed.scale.ticks] == ["30 min", "1 h", "3 d"]
+
+
+def test_lines_along_an_axis_differ_in_it_alone() -> None:
+    """Every cell is on one line, and a line has one value of every other axis."""
+    content = study({"x": numbers(1, 2, 3), "kind": WORDS, "y": numbers(5, 6)}, lambda *_: 0.5)
+    x = axes_of(content)[0]
+    lines = lines_along(content, x)
+    assert [len(line.cells) for line in lines] == [3] * 6
+    assert len({cell["cell"] for line in lines for cell in line.cells}) == 18
+    for line in lines:
+        assert all(cell["values"][name] == label for cell in line.cells for name, label in line.at.items())
+        assert [cell["numbers"]["x"] for cell in line.cells] == [1, 2, 3]
+
+
+# ------------------------------------------------------------------------------------------------- answers
+
+
+def test_every_sentence_of_every_answer_is_told(materials: dict[str, Material]) -> None:
+    """Nothing that a study answers is left out."""
+    section = made(answers.section(materials["study"]))
+    told = " ".join(map(plain, section.text))
+    for answer in materials["study"].main["answers"]:
+        for sentence in answer["sentences"]:
+            assert sentence[1:] in told
+
+
+def test_the_table_of_a_large_study_has_its_best_cells() -> None:
+    """Of more than sixty combinations the table has the best, best first, and says where the others are."""
+    content = study({"x": numbers(*range(1, 12)), "y": numbers(*range(1, 12))}, lambda x, y: 0.5 + 0.001 * x + 0.02 * y)
+    section = made(answers.section(of_document(RUN, content)))
+    (table,) = section.items
+    assert isinstance(table, Grid)
+    best = sorted(content["cells"], key=lambda cell: -cell["metrics"]["ettr"]["mean"])[: answers.MOST_ROWS]
+    assert [tuple(row[:2]) for row in table.rows] == [tuple(cell["values"].values()) for cell in best]
+    assert "points.csv" in table.note
+
+
+def test_cells_that_cannot_run_say_why(materials: dict[str, Material]) -> None:
+    """A combination that cannot run is in the table, with the reason."""
+    material = materials["infeasible"]
+    section = made(answers.section(material))
+    (table,) = section.items
+    assert isinstance(table, Grid)
+    bad = [cell for cell in material.main["cells"] if cell["status"] != "ok"]
+    assert bad
+    for cell in bad:
+        assert any(cell["trouble"] in row[-1] for row in table.rows)
+
+
+# ------------------------------------------------------------------------------------------------- comparison
+
+
+def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Material]) -> None:
+    """Means, differences and distances to the best are those of compare.json, in percent and points."""
+    content = materials["compare"].main
+    found = pictures(made(comparison.section(materials["compare"])))
+    metric, variants = content["headline"], content["variants"]
+    size = shown(metric, [variant["metrics"][metric]["mean"] for variant in variants.values()]).form.size
+    means = found["comparison"].chart
+    assert isinstance(means, Intervals)
+    for row in means.rows:
+        assert row.mean == pytest.approx(variants[row.name]["metrics"][metric]["mean"] / size)
+    apart = found["comparison-differences"].chart
+    assert [row.name for row in apart.rows] == [name for name in variants if name != content["first"]]
+    for row in apart.rows:
+        change = variants[row.name]["difference"][metric]
+        assert row.mean == pytest.approx(change["mean"] / size)
+        assert ("not resolved" not in row.note) == (change["resolved"] or change["ci95"][0] == change["ci95"][1])
+    behind = content["ranking"]["behind"]
+    for row in found["comparison-behind"].chart.rows:
+        assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
+
+
+def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, Material]) -> None:
+    """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, second, third = content["variants"]
+    del content["variants"][third]
+    content |= {"ranking": None, "order": [second, first]}
+    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
+    content["variants"][second]["difference"][content["headline"]] = change
+    assert made(comparison.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
+    change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
+    section = made(comparison.section(of_document(COMPARE, content)))
+    assert "cannot be told apart" in section.title
+    assert "about 90 replications" in pictures(section)["comparison-differences"].chart.rows[0].note
+
+
+def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
+    """Candidates of the last group that has several, with their distance to its best, in the order of the answer."""
+    content = study({"size": numbers(1, 2, 3), "kind": WORDS}, lambda *_: 0.5)
+
+    def group(size: str, **behind: float) -> dict[str, Any]:
+        order = [
+            {"at": {"size": size, "kind": kind}, "mean": 0.9 - gap, "behind": gap, "behind_ci95": [gap, gap + 0.01]}
+            for kind, gap in behind.items()
+        ]
+        return {"at": {"size": size}, "best": order[0]["at"], "may_be_best": [], "order": order}
+
+    groups = [group("1", none=0.0, neighbour=0.3), group("2", neighbour=0.0, none=0.1), group("3", none=0.0)]
+    content["answers"] = [{"ask": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
+    picture = pictures(made(comparison.section(of_document(RUN, content))))["ranking-1"]
+    assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
+    assert picture.title.startswith("At size = 2, neighbour has the best ETTR, 10")
+
+
+# ------------------------------------------------------------------------------------------------- bridge
+
+
+def runs(shares: np.ndarray) -> list[Any]:
+    """Return replications that stand for results: (n, buckets) GPU-seconds of one job each."""
+    return [SimpleNamespace(jobs=[SimpleNamespace(requested=row.sum(), buckets=row)]) for row in shares]
+
+
+def drawn(generator: np.random.Generator, count: int) -> tuple[list[Any], list[Any], np.ndarray]:
+    """Return replications of two scenarios with common luck, and by how much the shares of buckets differ in truth."""
+    width = len(JOB_BUCKETS)
+    luck = generator.normal(0.0, 0.004, (count, width))
+    truth = np.linspace(0.0, 0.02, width)
+    first = 0.05 + luck
+    second = first - truth + generator.normal(0.0, 0.002, (count, width))
+    for shares in (first, second):
+        shares[:, 0] = 1.0 - shares[:, 1:].sum(axis=1)
+    return runs(1e6 * first), runs(1e6 * second), truth
+
+
+def test_bridges_close() -> None:
+    """The steps lead from one ETTR to the other, drawn together or not, whatever replications weigh."""
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        count = int(generator.integers(2, 9))
+        first, second = (
+            runs(generator.exponential(1.0, (count, len(JOB_BUCKETS))) * generator.exponential(1e7, (count, 1)))
+            for _ in range(2)
+        )
+        found = bridge.bridge_of(first, second)
+        assert found is not None
+        for steps in (found.steps, found.drawn):
+            assert found.before + sum(step.gain for step in steps) == pytest.approx(found.after, abs=1e-12)
+
+
+def test_small_steps_are_drawn_together_with_an_interval_of_their_own() -> None:
+    """What nobody would see becomes one step; its interval is that of the sum, not a sum of intervals."""
+    generator = np.random.default_rng(8)
+    shares = np.full((6, len(JOB_BUCKETS)), 1e3)
+    shares[:, 0] = 1e6
+    other = shares.copy()
+    noise = generator.normal(0.0, 10.0, 6)
+    other[:, 1] -= 1e5
+    other[:, 4] += 5e3
+    other[:, 2] += noise
+    other[:, 3] -= noise - 5.0
+    other[:, 0] += shares[:, 1:].sum(axis=1) - other[:, 1:].sum(axis=1)
+    found = bridge.bridge_of(runs(shares), runs(other))
+    assert found is not None
+    assert [step.bucket for step in found.drawn] == [JOB_BUCKETS[1], JOB_BUCKETS[4], "others"]
+    total = shares[0].sum()
+    rest = found.drawn[-1].found
+    assert rest is not None
+    assert rest.ci95 == pytest.approx((-5.0 / total, -5.0 / total), rel=1e-6)
+
+
+def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
+    """Of 95 % intervals of paired replications about 95 % hold the true change of a bucket."""
+    generator = np.random.default_rng(11)
+    held, trials = 0, 0
+    for _ in range(60):
+        first, second, truth = drawn(generator, 8)
+        found = bridge.bridge_of(first, second)
+        assert found is not None
+        for step in found.steps:
+            assert step.found is not None
+            low, high = step.found.ci95
+            held += low <= truth[JOB_BUCKETS.index(step.bucket)] <= high
+            trials += 1
+    # Four standard deviations of a binomial; buckets of one replication are independent here.
+    assert abs(held / trials - 0.95) < 4 * math.sqrt(0.95 * 0.05 / trials)
+
+
+def test_equal_scenarios_have_no_steps() -> None:
+    """A scenario beside itself gains nothing, nowhere."""
+    shares = runs(np.random.default_rng(5).exponential(1.0, (4, len(JOB_BUCKETS))))
+    found = bridge.bridge_of(shares, shares)
+    assert found is not None
+    assert found.steps == ()
+
+
+@pytest.mark.parametrize("folder", ["study", "compare"])
+def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, Material], folder: str) -> None:
+    """Its ends are the ETTR of both scenarios, and each step the difference of their shares of a bucket."""
+    material = materials[folder]
+    focus, against = material.focus, material.against
+    assert focus is not None
+    assert against is not None
+    section = made(bridge.section(material))
+    chart = pictures(section)["bridge"].chart
+    assert isinstance(chart, Waterfall)
+    ours, theirs = focus.document["time_shares"], against.document["time_shares"]
+    assert chart.start[1] == pytest.approx(100 * theirs["productive"], abs=1e-10)
+    assert chart.end[1] == pytest.approx(100 * ours["productive"], abs=1e-10)
+    for change in chart.changes:
+        bucket = change.name.replace(" ", "_")
+        if bucket != "others":
+            assert change.amount == pytest.approx(100 * (theirs[bucket] - ours[bucket]), abs=1e-10)
+    assert chart.start[1] + sum(change.amount for change in chart.changes) == pytest.approx(chart.end[1], abs=1e-10)
+
+
+def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str, Material]) -> None:
+    """A share of one size is not a share of the other: then the change is told in points alone."""
+    material = materials["infeasible"]
+    full = next(cell["cell"] for cell in material.main["cells"] if cell["values"] == {"spares.hot": "0", "gpus": "128"})
+    fake: Any = SimpleNamespace(
+        focus=material.cell(0), against=material.cell(full), kind="sweep", sweep=material.sweep, main=material.main
+    )
+    told = " ".join(map(plain, made(bridge.section(fake)).text))
+    assert "not of the same size" in told
+    assert "GPU-hours [" not in told
+
+
+# ------------------------------------------------------------------------------------------------- curves, heat maps
+
+
+def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
+    """A line for each combination of the other axes, its places in the unit of the labels."""
+    content = study({"kind": WORDS, "every": numbers(1, 4, 16, unit="min")}, lambda kind, x: 0.9 - x * 1e-5 * len(kind))
+    (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
+    chart = picture.chart
+    assert isinstance(chart, Curves)
+    assert [series.name for series in chart.series] == ["none", "own node", "neighbour"]
+    assert chart.x.is_log
+    for series in chart.series:
+        mine = [cell for cell in content["cells"] if cell["values"]["kind"] == series.name]
+        assert series.x == (1.0, 4.0, 16.0)
+        assert series.y == pytest.approx([100 * cell["metrics"]["ettr"]["mean"] for cell in mine])
+        for ends, cell in zip(series.ci95, mine, strict=True):
+            assert ends == pytest.approx([100 * end for end in cell["metrics"]["ettr"]["mean_ci95"]])
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "words"),
+    [
+        (lambda x: 0.9 - 0.01 * x, 0.001, "goes from 89"),
+        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.001, "is highest at every = 2"),
+        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.02, "the intervals overlap"),
+        (lambda _: 0.9, 0.001, "is 90.0 % at every value"),
+    ],
+)
+def test_titles_of_curves_follow_from_their_numbers(value: Callable[..., float], half: float, words: str) -> None:
+    """An optimum inside, a way from one end to the other, and no change are told apart, if intervals allow it."""
+    content = study({"every": numbers(1, 2, 3)}, value, half=half)
+    (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
+    assert words in picture.title
+
+
+def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, Material]) -> None:
+    """A threshold is a level of the curves of its metric along its axis, and of no others."""
+    found = pictures(made(curves.section(materials["study"])))
+    along = found["ettr-along-interval"].chart
+    assert along.levels == ((60.0, "at least 60 %"),)
+    assert all(not picture.chart.levels for key, picture in found.items() if not key.startswith("ettr"))
+
+
+def test_a_level_belongs_to_its_metric_and_axis() -> None:
+    """What is asked of one metric along one axis is asked of no other."""
+    content = study({"x": numbers(1, 2), "y": numbers(1, 2)}, lambda *_: 0.5)
+    data = {"metric": "ettr", "along": "x", "at_least": 0.95}
+    content["answers"] = [
+        {"ask": "threshold", "sentences": ["ETTR is at least 95 % up to x = 1.5 [1, 2]."], "data": data}
+    ]
+    x, y = axes_of(content)
+    (level,) = levels_of(content, x, shown("ettr", [0.5]))
+    assert (level.height, level.name) == (95.0, "at least 95 %")
+    assert level.sentence == "ETTR is at least 95 % up to x = 1.5"
+    assert levels_of(content, y, shown("ettr", [0.5])) == ()
+    assert levels_of(content, x, shown("goodput", [0.5])) == ()
+
+
+def test_axes_of_words_become_rows() -> None:
+    """Without an axis of numbers every combination is a row of intervals."""
+    content = study({"kind": WORDS}, lambda kind: 0.5 + 0.01 * len(kind))
+    (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
+    assert isinstance(picture.chart, Intervals)
+    rows = picture.chart.rows
+    assert [row.name for row in rows] == ["none", "own node", "neighbour"]
+    assert [row.mean for row in rows] == pytest.approx([100 * (0.5 + 0.01 * len(row.name)) for row in rows])
+    assert "neighbour" in picture.title
+
+
+def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
+    """Lines that differ from the best one in the axis that matters most, not eight that are almost the best."""
+    axes = {"x": numbers(1, 2), "weak": numbers(*range(1, 11)), "strong": numbers(*range(1, 8))}
+    content = study(axes, lambda x, weak, strong: 0.5 + 1e-6 * x + 1e-5 * weak + 0.01 * strong)
+    x, weak, strong = axes_of(content)
+    kept, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
+    assert [line.at["strong"] for line in kept] == list(strong.labels)
+    assert {line.at["weak"] for line in kept} == {"10"}
+    assert "weak = 10" in words
+    alone, words = few_lines(lines_along(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40), x),
+                             [weak], "ettr")  # fmt: skip
+    assert [line.at["y"] for line in alone] == [str(number) for number in range(12, 20)]
+    assert len(alone) == MOST_LINES
+
+
+def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -> None:
+    """Each cell is shaded by its mean and shows it; what cannot run has no shade and says so."""
+    content = materials["infeasible"].main
+    (picture,) = pictures(made(heat_maps.section(materials["infeasible"]))).values()
+    chart = picture.chart
+    assert isinstance(chart, HeatMap)
+    for (row, column), value, text in zip(
+        itertools.product(chart.rows, chart.columns),
+        itertools.chain(*chart.values),
+        itertools.chain(*chart.texts),
+        strict=True,
+    ):
+        place = (row, column) if chart.row_title == "Hot spares" else (column, row)
+        (cell,) = (cell for cell in content["cells"] if tuple(cell["values"].values()) == place)
+        if cell["status"] == "ok":
+            assert value == pytest.approx(100 * cell["metrics"]["ettr"]["mean"])
+            low, high = cell["metrics"]["ettr"]["mean_ci95"] or (0, 0)
+            assert float(text) == pytest.approx(value, abs=max(50 * (high - low), 0.05))
+        else:
+            assert (value, text) == (None, "cannot run")
+
+
+def test_a_wide_heat_map_is_thinned_evenly() -> None:
+    """Of more columns than there is room for both ends and those between are kept."""
+    content = study({"x": numbers(*range(50)), "y": numbers(*range(45))}, lambda x, y: (x + y) / 100)
+    (picture,) = pictures(made(heat_maps.section(of_document(RUN, content)))).values()
+    chart = picture.chart
+    assert (len(chart.rows), len(chart.columns)) == (40, 12)
+    assert (chart.rows[0], chart.rows[-1], chart.columns[0], chart.columns[-1]) == ("0", "49", "0", "44")
+    assert [value[-1] for value in chart.values] == pytest.approx([float(row) + 44 for row in chart.rows])
+
+
+# ------------------------------------------------------------------------------------------------- front
+
+
+def test_a_front_has_the_standing_of_the_answer(materials: dict[str, Material]) -> None:
+    """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
+    content = materials["study"].main
+    (answer,) = (answer for answer in content["answers"] if answer["ask"] == "pareto")
+    (picture,) = pictures(made(front.section(materials["study"]))).values()
+    chart = picture.chart
+    assert isinstance(chart, Front)
+    assert len(chart.points) == len(content["cells"])
+    assert not chart.lowest_x_is_best
+    assert chart.lowest_y_is_best
+    data = answer["data"]
+    wanted = {"front": sum(member["for_sure"] for member in data["front"])}
+    wanted["perhaps"] = len(data["front"]) + len(data["may_be_too"]) - wanted["front"]
+    for standing, count in wanted.items():
+        assert sum(point.standing == standing for point in chart.points) == count
+    for point, cell in zip(chart.points, content["cells"], strict=True):
+        assert point.x == pytest.approx(100 * cell["metrics"]["ettr"]["mean"])
+
+
+def test_a_front_that_nobody_asked_for_is_of_metrics_that_pull_apart() -> None:
+    """Two metrics with different best combinations make a front of what is better in something for sure."""
+    content = study({"spares": numbers(*range(4))}, lambda spares: 0.8 + 0.02 * spares)
+    content["metrics"].append("cost")
+    costs = {0: 3.0, 1: 2.0, 2: 2.5, 3: 2.8}
+    rows = []
+    for cell in content["cells"]:
+        number = cell["cell"]
+        cell["metrics"]["cost"] = {**cell["metrics"]["ettr"], "mean": costs[number], "mean_ci95": None}
+        for replication in range(5):
+            ettr = cell["metrics"]["ettr"]["mean"] + 0.001 * replication
+            rows.append({
+                "cell": str(number), "draw": "0", "ettr.amount": repr(ettr), "ettr.base": "1.0",
+                "cost.amount": repr(costs[number] + 0.01 * replication), "cost.base": "1.0",
+            })  # fmt: skip
+    data = front_data(content, rows)
+    assert data is not None
+    assert sorted(member["at"]["spares"] for member in data["front"]) == ["1", "2", "3"]
+    assert all(member["for_sure"] for member in data["front"])
+    assert data["may_be_too"] == []
+    # Where luck alone may pull them apart there is nothing to weigh, nor where one combination is best in both.
+    noisy = [{**row, "cost.amount": repr(float(row["cost.amount"]) + (-1) ** place)} for place, row in enumerate(rows)]
+    assert front_data(content, noisy) is None
+    for cell in content["cells"]:
+        cell["metrics"]["cost"]["mean"] = -cell["metrics"]["ettr"]["mean"]
+    assert front_data(content, rows) is None
+
+
+# ------------------------------------------------------------------------------------------------- finish
+
+
+def rows_of(times: dict[str, list[float | None]], draw: str = "0") -> list[dict[str, str]]:
+    """Return rows of results.csv with these times to finish."""
+    return [
+        {"draw": draw, "spares": label, "time_to_work": "" if time is None else repr(time)}
+        for label, mine in times.items()
+        for time in mine
+    ]
+
+
+def test_the_curve_of_the_end_is_the_empirical_distribution() -> None:
+    """At each time its height is the share of all runs that were finished by then; unfinished ones count among all."""
+    generator = np.random.default_rng(2)
+    times: list[float | None] = [round(float(time), -4) for time in generator.uniform(1e6, 2e6, 23)]
+    times += [None] * 7
+    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0))
+    sample, _ = samples_along(rows_of({"4": times, "8": [1.5e6]}), axis, {}, drawn=False)
+    assert sample.runs == 30
+    series = chance_curve(sample, 0.9e6, 3e6, 0)
+    assert series.look == "step"
+    for at in generator.uniform(0.9e6, 3e6, 200):
+        before = [height for place, height in zip(series.x, series.y, strict=True) if place * 86400 <= at + 1e-6]
+        wanted = np.mean([time is not None and time <= at for time in times])
+        assert before[-1] == pytest.approx(100 * wanted)
+    assert series.y[0] == 0
+    assert max(height for height in series.y if height is not None) == pytest.approx(100 * 23 / 30)
+
+
+def test_draws_and_central_values_are_kept_apart() -> None:
+    """A sample is of the draws of unknown inputs, or of their central values, never of both."""
+    rows = rows_of({"4": [1.0, 2.0]}) + rows_of({"4": [3.0, None, 5.0]}, draw="1") + rows_of({"4": [7.0]}, draw="2")
+    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0))
+    assert samples_along(rows, axis, {}, drawn=False) == [Sample("spares 4", (1.0, 2.0), 2)]
+    assert samples_along(rows, axis, {}, drawn=True) == [Sample("spares 4", (3.0, 5.0, 7.0), 4)]
+
+
+def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
+    """With unfinished runs a large share is never reached."""
+    sample = Sample("", (1.0, 2.0, 3.0, 4.0), 5)
+    assert (sample.by(0.5), sample.by(0.8), sample.by(0.9)) == (3.0, 4.0, None)
+
+
+def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, Material]) -> None:
+    """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
+    material = materials["study"]
+    section = made(finish.section(material))
+    picture = pictures(section)["finish"]
+    assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
+    assert picture.table is not None
+    focus = material.focus
+    assert focus is not None
+    best = material.main["cells"][next(
+        cell["cell"] for cell in material.main["cells"]
+        if all(f"{material.main['axes'][name]['title']} = {cell['values'][name]}" in focus.name
+               for name in ("spares.hot", "interval"))
+    )]["values"]  # fmt: skip
+    along = next(name for name in ("spares.hot", "interval") if material.main["axes"][name]["title"] ==
+                 picture.table.columns[0].head.lower())  # fmt: skip
+    other = {"spares.hot": "interval", "interval": "spares.hot"}[along]
+    for row, value in zip(picture.table.rows, material.main["axes"][along]["values"], strict=True):
+        mine = [line for line in material.table if line["draw"] != "0" and line[along] == value["label"]
+                and line[other] == best[other]]  # fmt: skip
+        assert len(mine) == 20 * 3
+        in_time = sum(float(line["p_finish_by"]) for line in mine)
+        assert float(row[1].removesuffix(" %")) == pytest.approx(100 * in_time / len(mine), abs=0.051)
+    assert any("failure rate" in note for note in section.notes)
+
+
+# ------------------------------------------------------------------------------------------------- tornado, variance
+
+
+def change(mean: float, half: float) -> dict[str, Any]:
+    """Return a paired difference as documents have it."""
+    resolved = abs(mean) > half
+    ends = [mean - half, mean + half]
+    return {"mean": mean, "ci95": ends, "resolved": resolved, "replications_to_resolve": 40, "controlled": None}
+
+
+def sensitivity() -> dict[str, Any]:
+    """Return the document of a sensitivity with one unknown input and one that is chosen."""
+    axes = {"rate": {"title": "failure rate", "unknown": True}, "spares": {"title": "spares", "unknown": False}}
+    rate = [("0.5", 0.5, 0.03, 0.01), ("2", 2.0, -0.06, 0.02)]
+    spares = [("2", 2.0, -0.02, 0.01), ("8", 8.0, 0.004, 0.02), ("16", 16.0, 0.01, 0.02)]
+    share = {"value": 0.5, "ci95": [0.4, 0.6]}
+    return {
+        "study": "by hand", "metric": "ettr", "replications": 10, "seed": 1, "axes": axes, "low": 0.05,
+        "center": {"values": {"rate": "1", "spares": "4"}, "mean": 0.9, "ci95": [0.88, 0.92], "closed_form": None},
+        "tornado": [
+            {"axis": axis, "center": center, "swing": 0.1, "resolved": True, "replications_to_resolve": 2,
+             "moves": [{"label": label, "number": number, "change": change(mean, half), "trouble": ""}
+                       for label, number, mean, half in moves]}
+            for axis, center, moves in (("rate", "1", rate), ("spares", "4", spares))
+        ],
+        "indices": {
+            "samples": 64, "rows": 64, "left_out": 0, "why_left_out": "", "mean": 0.9, "noise_of_means": 0.01,
+            "variance": {
+                "parameters": {"variance": 1.0, "share": share},
+                "luck": {"variance": 0.6, "share": {"value": 0.3, "ci95": [0.2, 0.4]}},
+                "both": {"variance": 0.4, "share": {"value": 0.2, "ci95": [0.1, 0.3]}},
+            },
+            "together": {"value": 0.1, "ci95": [0.0, 0.2]},
+            "by_axis": [
+                {"axis": "rate", "first": {"value": 0.7, "ci95": [0.6, 0.8]},
+                 "total": {"value": 0.8, "ci95": [0.7, 0.9]}, "closed_form": None},
+                {"axis": "spares", "first": {"value": 0.2, "ci95": [0.1, 0.3]},
+                 "total": {"value": 0.3, "ci95": [0.2, 0.4]}, "closed_form": None},
+            ],
+            "reason": "",
+        },
+        "indices_missing": "", "assumptions": [], "warnings": [],
+    }  # fmt: skip
+
+
+def no_sweep(content: dict[str, Any]) -> Any:
+    """Return material of a sensitivity alone, without a scenario to play."""
+    return SimpleNamespace(of=lambda name: content if name == SENSITIVITY else None, sweep=None, focus=None)
+
+
+def test_a_tornado_has_the_changes_of_the_document() -> None:
+    """Both ends of what is unknown; of several choices the lowest and the highest change, in order of the input."""
+    chart = pictures(made(tornado.section(no_sweep(sensitivity()))))["tornado"].chart
+    assert isinstance(chart, Tornado)
+    rate, spares = chart.swings
+    assert (rate.low[0], rate.high[0]) == ("0.5", "2")
+    assert (rate.low[1], rate.high[1]) == pytest.approx((3, -6))
+    assert rate.high[2] == pytest.approx((-8, -4))
+    assert (spares.low[0], spares.high[0]) == ("2", "16")
+    assert (spares.low[1], spares.high[1]) == pytest.approx((-2, 1))
+    assert "Failure rate from 1 to 2 changes ETTR by -6" in chart.title
+
+
+def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
+    """Where no change is resolved the title says that, and names no input."""
+    content = sensitivity()
+    for swing in content["tornado"]:
+        for move in swing["moves"]:
+            move["change"] = change(0.01, 0.02)
+    assert "by more than luck may" in made(tornado.section(no_sweep(content))).title
+
+
+def test_shares_of_the_variance_are_those_of_the_document() -> None:
+    """First-order and total indices with their intervals, and a bar that adds up to all of the variance."""
+    found = pictures(made(variance.section(no_sweep(sensitivity()))))
+    stack, bars = found["variance-of-a-run"].chart, found["variance-by-input"].chart
+    assert isinstance(stack, Stack)
+    assert [part.amount for part in stack.parts] == pytest.approx([50, 30, 20])
+    assert isinstance(bars, Bars)
+    assert [row.values for row in bars.rows] == [pytest.approx((70, 80)), pytest.approx((20, 30))]
+    assert bars.rows[0].ci95[1] == pytest.approx((70, 90))
+    assert "Failure rate takes part in 80 %" in bars.title
+
+
+def test_variance_that_is_not_told_apart_is_said_so() -> None:
+    """Without indices there is no bar, and the reason is there."""
+    content = sensitivity()
+    content["indices"] |= {"by_axis": [], "together": None, "reason": "too few rows"}
+    section = made(variance.section(no_sweep(content)))
+    assert list(pictures(section)) == ["variance-of-a-run"]
+    assert "Too few rows." in section.text
+    content |= {"indices": None, "indices_missing": "some points cannot run"}
+    section = made(variance.section(no_sweep(content)))
+    assert section.items == ()
+    assert section.text == ("Some points cannot run.",)
+
+
+def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
+    """The answer to a question about sensitivity is drawn as the document of the command is."""
+    text = (
+        STUDY.partition("metrics:")[0]
+        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{ask: sensitivity}]\n"
+    )
+    (place / "single.yaml").write_text(text, encoding="utf-8")
+    small.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
+    material = Material(read_results(place / "single"))
+    chart = pictures(made(tornado.section(material)))["tornado"].chart
+    data = material.main["answers"][0]["data"]
+    assert [swing.name for swing in chart.swings] == [
+        material.main["axes"][axis["axis"]]["title"] for axis in data["axes"]
+    ]
+    (interval,) = (axis for axis in data["axes"] if axis["axis"] == "interval")
+    drawn_changes = next(swing for swing in chart.swings if swing.name == "interval")
+    wanted = [100 * move["difference"]["mean"] for move in interval["moves"]]
+    assert [drawn_changes.low[1], drawn_changes.high[1]] == pytest.approx(wanted)
+
+
+# ------------------------------------------------------------------------------------------------- optimum
+
+
+def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: dict[str, Material]) -> None:
+    """Means, bounds of conditions and the confirmation are those of optimize.json."""
+    content = materials["study"].of(OPTIMIZE)
+    assert content is not None
+    section = made(optimum.section(materials["study"]))
+    found = pictures(section)
+    tried = {row.name: row.mean for row in found["tried-ettr"].chart.rows}
+    for trial in content["tried"]:
+        name = ", ".join(f"{content['axes'][axis]['title']} = {label}" for axis, label in trial["values"].items())
+        assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
+    assert found["tried-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
+    rows = found["confirmation"].chart.rows
+    assert rows[0].mean == pytest.approx(100 * content["answer"]["aims"]["ettr"]["mean"])
+    fresh = content["confirmation"]["trials"][0]["aims"]["ettr"]["mean"]
+    assert rows[1].mean == pytest.approx(100 * fresh)
+    command = next(plain(text) for text in section.text if "ettrick run" in plain(text))
+    assert all(setting in command for setting in content["settings"])
+
+
+def test_settings_of_an_optimum_can_be_typed(materials: dict[str, Material], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs as it stands in the folder of the results, and plays what was found."""
+    import shlex
+
+    content = materials["study"].of(OPTIMIZE)
+    assert content is not None
+    section = made(optimum.section(materials["study"]))
+    command = next(plain(text) for text in section.text if "ettrick run" in plain(text)).partition("ettrick ")[2]
+    monkeypatch.chdir(materials["study"].folder)
+    count = str(content["replications"])
+    result = small.call(*shlex.split(command), "--replications", count, "--json", "--jobs", "1")
+    mean = json.loads(result.stdout)["metrics"]["ettr"]["mean"]
+    assert mean == pytest.approx(content["answer"]["aims"]["ettr"]["mean"], rel=1e-12)
+
+
+def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[str, Material]) -> None:
+    """Where nothing keeps the conditions, that is the title, and the closest is told."""
+    content = copy.deepcopy(materials["study"].of(OPTIMIZE))
+    assert content is not None
+    content |= {"answer": None, "settings": [], "runner_up": None, "as_good": None, "confirmation": None}
+    documents = {OPTIMIZE: content, RUN: materials["study"].main}
+    material = Material(Results(materials["study"].folder, "sweep", documents))
+    section = made(optimum.section(material))
+    assert section.title == "Nothing that was tried keeps the conditions"
+    best = max(content["tried"], key=lambda trial: trial["conditions"][0]["mean"])
+    place = ", ".join(f"{content['axes'][axis]['title']} = {label}" for axis, label in best["values"].items())
+    assert plain(section.text[0]).startswith("p_finish_by >= 0.1: the closest is")
+    assert plain(section.text[0]).endswith(f"with {place}.")
+    assert "confirmation" not in pictures(section)
+
+
+def test_paired_differences_are_what_the_bridge_uses() -> None:
+    """A gain of a bucket is the paired difference of its shares, the second scenario subtracted from the first."""
+    generator = np.random.default_rng(21)
+    first, second, _ = drawn(generator, 5)
+    found = bridge.bridge_of(first, second)
+    assert found is not None
+    for step in found.steps:
+        index = JOB_BUCKETS.index(step.bucket)
+        pairs = [
+            [SimpleNamespace(amount=run.jobs[0].buckets[index], base=run.jobs[0].requested) for run in each]
+            for each in (first, second)
+        ]
+        ratios: Any = [[(one.amount, one.base) for one in each] for each in pairs]
+        wanted = difference(ratios[0], ratios[1])
+        assert wanted is not None
+        assert step.found is not None
+        assert step.gain == pytest.approx(wanted.mean, abs=1e-14)
+        assert step.found.ci95 == pytest.approx(wanted.ci95)

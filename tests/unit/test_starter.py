@@ -1,0 +1,194 @@
+"""`ettrick init`: whatever is asked for by name and fits becomes a scenario that runs; the rest is told in a line."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import sim
+from analysis.commands.starter import init
+from analysis.commented import quoted
+from analysis.starter import StarterError, Wishes, starter
+from sim import catalog, documents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.testing import Result
+
+NIGHTLY = pytest.mark.nightly
+WISHES = Wishes("first", 1024, "h100", "llama3-70b", "llama3-table5", "slurm-requeue", "30 d")
+
+
+def loaded(wishes: Wishes, folder: Path) -> sim.Scenario:
+    """Return the scenario that is written."""
+    path = folder / "starter.yaml"
+    path.write_text(starter(wishes), encoding="utf-8")
+    return sim.load(path)
+
+
+def test_the_file_says_what_was_asked_for(tmp_path: Path) -> None:
+    """Name, GPUs, accelerator, model, failures and horizon are those of the options, and it runs."""
+    made = loaded(WISHES._replace(horizon="10 d", model="llama3-405b"), tmp_path)
+    cluster, job = made.cluster, made.jobs[0]
+    assert (made.name, made.horizon) == ("first", 10 * 86400)
+    assert (job.gpus, job.model) == (1024, "llama3-405b")
+    assert str(cluster.all_pools[0].accelerator) == "h100"
+    text = (tmp_path / "starter.yaml").read_text(encoding="utf-8")
+    assert "- {use: llama3-table5}" in text
+    assert "recovery: {use: slurm-requeue}" in text
+    prepared = sim.prepare(made)
+    assert prepared.sources
+    assert sim.run(prepared, 0).jobs
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "model", "recovery", "gpus"),
+    [
+        ("h100", "llama3-405b", "torchft-hsdp", 1984),
+        ("h100", "megatron-1t", "ntp", 100_000),
+        ("gb200", "megatron-1t", "torchrun-elastic", 256),
+        ("tpu-v5e", "gpt3-1.3b", "gemini-in-memory", 8),
+        *(pytest.param(name, "gpt3-1.3b", "nvrx-in-job", 64, marks=NIGHTLY) for name in catalog.accelerators()),
+        *(pytest.param("h100", "llama3-405b", name, 992, marks=NIGHTLY) for name in catalog.recoveries()),
+        *(pytest.param("gb200", "llama3-405b", name, 256, marks=NIGHTLY) for name in catalog.recoveries()),
+        *(pytest.param("h200", name, "k8s-jobset", 2048, marks=NIGHTLY) for name in catalog.models()),
+    ],
+)
+def test_every_choice_makes_a_scenario_that_can_be_prepared(
+    accelerator: str, model: str, recovery: str, gpus: int, tmp_path: Path
+) -> None:
+    """Each accelerator, each recovery and several models and sizes fit into memory, with some of it left."""
+    wishes = WISHES._replace(accelerator=accelerator, model=model, recovery=recovery, gpus=gpus)
+    prepared = sim.prepare(loaded(wishes, tmp_path))
+    job = prepared.jobs[0]
+    assert job.gpus == gpus
+    assert job.plan is not None
+    assert job.plan.crowding <= 1.0
+    assert prepared.spares > 0
+    assert sim.run(prepared, 0).jobs
+
+
+@pytest.mark.parametrize(
+    "bundle",
+    [pytest.param(name, marks=() if name == "infinitehbd" else NIGHTLY) for name in catalog.bundles()],
+)
+def test_every_bundle_can_be_asked_for(bundle: str, tmp_path: Path) -> None:
+    """Each failure bundle strikes the cluster of a starter."""
+    prepared = sim.prepare(loaded(WISHES._replace(failures=bundle, model="llama3-405b", gpus=256), tmp_path))
+    assert prepared.sources
+    assert prepared.jobs[0].mtti < float("inf")
+
+
+def test_each_value_has_a_comment_and_each_name_its_source() -> None:
+    """Values are explained on their line or above it; names of the catalog come with the source of their entry."""
+    text = starter(WISHES._replace(accelerator="gb200", recovery="ntp", model="megatron-1t", gpus=256))
+    for entry in (catalog.accelerators()["gb200"], catalog.models()["megatron-1t"]):
+        assert entry.source in " ".join(text.replace("#", " ").split())
+    lines = text.split("\n")
+    plain = {"mode: async", "assumptions:", "tiers:"}
+    for before, line in itertools.pairwise(lines):
+        content = line.strip().removeprefix("- ")
+        if not content or content.startswith(("#", '"', "description")) or content in plain or "#" in line:
+            continue
+        assert before.lstrip().startswith("#"), line
+    assert max(map(len, lines)) <= 120
+    assert re.search(r"recovery: \{use: ntp, tensor: \d+\}", text)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"accelerator": "h10"}, r"--accelerator: 'h10' does not come with Ettrick; did you mean 'h100'\?"),
+        ({"model": "llama3-70"}, r"--model: 'llama3-70' .*did you mean 'llama3-70b'\?"),
+        ({"failures": "meta-rsc"}, r"--failures: 'meta-rsc' .*did you mean"),
+        ({"recovery": "hot-spare"}, r"--recovery: 'hot-spare' does not come with Ettrick"),
+        ({"horizon": "30"}, r"--horizon: '30' needs a unit"),
+        ({"horizon": "0 d"}, r"--horizon: must be more than 0"),
+        ({"gpus": 1001}, r"--gpus 1001: is no whole number of nodes of 8; nearest: 1,000 or 1,008"),
+        ({"gpus": 100, "accelerator": "gb200"}, r"--gpus 100: is no whole number of racks.*nearest: 64 or 128"),
+        ({"gpus": 8, "model": "llama3-405b"}, r"--gpus 8 --model llama3-405b: no layout of 8 GPUs fits: .*GB"),
+        ({"gpus": 10**7}, r"--gpus 10,000,000: no fat tree"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(change: dict[str, object], message: str) -> None:
+    """The option is named, with the rule and what is nearest."""
+    with pytest.raises(StarterError, match=message) as caught:
+        starter(WISHES._replace(**change))  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_the_number_of_gpus_that_is_called_enough_is(tmp_path: Path) -> None:
+    """Where a model does not fit, the suggested number of GPUs makes a scenario, and half of it does not."""
+    small = WISHES._replace(gpus=8, model="llama3-405b")
+    with pytest.raises(StarterError) as caught:
+        starter(small)
+    found = re.search(r"--gpus (\d+) is enough", str(caught.value))
+    assert found is not None
+    enough = int(found[1])
+    assert loaded(small._replace(gpus=enough), tmp_path).jobs[0].gpus == enough
+    with pytest.raises(StarterError):
+        starter(small._replace(gpus=enough // 2))
+
+
+def test_any_name_comes_back_as_it_is(tmp_path: Path) -> None:
+    """A name that YAML could take for something else is put in quotes."""
+    for name in ("plain-name", "no", "two words", 'with "quotes"', "1e3", "ünï", "a: b # c", "null", "-", "{x}"):
+        path = tmp_path / "name.yaml"
+        path.write_text(f"name: {quoted(name)} # a comment", encoding="utf-8")
+        assert documents.load(path).data == {"name": name}
+    wishes = WISHES._replace(name='a: "b" # c', model="megatron-1t", gpus=256)
+    assert loaded(wishes, tmp_path).name == wishes.name
+
+
+# --------------------------------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Return a function that runs `init` with some words in an empty folder."""
+    app = typer.Typer()
+    app.command()(init)
+    monkeypatch.chdir(tmp_path)
+    small = ("--model", "llama3-405b", "--gpus", "256")
+    return lambda *words: CliRunner().invoke(app, [*words, *small])
+
+
+def test_a_file_is_never_replaced_unasked(run: Callable[..., Result]) -> None:
+    """The name gives the file; a file that is there stays as it is, until --overwrite."""
+    assert run("--name", "mine").exit_code == 0
+    path = Path("mine.yaml")
+    assert sim.load(path).name == "mine"
+    path.write_text("precious", encoding="utf-8")
+    refused = run("mine.yaml")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == "mine.yaml: is there already; name another file or add --overwrite\n"
+    assert path.read_text(encoding="utf-8") == "precious"
+    assert run("mine.yaml", "--overwrite").exit_code == 0
+    assert sim.load(path).jobs[0].gpus == 256
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("file.txt",), "file.txt: must end in .yaml or .yml"),
+        (("--name", " "), "--name: must not be empty"),
+        (("nowhere/file.yaml",), "nowhere/file.yaml: cannot be written (No such file or directory)"),
+        (("--horizon", "30 parsecs"), "--horizon: "),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line_with_status_2(
+    run: Callable[..., Result], words: tuple[str, ...], line: str
+) -> None:
+    """Nothing is written, and one line says why."""
+    result = run(*words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(line)
+    assert result.stderr.count("\n") == 1
+    assert not list(Path().iterdir())
