@@ -29,6 +29,8 @@ _LABEL = 1.75
 """Width of a name at the right at most [in]."""
 _LEADER = 0.28
 """From the axes to the names at their right [in]."""
+_FAR = 0.4
+"""Curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]."""
 
 
 class _Label(NamedTuple):
@@ -94,9 +96,11 @@ def _write_labels(plane: Plane, labels: Sequence[_Label]) -> None:
     heights = pushed_apart([y for _, y in spots], sizes, -0.1, plane.up)
     for label, (x, y), height in zip(labels, spots, heights, strict=True):
         leader = [x, plane.across + 0.06, plane.across + _LEADER - 0.05]
+        is_far = plane.across - x > _FAR
+        dashes = (0, (1, 3)) if is_far else (0, (3, 1.5)) if label.is_dashed else "-"
         plane.axes.plot(
             [place / plane.across for place in leader], [each / plane.up for each in (y, y, height)],
-            transform=plane.axes.transAxes, color=label.color, linewidth=1.2,
-            alpha=0.8, clip_on=False, linestyle=(0, (3, 1.5)) if label.is_dashed else "-",
+            transform=plane.axes.transAxes, color=label.color, linewidth=0.7 if is_far else 1.2,
+            alpha=0.8, clip_on=False, linestyle=dashes,
         )  # fmt: skip
         plane.write(plane.across + _LEADER, height, label.text, va="center")
