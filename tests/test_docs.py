@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 import cli
 import sim
@@ -84,27 +86,47 @@ def rows(name: str) -> set[str]:
     return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
 
 
-@pytest.mark.timeout(300)  # some twenty programs, one after another
+class Answer(NamedTuple):
+    """What a command printed, and its exit status."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def answer_of(line: str, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """Run a command as a shell would: in this process, which saves its start, unless the line needs a shell."""
+    words = shlex.split(line)
+    if words[0] != "ettrick" or {"|", ">", "<", ";", "&&"} & set(words):
+        # pipefail is not in every sh: a pipe's reader fails anyway on what is no JSON.
+        run = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+        return Answer(run.returncode, run.stdout, run.stderr)
+    monkeypatch.setattr(sys, "argv", words)
+    result = CliRunner().invoke(cli.app, words[1:], prog_name="ettrick")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Answer(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.mark.timeout(300)  # some twenty commands, one after another
 @pytest.mark.parametrize("path", pages_with_commands(), ids=lambda path: path.stem)
-def test_commands_of_the_page_run(path: Path, tmp_path: Path) -> None:
+def test_commands_of_the_page_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command ends as stated and prints what is shown: a refusal to the letter, a result but for its numbers."""
     for folder in ("scenarios", "topologies"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     text = path.read_text(encoding="utf-8")
     for name, content in FILE.findall(text):
         (tmp_path / name).write_text(content, encoding="utf-8")
-    binaries = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
-    environment.pop("COLUMNS", None)  # of the terminal that the tests run in: pages show what a pipe gets
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("COLUMNS", raising=False)  # of the terminal of these tests: pages show what a pipe gets
     for command in commands(text):
         assert re.match(r"(ettrick|python) ", command.text), f"not a command that the test may run: {command.text}"
         line = command.text
         if not command.shown and "--replications" not in line:  # two show as well as many that it runs
             line = line.replace("ettrick run ", "ettrick run --replications 2 ")
-        # pipefail is not in every sh: a pipe's reader fails anyway on what is no JSON.
-        answer = subprocess.run(
-            ["sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+        answer = answer_of(line, monkeypatch)
         assert answer.returncode == command.status, f"$ {line}\n{answer.stdout}{answer.stderr}"
         if command.status == 2:
             # A reader stands in the checkout, where paths are shown relative to it.
