@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from analysis.commands import reports, studies
 from analysis.commands.compare import compare
+from analysis.commands.explain import explain
 from analysis.commands.group import Commands
 from analysis.commands.options import (
     JsonOption,
-    ProcessesOption,
     QuietOption,
     ScenarioArgument,
     SeedOption,
     SetOption,
+    complete_kinds,
 )
+from analysis.commands.run import run
 from analysis.commands.starter import init
 from analysis.commands.terminal import (
     DONE,
     NO,
-    command_line,
-    end,
     load_scenario,
     refuse,
     say,
@@ -33,9 +33,6 @@ from analysis.commands.terminal import (
 )
 from analysis.commands.topologies import topology
 from analysis.commands.validate import validate
-
-if TYPE_CHECKING:
-    from sim import Prepared, Scenario
 
 app = typer.Typer(
     cls=Commands,
@@ -59,79 +56,8 @@ def main(
         raise typer.Exit(DONE)
 
 
-@app.command()
-def run(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
-    replications: Annotated[int, typer.Option(help="How many replications.", min=1)] = 32,
-    precision: Annotated[
-        str | None, typer.Option(help="Replicate until the 95 % interval's half-width is this: 0.1pt or 2%.")
-    ] = None,
-    metric: Annotated[str, typer.Option(help="The metric that --precision is about.")] = "ettr",
-    band: Annotated[
-        int, typer.Option(help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0)
-    ] = 0,
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the resolved scenario and the JSON to this folder.")] = None,
-    node_log: Annotated[
-        bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option(help="Replace another run in the --out folder.")] = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Simulate a scenario and say where every GPU-hour went."""
-    if 0 < band < 20:
-        refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
-    if node_log and out is None:
-        refuse("--node-log: needs --out, the folder to write nodes.csv to")
-    described = load_scenario(scenario, set_, seed)
-
-    from analysis.commands.keeping import Keeping
-    from analysis.provenance import scenario_digest
-
-    keep = Keeping(out, "run.json", overwrite=overwrite)
-    keep.refuse_others(lambda found: found["provenance"]["scenario_sha256"] == scenario_digest(described))
-
-    from analysis import ensemble, reasons
-    from analysis.console import format_run
-    from analysis.document import document, render
-    from analysis.missing import log_csv
-    from analysis.progress import Progress
-    from sim import dump, prepare
-
-    prepared = prepare(described)
-    warn(prepared.warnings)
-    try:
-        wanted = ensemble.Precision.parse(precision) if precision is not None else None
-        with Progress("replications", quiet=quiet or as_json) as progress:
-            found = ensemble.replicate(
-                prepared,
-                replications,
-                precision=wanted,
-                metric=metric,
-                processes=jobs,
-                progress=progress,
-                keeps_log=node_log,
-            )
-    except ensemble.RequestError as error:
-        refuse(str(error))
-    bands = None
-    if band:
-        with Progress("draws of rates", quiet=quiet or as_json) as progress:
-            bands = ensemble.band(found, band, processes=jobs, progress=progress)
-    text = render(document(found, command=command_line(), bands=bands))
-    content = json.loads(text)
-    extra = {"nodes.csv": log_csv(found.results, [source.name for source in prepared.sources])} if node_log else {}
-    complaint = keep.write(text, {"scenario.resolved.yaml": dump(described.dump()), **extra})
-    say(text if as_json else format_run(content, prepared))
-    if complaint is not None:
-        refuse(complaint)
-    end(reasons.against_run(content, precision, precise=found.precise))
-
-
 for command in (
+    run,
     init,
     compare,
     studies.sweep,
@@ -141,6 +67,7 @@ for command in (
     reports.report,
     reports.plot,
     validate,
+    explain,
 ):
     app.command()(command)
 
@@ -178,81 +105,6 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
 
     warn(sim.examine(described).warnings)
     say(f"{scenario}: a valid scenario, '{described.name}'")
-
-
-@app.command()
-def explain(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
-    worth: Annotated[
-        bool, typer.Option("--worth", help="What each cause removed, and each knob better by a tenth, is worth.")
-    ] = False,
-    replications: Annotated[
-        int | None,
-        typer.Option(
-            help="How many replications stand beside the closed form; 8 unless told, 0 for none. With --worth: of each "
-            "change, 16 unless told, 8 at least.",
-            min=0,
-        ),
-    ] = None,
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Show what a scenario rests on: the step, the way back, the closed form, and where every number comes from."""
-    if worth:
-        _explain_worth(load_scenario(scenario, set_, seed), replications, jobs, as_json=as_json, quiet=quiet or as_json)
-        return
-    described = load_scenario(scenario, set_, seed, must_fit=False)
-
-    import sim
-    from analysis.document import render
-    from analysis.ensemble import replicate
-    from analysis.explain import describe
-    from analysis.explain_text import format_explanation
-    from analysis.progress import Progress
-
-    prepared = sim.examine(described)
-    warn(prepared.warnings)
-    count = 8 if replications is None else replications
-    too_large = _too_large(described, prepared)
-    simulated = None
-    if count and too_large is None:
-        with Progress("replications", quiet=quiet or as_json) as progress:
-            simulated = replicate(sim.prepare(described), count, processes=jobs, progress=progress)
-    text = render(describe(prepared, simulated, command=command_line()))
-    say(text if as_json else format_explanation(json.loads(text)))
-    end([] if too_large is None else [too_large])
-
-
-def _too_large(described: Scenario, prepared: Prepared) -> str | None:
-    """Return why a job does not fit into the memory of its accelerators, if it does not."""
-    import sim
-
-    try:
-        sim.check_memory(described, prepared.jobs)
-    except sim.PathError as error:
-        return error.rule
-    return None
-
-
-def _explain_worth(described: Scenario, replications: int | None, jobs: int, *, as_json: bool, quiet: bool) -> None:
-    """Print what each cause and each knob of a scenario is worth."""
-    from analysis.document import render
-    from analysis.progress import Progress
-    from analysis.worth import worth
-    from analysis.worth_document import worth_document
-    from analysis.worth_text import format_worth
-
-    count = 16 if replications is None else replications
-    if count < 8:
-        refuse(f"--replications {count}: --worth needs at least 8, or luck could not be told from worth")
-    with Progress("replications", quiet=quiet) as progress:
-        found = worth(described, count, processes=jobs, progress=progress)
-    warn(found.base.prepared.warnings)
-    text = render(worth_document(found, command=command_line()))
-    say(text if as_json else format_worth(json.loads(text)))
 
 
 @app.command()
@@ -308,8 +160,19 @@ def schema(
 
 
 @app.command(name="list")
-def list_() -> None:
+def list_(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            help="One kind alone, such as studies or models; without it, all.", autocompletion=complete_kinds
+        ),
+    ] = None,
+) -> None:
     """List the scenarios, topologies and strategies that come with Ettrick, and where they come from."""
-    from analysis.listing import format_inventory
+    from analysis.listing import format_inventory, kinds
+    from sim.documents import suggest
 
-    say(format_inventory())
+    known = kinds()
+    if kind is not None and kind not in known:
+        refuse(f"list: there is no kind '{kind}'{suggest(kind, known, most=len(known))}")
+    say(format_inventory(only=kind or ""))

@@ -8,6 +8,7 @@ import numpy as np
 
 from analysis.cells import empty_table, label_grid, number_of, percent_text
 from analysis.console import Page, console
+from analysis.listing import terminal_width, wrapped
 from sim import FABRIC_PARTS, load_cluster, shipped
 
 if TYPE_CHECKING:
@@ -88,8 +89,15 @@ def _failure(topology: Topology, part: str) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------- text
 
 
-def format_list() -> str:
-    """Return a line for each topology that comes with the program."""
+def format_list(width: int | None = None) -> str:
+    """Return a line for each topology that comes with the program.
+
+    Parameters
+    ----------
+    width
+        Columns that lines are wrapped to; by default those of the terminal, and whole lines where there is none.
+    """
+    width = terminal_width() if width is None else width
     lines = [("name", "GPUs", "nodes", "fabric", "")]
     for name, path in shipped("topologies").items():
         cluster = load_cluster(path)
@@ -97,10 +105,11 @@ def format_list() -> str:
         title = path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
         lines.append((name, f"{nodes * gpus:,}", f"{nodes:,}", cluster.fabric.use, title))
     wide = [max(len(line[column]) for line in lines) for column in range(4)]
-    return "\n".join(
-        f"{name:{wide[0]}}  {gpus:>{wide[1]}}  {nodes:>{wide[2]}}  {fabric:{wide[3]}}  {title}".rstrip()
-        for name, gpus, nodes, fabric, title in lines
-    )
+    made: list[str] = []
+    for name, gpus_text, nodes_text, fabric, title in lines:
+        row = f"{name:{wide[0]}}  {gpus_text:>{wide[1]}}  {nodes_text:>{wide[2]}}  {fabric:{wide[3]}}  "
+        made += wrapped(title, width, row, len(row)) if title else [row.rstrip()]
+    return "\n".join(made)
 
 
 def format_topology(content: dict[str, Any], *, width: int | None = None) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from sim.closed_form import ClosedForm, closed_form, starved_at_most
+from sim.closed_form import ClosedForm, closed_form, job_shares, starved_at_most
 from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.documents import dump
 from sim.explained import Comeback, comeback
@@ -61,6 +61,7 @@ __all__ = [
     "find",
     "find_cluster",
     "inventory",
+    "job_shares",
     "load",
     "load_cluster",
     "locate",

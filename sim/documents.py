@@ -192,15 +192,15 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     return folded[near[0]] if near else None
 
 
-def suggest(word: str, choices: Iterable[str]) -> str:
-    """Return the end of a message about an unknown word: the nearest choice, and up to twelve of them."""
+def suggest(word: str, choices: Iterable[str], most: int = 12) -> str:
+    """Return the end of a message about an unknown word: the nearest choice, and up to `most` of them."""
     names = list(dict.fromkeys(choices))
     if not names:
         return ""
     near = nearest(word, names)
     offer = f"; did you mean '{near}'?" if near else ""
-    more = f", ... {len(names) - 12} more" if len(names) > 12 else ""
-    return f"{offer} (choose from {', '.join(names[:12])}{more})"
+    more = f", ... {len(names) - most} more" if len(names) > most else ""
+    return f"{offer} (choose from {', '.join(names[:most])}{more})"
 
 
 class _Reader:

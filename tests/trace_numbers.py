@@ -8,6 +8,7 @@ import json
 import math
 import operator
 import re
+import statistics
 from typing import TYPE_CHECKING, Any
 
 from analysis.report.words import Number
@@ -37,19 +38,31 @@ _NUMBER = re.compile(r"-?[0-9][0-9,]*(?:\.[0-9]+)?")
 
 
 def value_at(folder: Path, source: str) -> float:
-    """Return what stands at a place of a folder: a JSON pointer (RFC 6901), or a row and column of a CSV table."""
+    """Return what stands at a place of a folder: a JSON pointer (RFC 6901), or rows and column of a CSV table."""
     file, _, place = source.partition("#")
     if file.endswith(".csv"):
-        row, _, column = place.partition("/")
+        rows, _, column = place.partition("/")
+        first, _, last = rows.partition("-")
         with (folder / file).open(encoding="utf-8", newline="") as opened:
-            return float(list(csv.DictReader(opened))[int(row)][column])
+            table = list(csv.DictReader(opened))[int(first) : int(last or first) + 1]
+        return statistics.fmean(float(row[column]) for row in table)
     found: Any = json.loads((folder / file).read_bytes())
+    if "*" in place:
+        return _counted([found], *place.partition("?")[::2])
     for step in place.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         found = found[int(key)] if isinstance(found, list) else found[key]
     assert isinstance(found, int | float), f"{source} is no number"
     assert not isinstance(found, bool), f"{source} is no number"
     return float(found)
+
+
+def _counted(entries: list[Any], place: str, which: str) -> float:
+    """Return how many entries of all lists at a place have certain values: ``label=emergent&verdict=pass``."""
+    for step in place.split("/")[1:]:
+        entries = [each for found in entries for each in (found if step == "*" else [found[step]])]
+    wanted = [pair.split("=") for pair in which.split("&")]
+    return float(sum(all(str(entry[key]).lower() == value for key, value in wanted) for entry in entries))
 
 
 def evaluated(formula: str, values: Sequence[float]) -> float:

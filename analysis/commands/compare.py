@@ -23,6 +23,8 @@ from analysis.commands.terminal import changes, command_line, end, mistakes_in_l
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from analysis.compare import Variant
+    from analysis.variants import Loaded
     from sim import Scenario
 
 __all__ = ["compare"]
@@ -57,7 +59,7 @@ def compare(
     quiet: QuietOption = False,
 ) -> None:
     """Run several variants on the same failures and say by how much they differ."""
-    from analysis import compare_document, compare_text, reasons, variants
+    from analysis import compare_document, compare_text, reasons
     from analysis.compare import compare as play
     from analysis.document import render
     from analysis.ensemble import Precision, RequestError
@@ -66,14 +68,7 @@ def compare(
     keep = Keeping(out, "compare.json", overwrite=overwrite)
     try:
         wanted = Precision.parse(precision) if precision is not None else None
-        recipes = variants.recipes(scenarios, vary or (), changes(set_, seed))
-        with mistakes_in_lines():
-            loaded = variants.load_variants(recipes)
-        _refuse_others(keep, loaded.scenarios)
-        ready = variants.prepared(loaded)
-        if not ready:
-            end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
-        warn(variants.warnings(ready))
+        loaded, ready = _ready(scenarios, vary or [], changes(set_, seed), keep)
         with Progress("replications", quiet=quiet or as_json) as progress:
             found = play(ready, replications, precision=wanted, at_equal=at_equal, processes=jobs, progress=progress)
     except RequestError as error:
@@ -85,6 +80,21 @@ def compare(
     if complaint is not None:
         refuse(complaint)
     end(reasons.against_comparison(content, precision))
+
+
+def _ready(scenarios: list[str], vary: list[str], changed: list[str], keep: Keeping) -> tuple[Loaded, list[Variant]]:
+    """Return the variants, and those of them that can be run; or end if none can, or the folder holds others."""
+    from analysis import variants
+
+    recipes = variants.recipes(scenarios, vary, changed)
+    with mistakes_in_lines():
+        loaded = variants.load_variants(recipes)
+    _refuse_others(keep, loaded.scenarios)
+    ready = variants.prepared(loaded)
+    if not ready:
+        end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
+    warn(variants.warnings(ready))
+    return loaded, ready
 
 
 def _refuse_others(keep: Keeping, scenarios: Mapping[str, Scenario]) -> None:

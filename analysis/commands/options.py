@@ -28,6 +28,7 @@ __all__ = [
     "StudySetOption",
     "complete_accelerators",
     "complete_bundles",
+    "complete_kinds",
     "complete_models",
     "complete_presets",
 ]
@@ -43,6 +44,13 @@ def complete_scenarios(incomplete: str) -> list[str]:
     import sim
 
     return _begins(sim.shipped("scenarios"), incomplete)
+
+
+def complete_kinds(incomplete: str) -> list[str]:
+    """Return what kinds of things ``ettrick list`` lists."""
+    from analysis.listing import kinds
+
+    return _begins(kinds(), incomplete)
 
 
 def complete_clusters(incomplete: str) -> list[str]:

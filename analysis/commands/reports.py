@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -37,9 +38,12 @@ def report(
     from analysis.report.formats import FORMATS
     from analysis.report.results import ReportError
 
-    kind = format_ or (out.suffix.lower().removeprefix(".") if out is not None else "html")
-    if kind not in FORMATS:
+    ending = out.suffix.lower().removeprefix(".") if out is not None else ""
+    kind = format_ or ending or "html"
+    if kind not in FORMATS or (out is not None and not ending and format_ is None):
         refuse(f"--out {out}: must end in .{', .'.join(list(FORMATS)[:-1])} or .{list(FORMATS)[-1]}, or give --format")
+    if ending in FORMATS and ending != kind:
+        refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
     target = folder / f"report.{kind}" if out is None else out
     made = _made(folder, quiet=quiet)
     complaint = files.not_to_be_replaced(target)
@@ -51,7 +55,7 @@ def report(
         refuse(str(error))
     write(target, content)
     if not quiet:
-        say(f"{target}: {made.title}, {len(made.sections)} sections, {len(made.pictures)} pictures")
+        say(f"{target}: {made.title}, {_size(made, kind)}")
 
 
 def plot(
@@ -64,6 +68,7 @@ def plot(
 ) -> None:
     """Draw one picture of a report, or list those that there are."""
     from analysis import plots
+    from analysis.listing import terminal_width, wrapped
     from sim.documents import suggest
 
     if (picture is None) != (out is None):
@@ -72,12 +77,23 @@ def plot(
         refuse(f"--out {out}: must end in {', '.join(plots.SUFFIXES[:-1])} or {plots.SUFFIXES[-1]}")
     pictures = _made(folder, quiet=quiet).pictures
     if picture is None or out is None:
-        width = max(map(len, pictures), default=0)
-        say("\n".join(f"{key:{width}}  {found.title}" for key, found in pictures.items()))
+        longest, width = max(map(len, pictures), default=0), terminal_width()
+        lines = [wrapped(found.title, width, f"{key:{longest}}  ", longest + 2) for key, found in pictures.items()]
+        say("\n".join(itertools.chain.from_iterable(lines)))
         return
     if picture not in pictures:
-        refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures)}")
+        refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")
     write(out, plots.render(plots.draw(pictures[picture].chart), out.suffix.lower()))
+
+
+def _size(made: Report, kind: str) -> str:
+    """Return how much there is of a report that is written as this."""
+    from analysis.cells import number_of
+
+    if kind == "pptx":
+        return "5 slides"
+    sections, pictures = number_of(len(made.sections), "section"), number_of(len(made.pictures), "picture")
+    return f"{sections}, {pictures} as tables" if kind == "md" else f"{sections}, {pictures}"
 
 
 def _made(folder: Path, *, quiet: bool) -> Report:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,28 +22,8 @@ from analysis.commands.options import (
     StudyReplicationsOption,
     StudySetOption,
 )
-from analysis.commands.terminal import (
-    INTERRUPTED,
-    TERMINATED,
-    JobEnd,
-    changes,
-    command_line,
-    end,
-    ending_tidily,
-    mistakes_in_lines,
-    refuse,
-    say,
-    show_document,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from analysis.progress import Progress
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.command import Workplace
-    from analysis.sweep.executors import Where
-    from analysis.sweep.shard import Shard
+from analysis.commands.playing import load_study, playing, shard_of, where_to_play
+from analysis.commands.terminal import command_line, end, mistakes_in_lines, refuse, say, show_document
 
 __all__ = ["merge", "optimize", "sensitivity", "sweep"]
 
@@ -77,13 +56,13 @@ def sweep(
 
     if replications is not None and precision is not None:
         refuse("--precision: is instead of --replications; give one of them")
-    loaded = _load_study(study, set_, seed, replications=replications, precision=precision)
+    loaded = load_study(study, set_, seed, replications=replications, precision=precision)
     missing = against_metrics(loaded)
     if missing:
         refuse("\n".join(missing))
-    part = _shard(shard, out)
-    where = _where(executor, jobs, scheduler_address, scheduler_file)
-    with _playing(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
+    part = shard_of(shard, out)
+    where = where_to_play(executor, jobs, scheduler_address, scheduler_file)
+    with playing(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
         if part is not None:
             counts = command.play_shard(place)
             say(json.dumps(counts) if as_json else command.format_shard(counts, part))
@@ -140,9 +119,9 @@ def sensitivity(
 
     if metric and metric not in METRICS:
         refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
-    loaded = _load_study(study, set_, seed)
-    where = _where(executor, jobs, scheduler_address, scheduler_file)
-    with _playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+    loaded = load_study(study, set_, seed)
+    where = where_to_play(executor, jobs, scheduler_address, scheduler_file)
+    with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = play_sensitivity(
             loaded,
             place.campaign.journal,
@@ -183,11 +162,11 @@ def optimize(
     from analysis.optimize.text import against, format_optimum
     from analysis.sweep.command import keep
 
-    loaded = _load_study(study, set_, seed)
+    loaded = load_study(study, set_, seed)
     with mistakes_in_lines():
         problem_of(loaded)
-    where = _where(executor, jobs, scheduler_address, scheduler_file)
-    with _playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
+    where = where_to_play(executor, jobs, scheduler_address, scheduler_file)
+    with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = play_optimize(
             loaded,
             place.campaign.journal,
@@ -200,113 +179,3 @@ def optimize(
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
     end(against(content))
-
-
-def _load_study(
-    name: str,
-    overrides: list[str] | None,
-    seed: int | None,
-    *,
-    replications: int | None = None,
-    precision: str | None = None,
-) -> LoadedStudy:
-    """Return a study of which every value can be played, or end with one line per mistake."""
-    import sim
-    from analysis.ensemble import Precision, RequestError
-    from analysis.study.first_look import first_look
-    from analysis.study.load import find_study, load_study
-
-    if precision is not None:
-        try:
-            Precision.parse(precision)
-        except RequestError as error:
-            refuse(f"--precision: {error}")
-    told = tuple(changes(overrides, seed))
-    with mistakes_in_lines(name, "study"):
-        loaded = load_study(find_study(name), told, replications=replications, precision=precision)
-        mistakes = first_look(loaded)
-        if mistakes:
-            raise sim.ScenarioError(mistakes)
-    return loaded
-
-
-def _where(executor: str | None, jobs: int, address: str, file: str) -> Where:
-    """Return where a study is to be played, or end with one line about options that do not go together."""
-    from analysis.sweep.executors import Where
-
-    if executor is None:
-        executor = "dask" if address or file else "process"
-    if (address or file) and executor != "dask":
-        refuse(f"--executor {executor}: a scheduler is for dask; leave --executor out")
-    if address and file:
-        refuse("--scheduler-file: is instead of --scheduler-address; give one of them")
-    if executor == "dask" and not (address or file):
-        refuse("--executor dask: needs --scheduler-address or --scheduler-file")
-    return Where(executor, jobs, address, file)
-
-
-def _shard(text: str | None, out: Path | None) -> Shard | None:
-    """Return the part of a study that is to be played, or end with one line about what is wrong with it."""
-    from analysis.sweep.shard import Shard
-
-    if text is None:
-        return None
-    if out is None:
-        refuse("--shard: needs --out, the folder of this shard alone")
-    try:
-        return Shard.parse(text)
-    except ValueError as error:
-        refuse(f"--shard: {error}")
-
-
-@contextlib.contextmanager
-def _playing(
-    loaded: LoadedStudy,
-    where: Where,
-    out: Path | None,
-    *,
-    overwrite: bool,
-    quiet: bool,
-    shard: Shard | None = None,
-) -> Iterator[Workplace]:
-    """Yield a study ready to be played, with a bar; end with one line about what is wrong, or about who stopped it."""
-    from analysis.progress import Progress
-    from analysis.sweep.command import TROUBLE, workplace
-    from analysis.sweep.folder import FolderError
-    from analysis.sweep.journal import JournalError
-
-    progress = Progress("tasks", quiet=quiet, lines=True)
-    stopped = "stopped: nothing was played yet"
-    try:
-        with (
-            mistakes_in_lines(),
-            ending_tidily(),
-            progress,
-            workplace(loaded, where, progress, out=out, overwrite=overwrite, shard=shard) as place,
-        ):
-            for note in place.notes:
-                typer.echo(f"--out {out}: {note}", err=True)
-            try:
-                yield place
-            except KeyboardInterrupt:
-                stopped = _stopped(out, place, progress)
-                raise
-    except TROUBLE as error:
-        is_of_folder = out is not None and isinstance(error, FolderError | JournalError)
-        refuse(f"--out {out}: {error}" if is_of_folder else str(error))
-    except KeyboardInterrupt as error:
-        typer.echo(stopped, err=True)
-        raise typer.Exit(TERMINATED if isinstance(error, JobEnd) else INTERRUPTED) from None
-
-
-def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
-    """Return what is left of a study that was stopped, in a line."""
-    from analysis.cells import number_of
-
-    if out is None:
-        return "stopped: nothing is kept; with --out DIR the same command would go on from here"
-    kept = len(place.campaign.journal)
-    if not kept:
-        return "stopped: nothing was played yet"
-    of = f"{progress.done:,} of {number_of(progress.total, 'task')}" if progress.total else number_of(kept, "task")
-    return f"stopped: {of} {'is' if of == '1 task' else 'are'} kept in {out}; the same command goes on from here"

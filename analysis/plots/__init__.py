@@ -30,7 +30,7 @@ from analysis.plots.heat_map import draw_heat_map
 from analysis.plots.intervals import draw_intervals
 from analysis.plots.stack import draw_stack
 from analysis.plots.step_errors import StepErrors, draw_step_errors
-from analysis.plots.style import SUFFIXES, render, style
+from analysis.plots.style import CONTROLS, SUFFIXES, render, style
 from analysis.plots.topology import draw_topology
 from analysis.plots.tornado import draw_tornado
 from analysis.plots.waterfall import draw_waterfall
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHARTS",
+    "CONTROLS",
     "SUFFIXES",
     "Episode",
     "StepErrors",

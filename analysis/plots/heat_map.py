@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from analysis.plots.numbers import decimals_of, told, with_unit
 from analysis.plots.sheet import WIDTH, Margins, named_rows, open_sheet
 from analysis.plots.style import FAINT, INK, RAMP, on, style
-from analysis.plots.texts import TEXT, block_height, block_width, width_of, wrapped
+from analysis.plots.texts import TEXT, block_height, block_width, cut, width_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,8 @@ _SMALLEST = 6.5
 """Least size of type in cells [pt]: below it the picture is made wider."""
 _WIDEST = 1.4
 """Width of a cell at most [in]."""
+_LONGEST = 3.0
+"""Length of a label that stands upright at most [in]."""
 
 
 class _Cells(NamedTuple):
@@ -85,7 +87,7 @@ def _heads(columns: Sequence[str], across: float) -> tuple[list[str], bool]:
     word = max((width_of(part) for text in columns for part in text.split()), default=0.0)
     if word + 0.04 <= across:
         return [wrapped(text, across - 0.04, TEXT, 3) for text in columns], False
-    return [wrapped(text, 1.6, TEXT, 1) for text in columns], True
+    return [cut(text, _LONGEST) for text in columns], True
 
 
 def _draw_heads(axes: Axes, heads: Sequence[str], is_upright: bool, chart: HeatMap, top: float) -> None:

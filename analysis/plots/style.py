@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLUE",
+    "CONTROLS",
     "FAINT",
     "GREEN",
     "GREY",
@@ -32,6 +33,9 @@ __all__ = [
     "render",
     "style",
 ]
+
+CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
+"""Characters that no document may hold, whatever a name holds (XML 1.0, section 2.2)."""
 
 SUFFIXES = (".svg", ".png", ".pdf")
 """Formats of pictures, by the end of the file's name."""
@@ -116,4 +120,4 @@ def render(figure: Figure, suffix: str) -> bytes:
     content = io.BytesIO()
     with style():
         figure.savefig(content, format=suffix.removeprefix("."), metadata=without_dates[suffix])
-    return content.getvalue()
+    return content.getvalue().translate(None, CONTROLS) if suffix == ".svg" else content.getvalue()

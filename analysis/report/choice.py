@@ -19,8 +19,9 @@ def chosen_cells(content: Mapping[str, Any]) -> tuple[int, int | None] | None:
     """Return the numbers of two cells of a sweep; the second is ``None`` where there is no other.
 
     The first question of the study that can be answered says which, by its last group or line: along sizes, the
-    largest. Where none does, it is the cell with the best mean of the headline metric, and the first one that differs
-    from it in nothing but one axis. ``None`` for the answer if no cell ran.
+    largest; of a condition, the line that takes most to meet it. Where none does, it is the cell with the best mean of
+    the headline metric, and the first one that differs from it in nothing but one axis. ``None`` for the answer if no
+    cell ran.
     """
     running = [cell for cell in content["cells"] if cell["status"] == "ok"]
     if not running:
@@ -53,12 +54,18 @@ def _of_best(data: Mapping[str, Any]) -> Pair | None:
 
 
 def _of_threshold(data: Mapping[str, Any]) -> Pair | None:
-    """Return the last value that meets the condition and its neighbour that does not, of the last line with both."""
+    """Return the last value that meets the condition and its neighbour that does not, of the line that takes most."""
     lines = [line for line in data.get("lines", ()) if line["crossings"]]
     if not lines:
         return None
-    along, crossing = data["along"], lines[-1]["crossings"][-1]
-    before, behind = ({**lines[-1]["at"], along: label} for label in crossing["between"])
+
+    def needed(line: Mapping[str, Any]) -> float:
+        crossing = line["crossings"][-1]
+        return float(crossing["at"] if crossing["begins"] else -crossing["at"])
+
+    line = max(reversed(lines), key=needed)
+    along, crossing = data["along"], line["crossings"][-1]
+    before, behind = ({**line["at"], along: label} for label in crossing["between"])
     return (behind, before) if crossing["begins"] else (before, behind)
 
 

@@ -180,6 +180,7 @@ def _content(axis: Axis, label: str) -> str | float:
 
 
 def _name(content: Mapping[str, Any], values: Mapping[str, str]) -> str:
-    """Return what a combination is called: its values, with titles of their axes where these are not obvious."""
-    titles = {axis: str(entry["title"]) for axis, entry in content["axes"].items() if axis in values}
-    return ", ".join(f"{titles[axis]} = {values[axis]}" for axis in titles)
+    """Return what a combination is called: its values in words."""
+    from analysis.report.sections.phrases import phrases
+
+    return phrases(values, [axis for axis in content["axes"] if axis in values], content)

@@ -14,7 +14,7 @@ from sim.perf import checkpoint_size
 if TYPE_CHECKING:
     from sim import Prepared, PreparedJob
 
-__all__ = ["Rates", "at_rate", "at_size", "interruption_rates"]
+__all__ = ["Rates", "at_rate", "at_size", "interruption_rates", "shares_of", "with_nodes_at_hand"]
 
 
 class Rates(NamedTuple):
@@ -96,6 +96,32 @@ def at_rate(prepared: Prepared, factor: float) -> Prepared:
     # Without its bundles the formula does not ask, each time, what else they might grow with.
     scenario = prepared.scenario.model_copy(update={"failures": ()})
     return replace(prepared, scenario=scenario, sources=sources, jobs=jobs)
+
+
+def shares_of(prepared: Prepared) -> dict[str, float] | None:
+    """Return the expected shares of the time of all jobs by bucket [-], and nothing else of the closed form.
+
+    Those of `sim.closed_form`, weighted by GPUs as there; ``None`` if no formula describes the recovery.
+    """
+    formula = sim.job_shares(prepared)
+    if formula is None:
+        return None
+    gpus = sum(job.gpus for job in prepared.jobs)
+    found: dict[str, float] = {}
+    for job in prepared.jobs:
+        for name, share in formula(job).items():
+            found[name] = found.get(name, 0.0) + share * job.gpus / gpus
+    return found
+
+
+def with_nodes_at_hand(prepared: Prepared) -> Prepared:
+    """Return the scenario as a formula sees it that knows of no waits for nodes."""
+    # Of a repair without a law, nobody knows how long it keeps a node away: then the formula leaves waits out.
+    sources = tuple(
+        replace(source, repair=None) if source.repair is not None and source.repair.mean_value > 0 else source
+        for source in prepared.sources
+    )
+    return replace(prepared, sources=sources)
 
 
 def _job(prepared: Prepared, job: PreparedJob, ratio: float, mtti: float) -> PreparedJob:

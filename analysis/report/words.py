@@ -23,7 +23,9 @@ class Number(NamedTuple):
         What one unit of the text is in SI: 0.01 for percent.
     sources
         Places of the results that it rests on, in order: ``run.json#/metrics/ettr/mean`` (a JSON pointer, RFC 6901), or
-        ``points.csv#3/ettr.mean`` (row, counted from 0, and column).
+        ``points.csv#3/ettr.mean`` (row, counted from 0, and column). Of several rows,
+        ``results.csv#8-15/ettr``, it is the mean; of entries,
+        ``validate.json#/groups/*/rows/*?label=emergent``, how many have this value.
     formula
         How the value follows from the places, which are called a, b, c, ...: ``(b - a) * c``. It may hold + - * / ( ),
         numbers, min, max, abs, ceil and floor.

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from matplotlib.text import Text
 from analysis import plots
 from analysis.plots import episodes
 from analysis.plots.calendar import BUCKETS
-from analysis.plots.charts import Bar, Bars, Calendar, Change, Curves, HeatMap, Scale, Series, Waterfall
+from analysis.plots.charts import Bar, Bars, Calendar, Change, Curves, HeatMap, Phase, Scale, Series, Waterfall
 from analysis.plots.numbers import decimals_of, signed, told
 from analysis.plots.placing import Box, beside, lanes, pushed_apart
 from analysis.plots.style import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, QUIET, RAMP, on
@@ -263,6 +264,32 @@ def test_curves_go_through_their_values() -> None:
     assert set(heights.tolist()) == {0.5, 1.5}
 
 
+def test_names_of_curves_that_end_together_are_in_the_order_in_which_they_came() -> None:
+    """Where lines meet, the highest before is the first name, whatever a hair's breadth at the end says."""
+    lines = [("a", 10.0, 99.80), ("b", 90.0, 99.60), ("c", 40.0, 99.70), ("d", 70.0, 99.90), ("e", 5.0, 50.0)]
+    series = tuple(Series(name, (1.0, 2.0, 3.0), (start, end, end)) for name, start, end in lines)
+    twins = tuple(Series(name, (1.0, 3.0), (20.0, 20.0)) for name in ("first", "second"))
+    figure = plots.draw(Curves("A", *SCALES, (*series, *twins)))
+    names = {"a", "b", "c", "d", "e", "first", "second"}
+    found = sorted((-text.get_position()[1], text.get_text()) for text in written(figure) if text.get_text() in names)
+    assert [name for _, name in found] == ["b", "d", "c", "a", "e", "first", "second"]
+
+
+def test_words_in_the_head_of_a_table_are_never_broken() -> None:
+    """A label that is wider than its column stands upright, in one piece."""
+    columns = ("slurm-requeue", "multi-tier-pathways-elastic", "with 131072 GPUs of the job", "a", "b", "c", "d", "e")
+    rows = (tuple(range(8)),)
+    figure = plots.draw(HeatMap("A", "%", ("r",), columns, rows, [[str(value) for value in rows[0]]]))
+    assert set(columns) <= {text.get_text() for text in written(figure)}
+
+
+def test_characters_that_no_document_may_hold_are_left_out() -> None:
+    """A name with control characters makes a picture that can be read as XML."""
+    chart = Bars("A \x1b title", "days", ("one\x01",), (Bar("a\x00b\x07c", (1.0,)),))
+    picture = plots.render(plots.draw(chart), ".svg")
+    assert "abc" in "".join(ElementTree.fromstring(picture).itertext())
+
+
 def test_steps_are_steps() -> None:
     """A distribution function keeps its height up to the next place."""
     series = Series("a", (0.0, 1.0, 2.0), (0.0, 0.5, 1.0), look="step")
@@ -310,19 +337,47 @@ def test_candidates_are_drawn_by_standing() -> None:
     assert len([text for text in words(figure) if text.startswith("a long name")]) == len(chart.points)
 
 
+def filled(axes: Axes) -> dict[str | None, float]:
+    """Return how much of its rows each colour of a calendar covers [days]."""
+    found = {}
+    for patch in axes.patches:
+        assert isinstance(patch, PathPatch)
+        assert patch.get_linewidth() == 0  # a line would be more than there is
+        sides = np.ptp(patch.get_path().vertices.reshape(-1, 5, 2), axis=1)
+        found[patch.get_gid()] = float((sides[:, 0] * sides[:, 1]).sum()) / 0.76
+    return found
+
+
+def spent(phases: tuple[Phase, ...]) -> dict[str, float]:
+    """Return how long each bucket lasts [days]."""
+    names = {phase.bucket for phase in phases}
+    return {name: sum(phase.end - phase.start for phase in phases if phase.bucket == name) for name in names}
+
+
 @pytest.mark.parametrize("row_days", [1.0, 7.0, 60.0])
 def test_calendars_hold_all_the_time(row_days: float) -> None:
-    """What is coloured is as long as the phases are, in whatever rows, and lies within them."""
-    phases = run(54.0, 0.4)
-    chart = Calendar("A", row_days, 54.0, phases)
-    (axes,) = plots.draw(chart).axes
-    patches = [patch for patch in axes.patches if isinstance(patch, PathPatch)]
-    assert {patch.get_gid() for patch in patches} == {"productive", "detection", "restore"}
-    for patch in patches:
-        corners = patch.get_path().vertices.reshape(-1, 5, 2)
-        assert corners[:, :, 0].max() <= row_days + 1e-9
-        drawn = (corners[:, 1, 0] - corners[:, 0, 0]).sum()
-        assert drawn == pytest.approx(sum(each.end - each.start for each in phases if each.bucket == patch.get_gid()))
+    """The area of a colour is the time that it stands for, in whatever rows, and lies within them."""
+    phases = run(53.3, 0.4)
+    (axes,) = plots.draw(Calendar("A", row_days, 53.3, phases)).axes
+    assert filled(axes) == pytest.approx(spent(phases), rel=1e-4)
+    for patch in axes.patches:
+        assert patch.get_path().vertices[:, 0].max() <= min(row_days, 53.3) + 1e-9
+
+
+def test_thousands_of_short_phases_cover_no_more_than_their_time() -> None:
+    """Three minutes of restoring in each hour are a twentieth of the picture, and the note says what a column is."""
+    hours = [number / 24 for number in range(24 * 28)]
+    phases = tuple(
+        phase
+        for start in hours
+        for phase in (
+            Phase(start, start + 0.95 / 24, "productive"),
+            Phase(start + 0.95 / 24, start + 1 / 24, "restore"),
+        )
+    )
+    figure = plots.draw(Calendar("A", 7.0, 28.0, phases))
+    assert filled(figure.axes[0]) == pytest.approx({"productive": 28 * 0.95, "restore": 28 * 0.05}, rel=1e-3)
+    assert "Each column is 1 h; its colours are the shares of that time." in words(figure)
 
 
 def test_a_phase_has_one_colour_in_all_pictures() -> None:

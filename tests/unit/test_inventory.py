@@ -7,7 +7,8 @@ import re
 import pytest
 
 import sim
-from analysis.listing import format_inventory
+from analysis.listing import format_inventory, kinds
+from tests import small
 
 WITH_SOURCE = (
     "scenarios",
@@ -63,3 +64,21 @@ def test_lines_respect_the_width(width: int) -> None:
     if width < 200:
         assert after[:column].strip() == ""
         assert after[column] != " "
+
+
+def test_one_kind_can_be_listed_alone() -> None:
+    """All kinds one after the other are the whole list; each has a name of one word."""
+    parts = [format_inventory(only=kind).rstrip("\n") for kind in kinds()]
+    assert "\n".join(parts) == format_inventory().rstrip("\n")
+    assert all(re.fullmatch("[a-z-]+", kind) for kind in kinds())
+    result = small.call("list", "lemon-policies")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["lemon", "threshold", "score"]
+
+
+def test_a_kind_that_is_none_is_told_in_a_line() -> None:
+    """The line has the nearest kind, and all of them."""
+    result = small.call("list", "studdies")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "did you mean 'studies'?" in result.stderr
+    assert all(kind in result.stderr for kind in kinds())

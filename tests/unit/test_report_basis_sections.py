@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ from pydantic import ValidationError
 import sim
 from analysis.document import document, render
 from analysis.ensemble import replicate
+from analysis.report.focus import Focus
 from analysis.report.footer import footer
 from analysis.report.inputs import BASES, LABELS, stated_inputs
 from analysis.report.material import Material
@@ -24,8 +27,10 @@ from analysis.report.results import Results
 from analysis.report.scaled import at_rate, at_size, interruption_rates
 from analysis.report.sections import basis, frontier, inputs, reproduce, scale, validation
 from analysis.report.sections.requirement import FACTORS, SCALES, Requirement
+from analysis.report.sections.sizes import at_sizes, waiting
 from analysis.study.axis import Axis
 from analysis.study.load import load_study
+from analysis.validation.cells import conventions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,10 +131,65 @@ def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: Ma
     assert between.shaded_from[0] == 32_768  # 98,304 GPUs may have been projected
 
 
+def test_other_sizes_wait_for_nodes_as_rarely_as_the_job_itself() -> None:
+    """Hence spares are worth the same at every size: the curves of two pools are one curve times a number.
+
+    That number is the ratio of the shares of time in which the job has its nodes. No curve rises with the size, also
+    where a pool in proportion would be starved, as one of a quarter of a node; and none is below nothing.
+    """
+    few, many = ("repair.time=3 d", "recovery.pools=[spare]", "spares.hot=2", "cluster.nodes=126"), ("spares.hot=4",)
+    scarce, plenty = prepared_of(*few), prepared_of(*few[:2], *many)
+    ratio = (1 - (waiting(scarce) or 0.0)) / (1 - (waiting(plenty) or 0.0))
+    assert ratio < 0.95
+    found = at_sizes(scarce)
+    for one, other in zip(found, at_sizes(plenty), strict=True):
+        assert one.ettr == pytest.approx(ratio * (other.ettr or 0.0), rel=1e-6)
+    shares = [size.ettr or 0.0 for size in found]
+    assert shares == sorted(shares, reverse=True)
+    here = next(size for size in found if size.gpus == 992)
+    assert here.ettr == pytest.approx(sim.closed_form(scarce).ettr, rel=1e-9)
+
+
+def test_failures_that_grow_faster_find_spares_that_grow_with_them() -> None:
+    """Llama 3's job with 32 spares waits no longer at twice the size, where hardware fails 2^0.9 times as often again.
+
+    Beside the work itself it loses less than 2^1.9 times what it loses here.
+    """
+    changes = ("spares.hot=32", "repair.time=22 h")
+    found = {size.gpus: size for size in at_sizes(prepared_of(*changes, name="llama3-405b-54d"))}
+    here, twice = found[16_384], found[32_768]
+    assert here.ettr is not None
+    assert twice.ettr_faster is not None
+    assert 1 - twice.ettr_faster < 2**1.9 * (1 - here.ettr)
+    assert all(share is None or 0 <= share <= 1 for size in found.values() for share in size[3:5])
+
+
+def test_titles_by_size_are_of_one_source_and_name_it(run: Material) -> None:
+    """From and to are the formula's, and what was simulated stands beside them; times are those of running."""
+    section = scale.section(run)
+    assert section is not None
+    assert run.focus is not None
+    form = sim.closed_form(run.focus.prepared)
+    assert form.ettr is not None
+    assert section.title.startswith(f"By the formula ETTR falls from {100 * form.ettr:.3g} % at 992 GPUs to ")
+    assert section.title.endswith(")")
+    assert "(simulated here: " in section.title
+    between = next(item.chart for item in section.items if isinstance(item, Picture))
+    assert between.title.startswith("By the formula a job of 992 GPUs is interrupted every ")
+    assert "running" in between.y.title
+    assert between.series[-1].y == (pytest.approx(run.main["metrics"]["mtti_running"]["mean"] / 3600),)
+
+
+def test_shares_that_are_next_to_nothing_are_neither_told_nor_drawn() -> None:
+    """At a size at which failures come faster than the job comes back, the curve ends, and the table says how low."""
+    rows = [(1024, 0.5, None), (2048, 0.0009, None), (4096, 0.0, None)]
+    assert scale._series(rows, [], 0.01, scale._LEAST)[0].y == (50.0, None, None)
+    grid = scale._grid("x", rows, [], scale._percent)
+    assert [row[1] for row in grid.rows] == ["50 %", "below 0.1 %", "below 0.1 %"]
+
+
 def test_failures_that_grow_faster_begin_where_they_were_counted() -> None:
     """Of Llama 3's rates nothing grows faster up to 16,384 GPUs, and at twice as many the hardware does by 2^0.9."""
-    from analysis.report.sections.sizes import at_sizes
-
     found = {size.gpus: size for size in at_sizes(prepared_of(name="llama3-405b-16k"))}
     assert found[16_384].mtti_faster is None
     rates, size = interruption_rates(prepared_of(name="llama3-405b-16k"), "llama3-table5"), found[32_768]
@@ -169,6 +229,41 @@ def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_m
     assert found.factor_for(1800 / 1830, 1.0) is None
     assert found.factor_for(0.983, 1.0) == math.inf
     assert found.factor_for(0.1, 1.0) == 0.0
+
+
+def simulated(run: Material, away: float, outside: float, *, name: str = "here", asked: float | None = None) -> Any:
+    """Return the results of a run whose simulation is `away` from its formula [-], and of a study that asks a level."""
+    assert run.focus is not None
+    content = copy.deepcopy(run.main)
+    ettr = content["closed_form"]["ettr"] + away
+    content["closed_form"]["simulated"] |= {"ettr": ettr, "outside_ci95": outside}
+    answer = {"ask": "threshold", "data": {"metric": "ettr", "along": "rate", "at_least": asked}}
+    sweep = None if asked is None else {"answers": [{"ask": "best", "data": {}}, answer]}
+    return SimpleNamespace(focus=Focus(name, run.focus.scenario, 2, content), sweep=sweep)
+
+
+def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier(run: Material) -> None:
+    """More than a point from the simulation, and beyond chance, what the formula says of other rates is no guide."""
+    near, chance = frontier.section(simulated(run, -0.004, 0.002)), frontier.section(simulated(run, -0.05, 0.0))
+    assert near is not None
+    assert chance is not None
+    assert near.title.startswith("By the formula, which is 0.4 points off here, ")
+    assert chance.title.startswith("By the formula, 9")
+    assert frontier.section(simulated(run, 0.05, 0.04)) is None
+    assert frontier.section(simulated(run, -0.5, 0.49)) is None
+
+
+def test_the_frontier_tells_of_the_level_that_the_study_asks_for_and_of_its_own_scenario(run: Material) -> None:
+    """The level is a line and a row of its own, and the title says whose failures are rarer."""
+    found = frontier.section(simulated(run, 0.0, 0.0, name="spares = 4", asked=0.98))
+    assert found is not None
+    assert "98 % of productive time takes failures " in found.title
+    assert found.title.endswith("as rare as with spares = 4")
+    (picture,) = found.items
+    assert isinstance(picture, Picture)
+    assert picture.chart.levels == (90, 95, 97, 98)  # type: ignore[union-attr]
+    assert picture.table is not None
+    assert [row[0] for row in picture.table.rows] == ["90 %", "95 %", "97 %", "98 %"]
 
 
 def test_the_picture_of_the_frontier_never_leaves_the_values_around_it() -> None:
@@ -491,6 +586,16 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
             assert row["paper"] in told
             assert row["tolerance"]["why"] in told
             assert {row["where"], row["inputs"], row["quantity"], row["label"]} <= cells
+        # Conventions are told once for a table: at its rows there is a letter at most.
+        table = tables[f"{group['title']} ({group['name']})"]
+        meant = {conventions(row["conventions"]) for row in group["rows"]}
+        assert all(words in table.note for words in meant)
+        assert not meant & {cell for row in table.rows for cell in row if cell}
+        for row, shown in zip(group["rows"], table.rows, strict=True):
+            letter = dict(zip((column.head for column in table.columns), shown, strict=True)).get("conventions")
+            assert (letter is None) == (len(meant) == 1)
+            words = conventions(row["conventions"]) or "none that matter"
+            assert letter is None or re.search(rf"\b{letter}: {re.escape(words)}[;.]", table.note)
     assert "because we say so" in cells
     assert len(tables["Not checked"].rows) == len(content["not_checked"])
     total = sum(content["counts"].values())

@@ -83,6 +83,7 @@ def test_report_is_written_beside_the_results_and_twice_the_same(compared: str, 
     assert (result.exit_code, result.stderr) == (DONE, "")
     path = Path(compared) / f"report.{kind}"
     assert result.stdout.startswith(f"{path}: ")
+    assert result.stdout.rstrip().endswith({"html": "pictures", "md": "pictures as tables", "pptx": "5 slides"}[kind])
     first = path.read_bytes()
     assert len(first) > 1000
     assert call("report", compared, "--out", f"again.{kind}", "--quiet").stdout == ""
@@ -96,6 +97,10 @@ def test_report_of_a_file_that_cannot_be_is_refused(compared: str) -> None:
     Path("folder.html").mkdir()
     refused(call("report", compared, "--out", "folder.html"), "--out folder.html", "is a folder")
     refused(call("report", compared, "--format", "docx"), "docx")
+    refused(call("report", compared, "--out", "report.html", "--format", "md"), "--format md", ".html")
+    refused(call("report", compared, "--out", "report"), "--out report", "--format")
+    assert call("report", compared, "--out", "report.txt", "--format", "md").exit_code == DONE
+    assert not Path("report.html").exists()
 
 
 def test_a_folder_without_results_is_refused() -> None:
@@ -144,8 +149,10 @@ def test_pictures_are_listed_and_drawn_the_same_each_time(compared: str) -> None
 
 
 def test_a_picture_that_is_not_there_is_refused_with_the_nearest_name(compared: str) -> None:
-    """A slip of the pen is told; so are an ending that is no picture's, and a name without a file."""
-    name = call("plot", compared).stdout.split()[0]
+    """A slip of the pen is told with all names; so are an ending that is no picture's, and a name without a file."""
+    names = [line.split()[0] for line in call("plot", compared).stdout.splitlines()]
+    refused(call("plot", compared, "nope", "--out", "one.svg"), *names)
+    name = names[0]
     refused(call("plot", compared, f"{name}x", "--out", "one.svg"), f"no picture '{name}x'", f"did you mean '{name}'")
     refused(call("plot", compared, name, "--out", "one.gif"), "one.gif", ".svg, .png or .pdf")
     refused(call("plot", compared, name), "--out")
@@ -213,7 +220,9 @@ MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("
                     "ask": "threshold",
                     "data": {
                         "along": "size",
-                        "lines": [{"at": {"way": "a"}, "crossings": [{"between": ["1", "2"], "begins": False}]}],
+                        "lines": [
+                            {"at": {"way": "a"}, "crossings": [{"at": 1.5, "between": ["1", "2"], "begins": False}]}
+                        ],
                     },
                 }
             ],

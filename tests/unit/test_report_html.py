@@ -11,11 +11,12 @@ import re
 
 import pytest
 
+from analysis.plots.charts import Bar, Bars
 from analysis.plots.style import HUES, INK, ON_DARK, ON_LIGHT, RAMP
 from analysis.report.formats import html as page
 from analysis.report.formats.paint import PAGE_DARK, paints
 from analysis.report.formats.svg import inline_svg
-from analysis.report.model import Opening, Report
+from analysis.report.model import Opening, Picture, Report, Section
 from analysis.report.words import Number
 from tests.browser.example import EVIL, EXPLORER, example_report
 
@@ -182,6 +183,40 @@ def test_an_empty_report_is_a_page() -> None:
     assert read.within("h1") == ["bare"]
     assert read.open == read.all("h2") == read.all("nav") == read.all("ul") == read.all("figure") == []
     assert len(read.all("script")) == 1
+
+
+def a_picture(title: str, rows: int = 1) -> Picture:
+    """Return bars, as many as wanted."""
+    bars = Bars(title, "days", ("a",), tuple(Bar(f"row {number}", (1.0,)) for number in range(rows)))
+    return Picture(f"{title}-{rows}", bars, "bars")
+
+
+def test_what_a_heading_says_is_not_repeated_below_it() -> None:
+    """A picture whose title is the heading of its section is drawn without it; another one keeps its title."""
+    pictures = (a_picture("All is well"), a_picture("Nothing is slow"))
+    text = page.write(Report("a", Opening("", (), (), None, (), ()), (Section("s", "All is well", items=pictures),)))
+    read = Reader(text.decode())
+    assert read.within("h2")[1:] == ["All is well"]
+    assert "All is well" not in read.within("text")
+    assert "Nothing is slow" in read.within("text")
+
+
+@pytest.mark.parametrize(("rows", "is_low"), [(1, True), (30, False)])
+def test_text_stands_below_a_low_picture(rows: int, is_low: bool) -> None:
+    """What drives the answer stands in the column of a low first picture, and beside a high one."""
+    opening = Opening("", (), (), a_picture("A", rows), (("because",),), (("but",),))
+    text = page.write(Report("a", opening, ())).decode()
+    assert text.count('<div class="points">') == (2 if is_low else 1)
+    assert text.index("</figure>") < text.index("What drives it") < text.index("What it does not cover")
+    assert text.count("What drives it") == text.count("What it does not cover") == 1
+
+
+def test_control_characters_are_left_out_of_the_page() -> None:
+    """Names may hold what no document may; the page has the rest of them."""
+    section = Section("s", "a\x01b\x1b", ("c\x00d",), (a_picture("e\x02f"),))
+    text = page.write(Report("g\x03h", Opening("i\x04j", (), (), None, (), ()), (section,))).decode()
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", text)
+    assert all(word in text for word in ("ab", "cd", "ef", "gh", "ij"))
 
 
 def test_the_same_report_is_the_same_page() -> None:

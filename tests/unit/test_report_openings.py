@@ -6,18 +6,21 @@ import copy
 import json
 import re
 import shutil
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from analysis.report.material import Material
+from analysis.report.model import Picture
 from analysis.report.openings import OPENINGS
-from analysis.report.openings.doubt import EXACTLY
-from analysis.report.openings.glossary import BUCKETS, TERMS
+from analysis.report.openings.doubt import EXACTLY, RECORDED, not_covered, stated
+from analysis.report.openings.glossary import BUCKETS, TERMS, cause_words
 from analysis.report.results import read_results
+from analysis.report.sections import tornado
 from analysis.report.words import Number, plain
 from sim import JOB_BUCKETS
-from tests.small import SMALL, YAML, call
+from tests.small import SMALL, YAML, call, parse
 from tests.trace_numbers import check_opening
 
 if TYPE_CHECKING:
@@ -148,12 +151,66 @@ def test_lost_gpu_years_are_the_lost_share_of_the_gpus(folders: dict[str, Path])
 
 
 def test_prices_make_money_of_lost_time(folders: dict[str, Path]) -> None:
-    """With prices the lost share of the cost is told, without them no money is spoken of."""
+    """Lost GPU-hours of the 112 GPUs cost 2 USD each, as all 128 that are paid for; without prices no money is told."""
     content = json.loads((folders["priced"] / "run.json").read_bytes())
-    found = [part for part in numbers(opened(folders["priced"]).answer) if "USD" in part.text]
+    opening = opened(folders["priced"])
+    found = [part for part in numbers(opening.answer) if "USD" in part.text]
     share = 1 - content["metrics"]["ettr"]["mean"]
-    assert [part.value for part in found] == pytest.approx([share * content["cost"]["total"], content["cost"]["total"]])
+    assert [part.value for part in found] == pytest.approx([share * 112 * 48 * 2, 128 * 48 * 2])
+    assert "times and prices" in plain(opening.doubt)
     assert "USD" not in text_of(opened(folders["run"]))
+    assert "prices" not in text_of(opened(folders["run"]))
+
+
+def test_a_run_is_as_long_as_its_job(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Where the work is done before the horizon, failures are counted up to then; several jobs have no one length."""
+
+    def done_early(content: Any) -> None:
+        content["per_job"]["train"].update(requested_gpu_s=112 * 43 * 3600.0)
+
+    assert "in a run of 2 days" in text_of(opened(folders["run"]))
+    assert "in a run of 43 hours" in text_of(edited(folders["run"], tmp_path / "early", done_early))
+    several = text_of(opened(folders["two-jobs"]))
+    assert "A failure interrupts a job" in several
+    assert "all jobs together" in several
+    assert "in a run of" not in several
+
+
+def test_a_few_runs_keep_digits_and_counts(folders: dict[str, Path], tmp_path: Path) -> None:
+    """From two runs no range of times between failures is told, and means have three digits."""
+
+    def two(content: Any) -> None:
+        content["replications"] = 2
+        content["metrics"]["ettr"].update(mean=0.9648, mean_ci95=[0.86, 1.0])
+        content["metrics"]["mtti"].update(mean=88000.0, mean_ci95=[-270000.0, 450000.0])
+        content["metrics"]["interruptions"].update(mean=29.5, mean_ci95=[0.0, 150.0])
+
+    found = edited(folders["run"], tmp_path / "two", two)
+    assert "96.5 (86 to 100)" in plain(found.answer)
+    assert "A failure interrupts training every 24 hours: 30 times in a run of 2 days" in text_of(found)
+
+
+def test_most_is_more_than_all_others(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Most of the loss goes to what is more than half of it, and what comes next is told from a tenth of that on."""
+
+    def shares(content: Any, first: float, second: float, third: float) -> None:
+        content["time_shares"] = dict.fromkeys(content["time_shares"], 0.0)
+        content["time_shares"].update(productive=0.9, restore=first, queued=second, detection=third)
+
+    def few(content: Any) -> None:
+        shares(content, 0.092, 0.008, 0.0)
+
+    def many(content: Any) -> None:
+        shares(content, 0.04, 0.032, 0.028)
+
+    mostly, largest = (edited(folders["run"], tmp_path / str(change), change) for change in (few, many))
+    assert "goes mostly to loading what was saved last." in plain(mostly.answer)
+    assert plain(mostly.drivers[0]).startswith("Most of what is lost goes to")
+    assert "next comes" not in text_of(mostly)
+    assert "goes first of all to loading what was saved last, then to waiting in the queue" in plain(largest.answer)
+    assert plain(largest.drivers[0]).startswith("The largest loss is loading")
+    assert largest.picture is not None
+    assert largest.picture.title == "The largest loss is loading what was saved last"
 
 
 def test_a_run_without_failures_says_so(folders: dict[str, Path]) -> None:
@@ -218,6 +275,61 @@ def test_switching_to_the_better_variant_adds_what_was_paired(folders: dict[str,
     assert [part.value for part in numbers(found.answer)[:2]] == change["ci95"]
     years = [part.value for part in numbers(found.answer) if "years" in part.text]
     assert years == pytest.approx([change["ci95"][1] * 112])
+
+
+def with_speed(content: Any, speed: float) -> None:
+    """Let the last variant of two be better in goodput, at some difference of speed; prices are as they are."""
+    first, best = content["order"]
+    content.update(headline="goodput", order=[best, first], ranking=None)
+    for name, share in ((first, 0.90), (best, 0.95)):
+        content["variants"][name]["metrics"]["goodput"] = {"mean": 0.4 * share, "mean_ci95": None}
+        content["variants"][name]["metrics"]["ettr"].update(mean=share, mean_ci95=[share - 0.01, share + 0.01])
+    resolved = {"resolved": True, "replications_to_resolve": 2, "controlled": None}
+    content["variants"][best]["difference"] |= {
+        "ettr": {"mean": 0.05, "ci95": [0.04, 0.06], **resolved},
+        "goodput": {"mean": 0.02, "ci95": [0.016, 0.024], **resolved},
+        "program_goodput": {"mean": speed, "ci95": [speed, speed], **resolved},
+    }
+
+
+def test_gpu_years_follow_from_the_points_beside_them(folders: dict[str, Path], tmp_path: Path) -> None:
+    """The sentence that tells GPU-years leads with the points of time that make them; GPU-hours cost 2 USD each."""
+    found = edited(folders["compare"], tmp_path / "time", lambda content: with_speed(content, 0.0))
+    amounts = "4.0 to 6.0 points more of the time useful (95.0 instead of 90.0 %; 1.6 to 2.4 points of goodput)"
+    assert f"would make {amounts}: that is 4.5 to 6.7 GPU-years a year" in plain(found.answer)
+    values = [part.value for part in numbers(found.answer)]
+    assert values[6:8] == pytest.approx([112 * share for share in values[:2]])
+    assert values[-1] == pytest.approx(0.05 * 112 * 365.2425 * 24 * 2, rel=1e-3)
+
+
+def test_no_gpu_years_where_a_step_has_another_speed(folders: dict[str, Path], tmp_path: Path) -> None:
+    """What is gained as speed is not told as time."""
+    answer = plain(edited(folders["compare"], tmp_path / "speed", lambda content: with_speed(content, 0.01)).answer)
+    assert answer.endswith("would add 1.6 to 2.4 points of goodput.")
+
+
+def test_ranges_are_explained_where_there_are_some(folders: dict[str, Path]) -> None:
+    """Where all runs are equal nothing is said of ranges, and a recorded log has no stated rates."""
+    assert "ranges" in plain(opened(folders["compare"]).doubt)
+    assert "ranges" not in plain(opened(folders["same"]).doubt)
+    log: Any = SimpleNamespace(failures=[SimpleNamespace(use="replay")])
+    assert stated(log, priced=True) == RECORDED
+    assert stated(parse()) == EXACTLY
+
+
+def test_warnings_stand_behind_assumptions_in_plain_words() -> None:
+    """What several recoveries are warned of is one sentence, and comes after what was assumed."""
+    warnings = [f"recovery '{name}' brings observers; the scenario's own detection is used instead" for name in "AB"]
+    found = [plain(words) for words in not_covered(["a note"], [*warnings, "odd"], ["saving takes long"])]
+    assert found[:2] == ["A note.", "Assumed: saving takes long."]
+    assert found[2:4] == ["Failures are detected as the scenario says, not in the own way of A and B.", "Odd."]
+
+
+def test_abbreviations_of_causes_are_in_capitals() -> None:
+    """The name of a cause is told as people write it."""
+    assert [cause_words(name) for name in ("faulty_gpu", "gpu_hbm3", "nic", "gpubox")] == [
+        "faulty GPU", "GPU HBM3", "NIC", "gpubox"
+    ]  # fmt: skip
 
 
 def test_staying_with_the_first_may_be_best(folders: dict[str, Path]) -> None:
@@ -294,6 +406,27 @@ def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) ->
         assert word in plain(edited(folders["sensitivity"], tmp_path / word.strip()[:5], change).answer)
 
 
+def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path], tmp_path: Path) -> None:
+    """A smaller change beyond chance is named before a larger one that may be chance; bars end where changes do."""
+
+    def change(content: Any) -> None:
+        moves = content["tornado"][0]["moves"]
+        moves[:] = [copy.deepcopy(moves[0]) for _ in range(3)]
+        for move, mean, resolved in zip(moves, (0.01, 0.06, 0.02), (True, False, False), strict=True):
+            ends = [mean - 0.005, mean + 0.005] if resolved else [-0.01, 2 * mean + 0.01]
+            move["change"].update(mean=mean, ci95=ends, resolved=resolved)
+
+    found = edited(folders["sensitivity"], tmp_path / "mixed", change)
+    assert " raises it by 0.5 to 1.5 points" in plain(found.answer)
+    section = tornado.section(Material(read_results(tmp_path / "mixed")))
+    assert section is not None
+    ours, theirs = found.picture, section.items[0]
+    assert isinstance(theirs, Picture)
+    assert ours is not None
+    assert ours.chart.swings == theirs.chart.swings
+    assert ours.chart.swings[0].high[1] == pytest.approx(6.0)
+
+
 def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path) -> None:
     """Where no swing is resolved, no input is named as the one that matters."""
 
@@ -315,6 +448,28 @@ def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
     assert numbers(found.answer)[0].value == best[0]
     (label,) = best[1].values()
     assert f"interval = {label}" in plain(found.answer)
+
+
+def test_what_may_be_as_good_is_not_called_the_best(folders: dict[str, Path], tmp_path: Path) -> None:
+    """The picture of an optimum says what else may be as good; a setting that the scenario has is no news."""
+    document = json.loads((folders["optimize"] / "optimize.json").read_bytes())
+    tried = [trial["values"] for trial in document["tried"]]
+
+    def alone(content: Any) -> None:
+        content["as_good"].update(values=[content["answer"]["values"]])
+        content["settings"] = ["checkpoint.tiers.0.interval=10 min"]
+
+    def tied(content: Any) -> None:
+        content["as_good"].update(values=tried)
+        content["settings"] = ["checkpoint.tiers.0.interval=20 min"]
+
+    found, open_ = (edited(folders["optimize"], tmp_path / change.__name__, change) for change in (alone, tied))
+    assert found.picture is not None
+    assert found.picture.title.endswith("is the best that was tried")
+    assert "already has this setting" not in text_of(found)
+    assert open_.picture is not None
+    assert open_.picture.title.endswith("may be as good")
+    assert "The scenario already has this setting" in text_of(open_)
 
 
 def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -348,7 +503,20 @@ def test_a_validation_that_holds_says_yes_and_one_that_fails_says_where(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
     """All rows in their limits are a yes; one outside is a no that names it, with both values."""
-    assert plain(opened(folders["validate"]).answer).startswith("Yes: all")
+    yes, groups = (
+        opened(folders["validate"]),
+        json.loads((folders["validate"] / "validate.json").read_bytes())["groups"],
+    )
+    rows = [row for group in groups for row in group["rows"]]
+    used = max(
+        abs(row["delta"]) / row["limit"]
+        for row in rows
+        if row["limit"] and row["tolerance"]["kind"] in ("relative", "absolute", "printed", "sampling")
+    )
+    assert plain(yes.answer).startswith("Yes: all")
+    *counts, closest = (part.value for part in numbers(yes.answer))
+    assert sum(counts) == len(rows)
+    assert closest == pytest.approx(used)
     name = ""
 
     def fails(content: Any) -> None:

@@ -27,12 +27,13 @@ from analysis.report.sections import (
     typical,
     where_time_goes,
 )
-from analysis.report.sections.account import account_of, compact, gpu_hours
+from analysis.report.sections.account import account_of, compact, gpu_hours, percent
 from analysis.report.sections.phases import DAY, phases_of
 from analysis.report.words import plain
 from analysis.statistics import mean_interval
 from analysis.topology import describe
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
+from sim.result import Outage
 from sim.theory import missing_nodes_quantile
 from sim.timeline import Milestone, Span, Timeline
 from tests import small
@@ -50,6 +51,8 @@ RACKS = {"use": "component", "name": "rack", "part": "rack", "rate": "400 per 10
 CASES: dict[str, dict[str, Any]] = {
     "small": {"cost": {"gpu_hour": 2.5, "currency": "EUR"}},
     "week": {"horizon": "7 d", "failures": [small.SMALL["failures"][0], RACKS]},
+    "healthy start": {"horizon": "6 d", "repair": {"time": "2 d"}, "jobs": [{**TRAIN, "gpus": 64}]},
+    "a bit more than six days": {"horizon": "8655 min"},
     "nothing fails": {"failures": [], "horizon": "6 d"},
     "two jobs": {
         "jobs": [
@@ -238,12 +241,11 @@ def test_small_phases_share_a_column_of_the_picture() -> None:
     assert chart.texts == [["10 k", "3"]]
 
 
-def test_interruptions_of_other_causes_are_those_of_all_that_have_no_row() -> None:
-    """Of 40 causes with as many interruptions as their number, the last 26 have 0 + 1 + ... + 25."""
-    table = {f"cause_{number}": {"detection": 3600.0 * (number + 1)} for number in range(40)}
+def losses_of(table: dict[str, dict[str, float]], counts: dict[str, float]) -> Section:
+    """Return the section about losses by cause [GPU s], with as many interruptions."""
     content = {
         "loss_gpu_s": table,
-        "interruptions_by_cause": {f"cause_{number}": {"mean": float(number)} for number in range(40)},
+        "interruptions_by_cause": {cause: {"mean": count} for cause, count in counts.items()},
         "per_job": {"train": {"requested_gpu_s": 1e7}},
         "time_shares": {"productive": 0.9},
         "cluster_shares": {"productive": 0.9},
@@ -254,11 +256,52 @@ def test_interruptions_of_other_causes_are_those_of_all_that_have_no_row() -> No
     focus: Any = SimpleNamespace(document=content, name="x", known=content, wanted=4, prepared=prepared)
     found = made(focus, "losses")
     assert found is not None
+    return found
+
+
+def test_interruptions_of_other_causes_are_those_of_all_that_have_no_row() -> None:
+    """Of 40 causes with as many interruptions as their number, the last 26 have 0 + 1 + ... + 25."""
+    table = {f"cause_{number}": {"detection": 3600.0 * (number + 1)} for number in range(40)}
+    found = losses_of(table, {f"cause_{number}": float(number) for number in range(40)})
     rows = found.items[0].table.rows  # type: ignore[union-attr]
     assert [row[:2] for row in rows[-2:]] == [
         ("other causes", str(sum(range(26)))),
         ("all causes", str(sum(range(40)))),
     ]
+
+
+def test_causes_that_look_alike_are_told_apart() -> None:
+    """Names are the scenario's own: those that read the same, or like a row of the table, keep their interruptions."""
+    names = ("node a", "node_a", "no failure", "other causes", NO_FAILURE)
+    found = losses_of(
+        {name: {"detection": 3600.0 * (9 - index)} for index, name in enumerate(names)},
+        dict(zip(names[:4], (1.0, 2.0, 4.0, 8.0), strict=True)),
+    )
+    rows = found.items[0].table.rows  # type: ignore[union-attr]
+    assert [row[:2] for row in rows] == [
+        *(("“node a”", "1"), ("“node_a”", "2"), ("“no failure”", "4"), ("other causes", "8"), ("no failure", "0")),
+        ("all causes", "15"),
+    ]
+
+
+def test_no_part_of_the_losses_is_more_than_all_of_them() -> None:
+    """Of 100 and 50 h lost, the 60 h that replicas do for others take nothing away: shares are of 150 h."""
+    found = losses_of(
+        {"a": {"lost_work": 360_000.0, "degraded": -216_000.0}, "b": {"lost_work": 180_000.0, "degraded": 0.0}}, {}
+    )
+    assert found.title == "Failures of “b” cost the most: 50 GPU-hours, 33.3 % of all that is lost"
+    assert "By phase: lost work 100 %," in plain(found.text[0])
+    assert "lost work is 100 % of all that is lost" in found.items[0].chart.title  # type: ignore[union-attr]
+    assert any("Below nothing" in note for note in found.notes)
+
+
+def test_what_the_jobs_lost_is_worth_its_gpu_hours_at_the_price_of_one() -> None:
+    """112 GPUs for two days at 2.50 EUR, of which what is not productive is lost."""
+    focus = focus_of("small")
+    found = made(focus, "where_time_goes")
+    assert found is not None
+    lost = (1 - focus.document["time_shares"]["productive"]) * 112 * 48 * 2.5
+    assert f"what the jobs lost is worth {lost:,.0f} EUR." in plain(found.text[1])
 
 
 def test_the_table_of_losses_has_totals_and_money() -> None:
@@ -354,6 +397,16 @@ def test_stops_begin_after_the_first_training() -> None:
     assert typical.stops_of(phases) == [(3, 5, "x"), (6, 7.5, "w")]
 
 
+def test_stops_stand_beside_interruptions() -> None:
+    """The section says what counts as a stop, and how many of both the run has."""
+    focus = focus_of("small")
+    found = made(focus, "typical")
+    assert found is not None
+    stops = typical.stops_of(phases_of(focus.prepared, focus.typical))
+    interruptions = sum(focus.typical.jobs[0].interruptions.values())
+    assert f"Stops of this run: {len(stops)}. Interruptions by failures: {interruptions}." in plain(found.text[1])
+
+
 def test_the_calendar_is_that_of_the_typical_replication() -> None:
     """Its length is that of the job, rows are no longer than it, and the text names the replication and its ETTR."""
     focus = focus_of("two jobs")
@@ -394,6 +447,17 @@ def test_curves_of_days_agree_with_the_document() -> None:
         assert np.sum((column >= bottom) & (column <= top)) == 4, "of six runs, one is above and one below"
 
 
+def test_a_last_window_that_is_cut_short_is_no_day() -> None:
+    """Of 6 days and a quarter of an hour there are six days, all of them 24 hours long."""
+    focus = focus_of("a bit more than six days")
+    result = focus.ensemble.results[0]
+    assert len(result.edges) == 8
+    assert rolling.shares_of_windows([result]).shape == (1, 6)
+    chart = chart_of(focus, "rolling")
+    assert all(series.x == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5, 5.5]) for series in chart.series)
+    assert all(len(series.y) == 6 for series in chart.series)
+
+
 def test_few_windows_have_no_curve() -> None:
     """Two days say nothing about days, and three runs nothing about tenths."""
     assert made(focus_of("small"), "rolling") is None
@@ -415,6 +479,58 @@ def test_exceedance_by_hand() -> None:
 
     assert found.independent == pytest.approx(binom.sf(np.arange(17), 16, 0.6 / 16), abs=1e-12)
     assert missing_nodes.exceedance_of(results[:1], 16) is None
+
+
+def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> None:
+    """Five days with all nodes healthy and one with 4 of 16 down: a sixth of the time binomial with 1 in 4."""
+    outages = tuple(Outage(node, DAY, 2 * DAY, 1) for node in range(4))
+    one = SimpleNamespace(down_times={0: DAY}, outages=())
+    results: Any = [*4 * [one], SimpleNamespace(down_times={0: DAY, 4: DAY}, outages=outages)]
+    found = missing_nodes.exceedance_of(results, 16)
+    assert found is not None
+    assert found.daily is not None
+    from scipy.stats import binom
+
+    assert found.daily == pytest.approx(binom.sf(np.arange(17), 16, 0.25) / 6, abs=1e-12)
+    fewer = missing_nodes.exceedance_of(results[1:], 16)
+    assert fewer is not None
+    assert fewer.daily is None
+
+
+@pytest.mark.parametrize(("case", "is_shared"), [("week", True), ("small", False)])
+def test_several_nodes_at_once_are_told_only_of_a_scenario_in_which_parts_are_shared(
+    case: str, is_shared: bool
+) -> None:
+    """Ten nodes are down together for half of each of two days: only racks that fail are said to be the reason."""
+    halves = ((0.0, 0.5), (1.5, 2.0))
+    outages = tuple(Outage(node, start * DAY, end * DAY, 1) for node in range(10) for start, end in halves)
+    results = 5 * [SimpleNamespace(down_times={0: DAY, 10: DAY}, outages=outages)]
+    known = focus_of(case)
+    focus: Any = SimpleNamespace(
+        prepared=known.prepared,
+        scenario=known.scenario,
+        ensemble=SimpleNamespace(results=results),
+        name="x",
+        wanted=5,
+    )
+    found = made(focus, "missing_nodes")
+    assert found is not None
+    assert found.title.startswith("For 99 % of the time no more than 10 nodes are missing at once")
+    assert ("; of nodes that fail one by one, no more than 9" in found.title) is is_shared
+    told = plain(found.text[1])
+    assert ("Failures that take several nodes at once make it larger." in told) is is_shared
+    assert ("No cause here takes several nodes at once." in told) is not is_shared
+
+
+@pytest.mark.parametrize("case", ["week", "healthy start"])
+def test_the_time_in_which_spares_are_too_few_is_that_with_more_nodes_down_than_spares(case: str) -> None:
+    """Not that with as many: then each has its spare."""
+    focus = focus_of(case)
+    found = made(focus, "missing_nodes")
+    assert found is not None
+    times = [item for result in focus.ensemble.results for item in result.down_times.items()]
+    share = sum(time for down, time in times if down > focus.prepared.spares) / sum(time for _, time in times)
+    assert f"are missing for {percent(share)} of the time; of independent" in plain(found.text[0])
 
 
 def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
@@ -551,9 +667,9 @@ def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     assert found["restart"][1] == pytest.approx(shares["reschedule"] + shares["initialize"] + shares["restore"])
 
 
-def formula_of(outside: float | None, simulated: float) -> Mapping[str, Any]:
-    """Return what a document has of a closed form of 90 %."""
-    seen = {"ettr": simulated, "ettr_ci95": [simulated - 0.01, simulated + 0.01], "replications": 4}
+def formula_of(outside: float | None, simulated: float, half: float) -> Mapping[str, Any]:
+    """Return what a document has of a closed form of 90 %, beside a simulation with an interval of half a width."""
+    seen = {"ettr": simulated, "ettr_ci95": [simulated - half, simulated + half], "replications": 4}
     shares = {"productive": 0.9, "restart": 0.1}
     content = {
         "ettr": 0.9,
@@ -567,17 +683,20 @@ def formula_of(outside: float | None, simulated: float) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("outside", "simulated", "said"),
+    ("outside", "simulated", "half", "said"),
     [
-        (0.0, 0.905, "A formula says 90.0 %, the simulation 90.5 %: they agree"),
-        (0.01, 0.88, "A formula says 90.0 %, the simulation 88.0 %: 2 points less"),
-        (0.02, 0.93, "A formula says 90.0 %, the simulation 93.0 %: 3 points more"),
+        (0.0, 0.902, 0.004, "A formula says 90.0 %, the simulation 90.2 %: they agree"),
+        (0.0, 0.902, 0.02, "A formula says 90.0 %, the simulation 90.2 %: too few runs to tell them apart"),
+        (0.01, 0.88, 0.01, "A formula says 90.0 %, the simulation 88.0 %: 2 points less"),
+        (0.02, 0.93, 0.01, "A formula says 90.0 %, the simulation 93.0 %: 3 points more"),
     ],
 )
-def test_the_title_says_whether_formula_and_simulation_agree(outside: float, simulated: float, said: str) -> None:
-    """They agree inside the interval of the simulation; else the distance has its sign."""
+def test_the_title_says_whether_formula_and_simulation_agree(
+    outside: float, simulated: float, half: float, said: str
+) -> None:
+    """They agree inside an interval that is no wider than a point; else the distance has its sign."""
     shares = dict.fromkeys(JOB_BUCKETS, 0.0) | {"productive": simulated, "restore": 1 - simulated}
-    content = {"closed_form": formula_of(outside, simulated), "time_shares": shares, "replications": 4}
+    content = {"closed_form": formula_of(outside, simulated, half), "time_shares": shares, "replications": 4}
     focus: Any = SimpleNamespace(document=content, name="x", known=content, wanted=4)
     found = made(focus, "closed_form")
     assert found is not None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.paired import difference
+from analysis.paired import Difference, difference
 from analysis.plots.charts import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
 from analysis.report.material import Material
 from analysis.report.model import Grid, Picture, Section
@@ -32,10 +32,13 @@ from analysis.report.sections import (
 )
 from analysis.report.sections.amounts import ends_of, shown
 from analysis.report.sections.axes import Axis, axes_of, lines_along
+from analysis.report.sections.bridge_steps import bridge_of
 from analysis.report.sections.curve_lines import MOST_LINES, few_lines
 from analysis.report.sections.finish_times import Sample, chance_curve, samples_along
 from analysis.report.sections.front_data import front_data
 from analysis.report.sections.levels import levels_of
+from analysis.report.sections.phrases import in_words, label_text, phrase, phrases
+from analysis.report.sections.sensitivity_data import drawn_ends
 from analysis.report.words import plain
 from sim import JOB_BUCKETS
 from tests import small
@@ -267,10 +270,12 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
 def test_every_sentence_of_every_answer_is_told(materials: dict[str, Material]) -> None:
     """Nothing that a study answers is left out."""
     section = made(answers.section(materials["study"]))
-    told = " ".join(map(plain, section.text))
-    for answer in materials["study"].main["answers"]:
+    told = " ".join(texts(section))
+    content = materials["study"].main
+    for answer in content["answers"]:
         for sentence in answer["sentences"]:
-            assert sentence[1:] in told
+            parts = in_words(sentence, content).split(": ", 1)
+            assert all(part[1:] in told for part in parts)
 
 
 def test_the_table_of_a_large_study_has_its_best_cells() -> None:
@@ -284,11 +289,59 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     assert "points.csv" in table.note
 
 
+@pytest.mark.parametrize(
+    ("title", "label", "labels", "told"),
+    [
+        ("hot spares", "48", ["8", "48"], "48 hot spares"),
+        ("GPUs of the job", "131072", ["2048", "131072"], "131,072 GPUs of the job"),
+        ("switch failures", "10", ["0.1", "1", "10"], "switch failures of 10"),
+        ("oversubscription", "28", ["1", "28"], "oversubscription of 28"),
+        ("median repair", "44 h", ["6 h", "44 h"], "median repair of 44 h"),
+        ("recovery", "torchft-hsdp", ["torchft-hsdp", "none"], "recovery “torchft-hsdp”"),
+    ],
+)
+def test_values_are_told_in_words(title: str, label: str, labels: list[str], told: str) -> None:
+    """What is counted is counted, what is measured has its amount, words are in quotes; also within sentences."""
+    assert phrase(title, label, labels) == told
+    content = {"axes": {"x": {"title": title, "values": [{"label": each} for each in labels]}}}
+    assert in_words(f"It needs {title} = {label} [1, 2], or {title} = {label}.", content) == (
+        f"It needs {told} [1, 2], or {told}."
+    )
+
+
+def test_large_whole_numbers_of_labels_have_separators() -> None:
+    """Numbers with separators or decimals, and those within names, stay as they are."""
+    assert label_text("131072") == "131,072"
+    assert label_text("16384 GPUs in 2 pods") == "16,384 GPUs in 2 pods"
+    assert [label_text(label) for label in ("0.00001", "llama-20240", "131,072", "H20000")] == [
+        "0.00001", "llama-20240", "131,072", "H20000",
+    ]  # fmt: skip
+
+
+def test_answers_about_several_combinations_are_tables() -> None:
+    """What an answer says of each combination is a row, and what it says of all a paragraph."""
+    content = study({"kind": WORDS, "size": numbers(1, 2)}, lambda *_: 0.5)
+    sentences = [
+        "In all 2 combinations it holds.",
+        "Kind = none: it holds from size = 1 on.",
+        "For sure from size = 2 on.",
+        "Kind = own node: it holds.",
+    ]
+    content["answers"] = [{"ask": "threshold", "sentences": sentences, "metric": "ettr", "data": {}}]
+    section = made(answers.section(of_document(RUN, content)))
+    table = section.items[0]
+    assert isinstance(table, Grid)
+    assert plain(section.text[0]).endswith("In all 2 combinations it holds.")
+    assert [list(row) for row in table.rows] == [
+        ["Kind “none”", "It holds from size of 1 on. With 95 % confidence from size of 2 on."],
+        ["Kind “own node”", "It holds."],
+    ]
+
+
 def test_cells_that_cannot_run_say_why(materials: dict[str, Material]) -> None:
     """A combination that cannot run is in the table, with the reason."""
     material = materials["infeasible"]
-    section = made(answers.section(material))
-    (table,) = section.items
+    table = made(answers.section(material)).items[-1]
     assert isinstance(table, Grid)
     bad = [cell for cell in material.main["cells"] if cell["status"] != "ok"]
     assert bad
@@ -335,6 +388,18 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     assert "about 90 replications" in pictures(section)["comparison-differences"].chart.rows[0].note
 
 
+def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: dict[str, Material]) -> None:
+    """No difference at all, in any replication, is another thing than one that luck hides; and no path is repeated."""
+    content = copy.deepcopy(materials["compare"].main)
+    names = dict(zip(content["variants"], ("recovery.use=a", "recovery.use=b", "recovery.use=c"), strict=True))
+    content = json.loads(re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], json.dumps(content)))
+    none = {"mean": 0.0, "ci95": [0.0, 0.0]}
+    content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
+    section = made(comparison.section(of_document(COMPARE, content)))
+    assert section.title.startswith("a, b and c have the same ")
+    assert "recovery.use" not in " ".join(texts(section))
+
+
 def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
     """Candidates of the last group that has several, with their distance to its best, in the order of the answer."""
     content = study({"size": numbers(1, 2, 3), "kind": WORDS}, lambda *_: 0.5)
@@ -350,7 +415,7 @@ def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
     content["answers"] = [{"ask": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
     picture = pictures(made(comparison.section(of_document(RUN, content))))["ranking-1"]
     assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
-    assert picture.title.startswith("At size = 2, neighbour has the best ETTR, 10")
+    assert picture.title.startswith("With size of 2, neighbour has the best ETTR, 10")
 
 
 # ------------------------------------------------------------------------------------------------- bridge
@@ -382,7 +447,7 @@ def test_bridges_close() -> None:
             runs(generator.exponential(1.0, (count, len(JOB_BUCKETS))) * generator.exponential(1e7, (count, 1)))
             for _ in range(2)
         )
-        found = bridge.bridge_of(first, second)
+        found = bridge_of(first, second)
         assert found is not None
         for steps in (found.steps, found.drawn):
             assert found.before + sum(step.gain for step in steps) == pytest.approx(found.after, abs=1e-12)
@@ -400,7 +465,7 @@ def test_small_steps_are_drawn_together_with_an_interval_of_their_own() -> None:
     other[:, 2] += noise
     other[:, 3] -= noise - 5.0
     other[:, 0] += shares[:, 1:].sum(axis=1) - other[:, 1:].sum(axis=1)
-    found = bridge.bridge_of(runs(shares), runs(other))
+    found = bridge_of(runs(shares), runs(other))
     assert found is not None
     assert [step.bucket for step in found.drawn] == [JOB_BUCKETS[1], JOB_BUCKETS[4], "others"]
     total = shares[0].sum()
@@ -415,7 +480,7 @@ def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
     held, trials = 0, 0
     for _ in range(60):
         first, second, truth = drawn(generator, 8)
-        found = bridge.bridge_of(first, second)
+        found = bridge_of(first, second)
         assert found is not None
         for step in found.steps:
             assert step.found is not None
@@ -426,10 +491,46 @@ def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(held / trials - 0.95) < 4 * math.sqrt(0.95 * 0.05 / trials)
 
 
+def told_bridge(gains: Sequence[float], *, speeds: tuple[float, float] | None = None, **more: Any) -> str:
+    """Return the title of a bridge of two replications that are alike, with what buckets lose less [-]."""
+    before = np.full(len(JOB_BUCKETS), 0.04)
+    after = before.copy()
+    after[1 : 1 + len(gains)] -= gains
+    for shares in (before, after):
+        shares[0] = 1.0 - shares[1:].sum()
+    first, second = (runs(1e6 * np.array([shares, shares])) for shares in (before, after))
+    found = bridge_of(first, second)
+    assert found is not None
+    return bridge.title_of(found, ("A", "B"), "", more.get("documented"), speeds)
+
+
+def test_a_bridge_says_mostly_only_of_more_than_half() -> None:
+    """Of four equal steps none is most of the change; one that outweighs all others is."""
+    assert "the largest part by less" in told_bridge([0.01, 0.01, 0.01, 0.01])
+    assert "mostly by less" in told_bridge([0.03, 0.01, 0.01])
+    assert "mostly by more" in told_bridge([-0.03, 0.01])
+
+
+def test_the_verdict_of_a_bridge_is_that_of_all_replications() -> None:
+    """Where a comparison has more replications than were played again, its difference decides, both ways."""
+    sure, open_ = Difference(0.0019, (0.0011, 0.0027), True, 2), Difference(0.01, (-0.01, 0.03), False, 90)
+    assert "higher" in told_bridge([0.0009], documented=sure)
+    assert "0.19 points" in told_bridge([0.0009], documented=sure)
+    assert "cannot be told apart" in told_bridge([0.03], documented=open_)
+
+
+def test_a_bridge_does_not_praise_time_where_speed_is_what_changes() -> None:
+    """If the healthy speed changes by more than the time of training, the title says so, with both numbers."""
+    slower = told_bridge([0.001], speeds=(0.445, 0.372))
+    assert slower.startswith("Time is not what B and A differ in most")
+    assert "37.2 % and 44.5 % of the peak" in slower
+    assert "higher" in told_bridge([0.03], speeds=(0.445, 0.444))
+
+
 def test_equal_scenarios_have_no_steps() -> None:
     """A scenario beside itself gains nothing, nowhere."""
     shares = runs(np.random.default_rng(5).exponential(1.0, (4, len(JOB_BUCKETS))))
-    found = bridge.bridge_of(shares, shares)
+    found = bridge_of(shares, shares)
     assert found is not None
     assert found.steps == ()
 
@@ -489,14 +590,15 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
     ("value", "half", "words"),
     [
         (lambda x: 0.9 - 0.01 * x, 0.001, "goes from 89"),
-        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.001, "is highest at every = 2"),
+        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.001, "is highest with every of 2"),
         (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.02, "the intervals overlap"),
+        (lambda x: (0.8, 0.9, 0.8999, 0.8)[round(x) - 1], 0.001, "around every of 2, 90.00 %: intervals from 2 to 3"),
         (lambda _: 0.9, 0.001, "is 90.0 % at every value"),
     ],
 )
 def test_titles_of_curves_follow_from_their_numbers(value: Callable[..., float], half: float, words: str) -> None:
     """An optimum inside, a way from one end to the other, and no change are told apart, if intervals allow it."""
-    content = study({"every": numbers(1, 2, 3)}, value, half=half)
+    content = study({"every": numbers(1, 2, 3, 4)}, value, half=half)
     (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
     assert words in picture.title
 
@@ -519,7 +621,7 @@ def test_a_level_belongs_to_its_metric_and_axis() -> None:
     x, y = axes_of(content)
     (level,) = levels_of(content, x, shown("ettr", [0.5]))
     assert (level.height, level.name) == (95.0, "at least 95 %")
-    assert level.sentence == "ETTR is at least 95 % up to x = 1.5"
+    assert level.sentence == "ETTR is at least 95 % up to x of 1.5"
     assert levels_of(content, y, shown("ettr", [0.5])) == ()
     assert levels_of(content, x, shown("goodput", [0.5])) == ()
 
@@ -543,7 +645,7 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     kept, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
     assert [line.at["strong"] for line in kept] == list(strong.labels)
     assert {line.at["weak"] for line in kept} == {"10"}
-    assert "weak = 10" in words
+    assert "weak of 10" in words
     alone, words = few_lines(lines_along(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40), x),
                              [weak], "ettr")  # fmt: skip
     assert [line.at["y"] for line in alone] == [str(number) for number in range(12, 20)]
@@ -666,8 +768,26 @@ def test_draws_and_central_values_are_kept_apart() -> None:
     """A sample is of the draws of unknown inputs, or of their central values, never of both."""
     rows = rows_of({"4": [1.0, 2.0]}) + rows_of({"4": [3.0, None, 5.0]}, draw="1") + rows_of({"4": [7.0]}, draw="2")
     axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0))
-    assert samples_along(rows, axis, {}, drawn=False) == [Sample("spares 4", (1.0, 2.0), 2)]
-    assert samples_along(rows, axis, {}, drawn=True) == [Sample("spares 4", (3.0, 5.0, 7.0), 4)]
+    assert samples_along(rows, axis, {}, drawn=False) == [Sample("4 spares", (1.0, 2.0), 2)]
+    assert samples_along(rows, axis, {}, drawn=True) == [Sample("4 spares", (3.0, 5.0, 7.0), 4)]
+
+
+def test_what_is_unfinished_at_the_horizon_is_not_called_never() -> None:
+    """Of 120 runs 55 are finished at the horizon: half of them are by some later day, which nobody knows."""
+    sample = Sample("8 spares", tuple(43 * 3600.0 + place for place in range(55)), 120)
+    job = SimpleNamespace(target=1.0, deadline=None)
+    focus = SimpleNamespace(
+        prepared=SimpleNamespace(jobs=[job]), scenario=SimpleNamespace(horizon=44 * 3600.0), name=sample.name,
+        ensemble=SimpleNamespace(results=[
+            SimpleNamespace(jobs=[SimpleNamespace(finished=place < 55, end=time, arrival=0.0)])
+            for place, time in enumerate((*sample.times, *[44 * 3600.0] * 65))
+        ]),
+    )  # fmt: skip
+    section = made(finish.section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
+    assert "finished after day 1.833" in section.title
+    told = " ".join(texts(section))
+    assert "never" not in told
+    assert "at no time" not in told
 
 
 def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
@@ -685,11 +805,11 @@ def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, Material])
     assert picture.table is not None
     focus = material.focus
     assert focus is not None
-    best = material.main["cells"][next(
-        cell["cell"] for cell in material.main["cells"]
-        if all(f"{material.main['axes'][name]['title']} = {cell['values'][name]}" in focus.name
-               for name in ("spares.hot", "interval"))
-    )]["values"]  # fmt: skip
+    best = next(
+        cell["values"]
+        for cell in material.main["cells"]
+        if phrases(cell["values"], ("spares.hot", "interval"), material.main) in focus.name
+    )
     along = next(name for name in ("spares.hot", "interval") if material.main["axes"][name]["title"] ==
                  picture.table.columns[0].head.lower())  # fmt: skip
     other = {"spares.hot": "interval", "interval": "spares.hot"}[along]
@@ -749,7 +869,7 @@ def sensitivity() -> dict[str, Any]:
 
 def no_sweep(content: dict[str, Any]) -> Any:
     """Return material of a sensitivity alone, without a scenario to play."""
-    return SimpleNamespace(of=lambda name: content if name == SENSITIVITY else None, sweep=None, focus=None)
+    return SimpleNamespace(of=lambda name: content if name == SENSITIVITY else None, sweep=None, focus=None, study=None)
 
 
 def test_a_tornado_has_the_changes_of_the_document() -> None:
@@ -763,6 +883,28 @@ def test_a_tornado_has_the_changes_of_the_document() -> None:
     assert (spares.low[0], spares.high[0]) == ("2", "16")
     assert (spares.low[1], spares.high[1]) == pytest.approx((-2, 1))
     assert "Failure rate from 1 to 2 changes ETTR by -6" in chart.title
+
+
+def test_a_tornado_names_the_largest_change_that_is_resolved() -> None:
+    """A larger change that is not resolved, or a small resolved one of an input that moves more, is not named."""
+    content = sensitivity()
+    content["axes"]["other"] = {"title": "other", "unknown": True}
+    rate, spares = content["tornado"]
+    other = copy.deepcopy(rate) | {"axis": "other"}
+    for swing, changes in ((rate, (0.06, -0.01)), (spares, (0.05, 0.01, 0.0)), (other, (0.04, 0.0))):
+        for move, mean in zip(swing["moves"], changes, strict=True):
+            move["change"] = change(mean, 0.001 if mean in (0.01, 0.04) else 0.1)
+    content["tornado"].append(other)
+    title = made(tornado.section(no_sweep(content))).title
+    assert title.startswith("Other from 1 to 0.5 changes ETTR by +4")
+    assert title.endswith("the most that is resolved")
+
+
+def test_a_picture_has_the_values_that_change_most() -> None:
+    """Of several values the lowest and the highest change are drawn, in the order of the input."""
+    assert drawn_ends([1.0, 6.0, 2.0]) == (0, 1)
+    assert drawn_ends([6.0, 7.0, 1.0]) == (1, 2)
+    assert (drawn_ends([3.0]), drawn_ends([2.0, 2.0, 2.0])) == ((0, 0), (0, 2))
 
 
 def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
@@ -830,7 +972,7 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     found = pictures(section)
     tried = {row.name: row.mean for row in found["tried-ettr"].chart.rows}
     for trial in content["tried"]:
-        name = ", ".join(f"{content['axes'][axis]['title']} = {label}" for axis, label in trial["values"].items())
+        name = f"{trial['values']['spares.hot']} hot spares, interval of {trial['values']['interval']}"
         assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
     assert found["tried-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
     rows = found["confirmation"].chart.rows
@@ -839,6 +981,24 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     assert rows[1].mean == pytest.approx(100 * fresh)
     command = next(plain(text) for text in section.text if "ettrick run" in plain(text))
     assert all(setting in command for setting in content["settings"])
+
+
+def test_an_optimum_that_is_not_alone_is_not_called_the_best(materials: dict[str, Material]) -> None:
+    """What is as good at this precision is in the title, by name if it is one and by number if it is more."""
+    content = copy.deepcopy(materials["study"].of(OPTIMIZE))
+    assert content is not None
+    answer = content["answer"]["values"]
+    others = [trial["values"] for trial in content["tried"] if trial["values"] != answer]
+
+    def title(*as_good: Any) -> str:
+        content["as_good"] = {"values": [answer, *as_good], "loss_below": None, "replications_to_resolve": None}
+        documents = {OPTIMIZE: content, RUN: materials["study"].main}
+        return made(optimum.section(Material(Results(materials["study"].folder, "sweep", documents)))).title
+
+    assert "told" not in title()
+    assert f"or {others[0]['spares.hot']} hot spares" in title(others[0])
+    assert "cannot be told apart" in title(others[0])
+    assert "; 2 others cannot be told from it" in title(*others[:2])
 
 
 def test_settings_of_an_optimum_can_be_typed(materials: dict[str, Material], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -866,7 +1026,7 @@ def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[st
     section = made(optimum.section(material))
     assert section.title == "Nothing that was tried keeps the conditions"
     best = max(content["tried"], key=lambda trial: trial["conditions"][0]["mean"])
-    place = ", ".join(f"{content['axes'][axis]['title']} = {label}" for axis, label in best["values"].items())
+    place = f"{best['values']['spares.hot']} hot spares, interval of {best['values']['interval']}"
     assert plain(section.text[0]).startswith("p_finish_by >= 0.1: the closest is")
     assert plain(section.text[0]).endswith(f"with {place}.")
     assert "confirmation" not in pictures(section)
@@ -876,7 +1036,7 @@ def test_paired_differences_are_what_the_bridge_uses() -> None:
     """A gain of a bucket is the paired difference of its shares, the second scenario subtracted from the first."""
     generator = np.random.default_rng(21)
     first, second, _ = drawn(generator, 5)
-    found = bridge.bridge_of(first, second)
+    found = bridge_of(first, second)
     assert found is not None
     for step in found.steps:
         index = JOB_BUCKETS.index(step.bucket)

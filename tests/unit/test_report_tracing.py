@@ -24,6 +24,7 @@ CONTENT = {
     "still": {"mean": 0.25, "ci95": [0.25, 0.25]},
     "gpus": 16384,
     "label": "4 spares",
+    "kinds": [{"kind": "one", "right": True}, {"kind": "one", "right": False}, {"kind": "two", "right": True}],
 }
 
 
@@ -42,6 +43,7 @@ def test_places_of_documents_and_tables_are_found(folder: Path) -> None:
     """A JSON pointer with escapes and a row and column of a table lead to what stands there."""
     assert value_at(folder, "run.json#/a~1b/x~0y/1") == 2.5
     assert value_at(folder, "points.csv#1/ettr.mean") == 0.75
+    assert value_at(folder, "run.json#/kinds/*?kind=one&right=true") == 1
 
 
 @pytest.mark.parametrize(

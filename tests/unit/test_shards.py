@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from analysis.cells import number_of
 from analysis.sweep import merge as merging
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.crew import Crew
@@ -110,7 +111,7 @@ def test_what_is_missing_is_told(played: list[Path], tmp_path: Path) -> None:
     assert (found.missing, found.shards) == (own, ((2,), 3))
     assert found.lines()[1:] == [
         "not among the folders: 1 shard of 3: 2",
-        f"without a result: {own} tasks of 12; sweep plays them",
+        f"without a result: {number_of(own, 'task')} of 12; sweep plays them",
     ]
     later = merge([played[1]], out)
     assert (later.statuses, later.missing) == ({"ok": 12}, 0)

@@ -93,6 +93,7 @@ def test_a_changed_byte_of_what_makes_a_record_is_another_version(
     (package / "plots.py").write_text("")
     (package / "sweep" / "journal.py").write_text("")
     (simulator / "notes.txt").write_text("nothing")
+    (simulator / "inventory.py").write_text("")
     assert source_digest(simulator, package) == source_digest(SIMULATOR, PACKAGE)
     monkeypatch.setattr(module.metadata, "version", lambda name: f"other {name}")
     assert source_digest(simulator, package) not in known

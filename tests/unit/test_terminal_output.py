@@ -131,6 +131,7 @@ def test_the_script_for_bash_is_printed() -> None:
         (("ettrick", "run", "quick"), ["quickstart"]),
         (("ettrick", "sweep", "spares-"), ["spares-and-repair", "spares-to-finish"]),
         (("ettrick", "topology", "show", "gb200"), ["gb200-nvl72-10k", "gb200-nvl72-8rack"]),
+        (("ettrick", "list", "acc"), ["accelerators"]),
         (("ettrick", "run", "./sc"), []),
     ],
 )

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
+from analysis.topology import format_list
 from tests import small
 
 DONE, WRONG = 0, 2
@@ -331,3 +332,14 @@ def test_check_imports_nothing_heavy() -> None:
         )
         answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert answer.stderr.split() == []
+
+
+def test_the_list_hangs_at_the_width_of_a_terminal() -> None:
+    """No line is wider than asked for, what is wrapped stands below its column, and nothing is lost."""
+    narrow, whole = format_list(80), format_list()
+    lines = narrow.split("\n")
+    assert max(map(len, lines)) <= 80 < max(map(len, whole.split("\n")))
+    assert narrow.split() == whole.split()
+    column = lines[1].index("DGX SuperPOD")
+    assert lines[2][:column].strip() == ""
+    assert lines[2][column] != " "

@@ -7,8 +7,9 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from analysis.plots import CONTROLS
 from analysis.report.formats.paint import paints
 from analysis.report.formats.svg import inline_svg
 from analysis.report.model import Picture
@@ -31,6 +32,8 @@ _LONG = 20
 """Rows of a table from which on it is folded."""
 _LONG_ANSWER = 140
 """Letters of an answer from which on its type is smaller, so that the first screen holds more than it."""
+_LOW = 0.4
+"""Height over width of a first picture below which there is room for text under it."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")
 """Where no line may end."""
 
@@ -62,6 +65,7 @@ def write(report: Report) -> bytes:
         report=report,
         opening=report.opening,
         first=None if first is None else _safe(first.markup),
+        is_low=first is not None and first.ratio < _LOW,
         pictures={key: _safe(picture.markup) for key, picture in drawn.items()},
         paints=paints(colors),
         style=_safe(_part("style.css")),
@@ -72,13 +76,23 @@ def write(report: Report) -> bytes:
         long=_LONG,
         long_answer=_LONG_ANSWER,
     )
-    return page.encode()
+    return page.encode().translate(None, CONTROLS)
 
 
 def _drawn(report: Report) -> dict[str, Inline]:
-    """Return the pictures of all sections by their keys, each with ids of its own."""
-    pictures = [item for section in report.sections for item in section.items if isinstance(item, Picture)]
-    return {picture.key: inline_svg(picture.chart, f"v{number}") for number, picture in enumerate(pictures)}
+    """Return the pictures of all sections by their keys, each with ids of its own; none repeats a heading."""
+    charts = {
+        item.key: _without(item.chart, section.title)
+        for section in report.sections
+        for item in section.items
+        if isinstance(item, Picture)
+    }
+    return {key: inline_svg(chart, f"v{number}") for number, (key, chart) in enumerate(charts.items())}
+
+
+def _without(chart: Any, heading: str) -> Any:
+    """Return what is drawn below a heading: without its title, if that is the heading."""
+    return chart._replace(title="") if getattr(chart, "title", "") == heading else chart
 
 
 def _part(name: str) -> str:

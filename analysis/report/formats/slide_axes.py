@@ -178,7 +178,7 @@ def range_bars(
     from pptx.oxml import parse_xml
     from pptx.oxml.ns import nsdecls
 
-    if not any(ranges):
+    if not any(value is not None and ends is not None for value, ends in zip(values, ranges, strict=True)):
         return
     sides = []
     for name, at in (("plus", 1), ("minus", 0)):
@@ -226,16 +226,10 @@ def title_axes(chart: Any, value: str, category: str = "") -> None:
             font.size, font.bold = Pt(11), False
 
 
-def show_legend(chart: Any, hidden: Sequence[int] = ()) -> None:
-    """Say below a chart which series is which, without those that explain themselves."""
+def show_legend(chart: Any) -> None:
+    """Say below a chart which series is which."""
     from pptx.enum.chart import XL_LEGEND_POSITION
-    from pptx.oxml import parse_xml
-    from pptx.oxml.ns import nsdecls
 
     chart.has_legend = True
     chart.legend.position = XL_LEGEND_POSITION.BOTTOM
     chart.legend.include_in_layout = False
-    position = chart.legend._element.find(f"{{{chart.legend._element.nsmap['c']}}}legendPos")
-    for number in reversed(hidden):
-        entry = f'<c:legendEntry {nsdecls("c")}><c:idx val="{number}"/><c:delete val="1"/></c:legendEntry>'
-        position.addnext(parse_xml(entry))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analysis.report.formats.deck import Box, Deck
     from analysis.report.model import Picture
 
-__all__ = ["show_picture"]
+__all__ = ["note_of", "show_picture"]
 
 _MOST_ROWS = 14
 
@@ -45,10 +45,8 @@ def show_picture(deck: Deck, slide: Any, box: Box, picture: Picture) -> None:
 
 def _waterfall(slide: Any, box: Box, chart: charts.Waterfall) -> bool:
     """Draw stacked columns that stand on an invisible base; none where they would cross zero."""
-    heights = [chart.start[1]]
-    for change in chart.changes:
-        heights.append(heights[-1] + change.amount)
-    if len(chart.changes) > _MOST_ROWS or min(heights) < 0:
+    heights = _heights(chart)
+    if _is_table(heights):
         return False
     steps = list(itertools.pairwise(heights))
     names = [chart.start[0], *(change.name for change in chart.changes), chart.end[0]]
@@ -64,11 +62,31 @@ def _waterfall(slide: Any, box: Box, chart: charts.Waterfall) -> bool:
     for number, (color, sign) in enumerate(((BLUE, ""), (GREEN, "+"), (ORANGE, "−")), start=1):
         color_series(made, number, color)
         label_series(made, number, digits, sign=sign)
-    floor = _floor(heights)
-    note = f" (axis starts at {floor:,g})" if floor else ""
-    scale_axis(made.value_axis, floor=floor, digits=digits)
-    title_axes(made, f"{chart.unit}{note}")
+    ranges = [None, *(change.ci95 for change in chart.changes), None]
+    for number, is_gain in ((0, False), (2, True)):  # a loss ends where its base ends
+        ends = [change.amount if (change.amount > 0) is is_gain else None for change in chart.changes]
+        range_bars(made, number, [None, *ends, None], ranges)
+    scale_axis(made.value_axis, floor=_floor(heights), digits=digits)
+    title_axes(made, chart.unit)
     return True
+
+
+def note_of(picture: Picture) -> str:
+    """Return what to know to read a picture as it is drawn here, and nowhere else: where the axis of columns begins."""
+    chart = picture.chart
+    heights = _heights(chart) if isinstance(chart, charts.Waterfall) else [0.0]
+    floor = 0.0 if _is_table(heights) else _floor(heights)
+    return f"The axis begins at {floor:,g}, so the full columns are cut off." if floor else ""
+
+
+def _heights(chart: charts.Waterfall) -> list[float]:
+    """Return where a waterfall stands before, between and after its steps."""
+    return list(itertools.accumulate((change.amount for change in chart.changes), initial=chart.start[1]))
+
+
+def _is_table(heights: list[float]) -> bool:
+    """Return whether these steps are too many for columns, or cross zero."""
+    return len(heights) > _MOST_ROWS + 1 or min(heights) < 0
 
 
 def _floor(heights: list[float]) -> float:

@@ -30,10 +30,11 @@ Points = list[tuple[float, float]]
 
 _MOST_SERIES = 8
 _MOST_NAMES = 12
+_MOST_WHISKERS = 24
 
 
 def curves(slide: Any, box: Box, chart: charts.Curves) -> bool:
-    """Draw curves, with the ends of their intervals as thin lines, and what they are held against."""
+    """Draw curves, with their intervals as whiskers, and what they are held against."""
     known = [(one, _points(one)) for one in chart.series]
     drawn = [(one, points) for one, points in known if points]
     if not drawn or len(drawn) > _MOST_SERIES:
@@ -42,7 +43,6 @@ def curves(slide: Any, box: Box, chart: charts.Curves) -> bool:
         return _categories(slide, box, chart)
     lines: dict[str, Points] = {}
     looks: list[tuple[str, float, bool]] = []
-    thin: list[int] = []
 
     def add(name: str, points: Points, color: str, width: float, *, is_point: bool = False) -> None:
         lines[_unused(name, lines)] = points
@@ -50,11 +50,6 @@ def curves(slide: Any, box: Box, chart: charts.Curves) -> bool:
 
     for one, points in drawn:
         add(one.name or chart.y.title, points, hue(one.hue), 1.25 if one.look == "dashed" else 2.25)
-        for word, at in (("low", 0), ("high", 1)):
-            ends = _ends(one, at)
-            if ends:
-                thin.append(len(looks))
-                add(f"{one.name or chart.y.title}, {word} end of the 95 % interval", ends, hue(one.hue), 0.5)
     for name, points in _rulers(chart, [points for _, points in drawn]):
         add(name, points, GREY, 1.0)
     for dot in chart.dots:
@@ -62,12 +57,14 @@ def curves(slide: Any, box: Box, chart: charts.Curves) -> bool:
     made = add_points(slide, box, lines)
     for number, (color, width, is_point) in enumerate(looks):
         color_series(made, number, color, has_line=not is_point, has_marker=is_point, width=width)
+    for number, (one, points) in enumerate(drawn):
+        range_bars(made, number, [y for _, y in points], _ranges(one, points))
     places = [x for points in lines.values() for x, _ in points]
     heights = [y for points in lines.values() for _, y in points]
     scale_axis(made.category_axis, digits=digits_of(places), is_log=chart.x.is_log and min(places) > 0)
     scale_axis(made.value_axis, digits=digits_of(heights), is_log=chart.y.is_log and min(heights) > 0)
-    if len(looks) - len(thin) > 1:
-        show_legend(made, thin)
+    if len(looks) > 1:
+        show_legend(made)
     beyond = f"; {chart.shaded_from[1]} from {chart.shaded_from[0]:,g} on" if chart.shaded_from is not None else ""
     title_axes(made, chart.y.title, f"{chart.x.title}{beyond}")
     return True
@@ -143,9 +140,11 @@ def _points(one: Series) -> Points:
     return stairs
 
 
-def _ends(one: Series, at: int) -> Points:
-    """Return one side of the intervals of a curve."""
-    return [(x, ends[at]) for x, ends in zip(one.x, one.ci95, strict=False) if ends is not None]
+def _ranges(one: Series, points: Points) -> list[Range | None]:
+    """Return the interval of each point of a curve; of long curves only so many that they can be told apart."""
+    known = {(x, y): ends for x, y, ends in zip(one.x, one.y, one.ci95, strict=False)}
+    every = -(-len(points) // _MOST_WHISKERS)
+    return [known.get(point) if place % every == 0 else None for place, point in enumerate(points)]
 
 
 def _rulers(chart: charts.Curves, drawn: Sequence[Points]) -> list[tuple[str, Points]]:

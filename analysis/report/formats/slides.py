@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from analysis.plots import charts
 from analysis.plots.style import BLUE, GREY
 from analysis.report.formats.chart_tables import table_of
 from analysis.report.formats.deck import BODY, Box, Deck
-from analysis.report.formats.slide_charts import show_picture
+from analysis.report.formats.legible import legible
+from analysis.report.formats.slide_charts import note_of, show_picture
 from analysis.report.model import Grid, Picture
 from analysis.report.words import plain
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write"]
 
-_COUNTS = tuple(
-    f"{count} {'thing is' if count == 'One' else 'things are'}"
-    for count in ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-)
 _BREAKDOWN = (charts.Waterfall, charts.Intervals, charts.Bars, charts.Stack, charts.Front, charts.Curves)
 _DRIVERS = (
     charts.Tornado,
@@ -54,6 +51,7 @@ def write(report: Report) -> bytes:
     ReportError
         If python-pptx is not installed.
     """
+    report = cast("Report", legible(report))
     deck = Deck.empty(report.title)
     first, breakdown, drivers = _chosen(report)
     _answer(deck, report)
@@ -102,43 +100,30 @@ def _answer(deck: Deck, report: Report) -> None:
 def _picture(deck: Deck, report: Report, shown: _Shown) -> None:
     """Add a slide with a picture and what to know to read it."""
     slide = deck.slide(shown.title, _notes(*_about(shown), report.footer))
-    caption = shown.item.caption if isinstance(shown.item, Picture) else shown.item.note if shown.item else ""
-    _show(deck, slide, Box(BODY.left, BODY.top, BODY.width, 4.55 if caption else 5.2), shown)
-    if caption:
-        deck.text(slide, Box(BODY.left, 6.3, BODY.width, 0.65), (caption,), (10, 14), color=GREY)
+    _show(deck, slide, BODY, shown)
 
 
 def _driven(deck: Deck, report: Report, shown: _Shown) -> None:
-    """Add the slide that says what drives the answer: points at the left, a picture at the right."""
+    """Add the slide that says what drives the answer: points at the left, a picture and its message at the right."""
     drivers = report.opening.drivers
     notes = _notes("Where the numbers come from:", _sources(drivers), *_about(shown), report.footer)
-    title = plain(drivers[0]) if drivers else shown.title
-    slide = deck.slide(title, notes)
-    rest = tuple(f"• {plain(words)}" for words in drivers[1:])
-    left = 4.0 if rest else 0.0
-    if rest:
-        deck.text(slide, Box(BODY.left, BODY.top + 0.2, left - 0.3, 4.9), rest, (11, 18))
-    place = Box(BODY.left + left, BODY.top, BODY.width - left, 5.2)
-    if drivers and shown.item is not None:
-        deck.text(slide, Box(place.left, place.top, place.width, 0.5), (shown.title,), (10, 14))
-        place = Box(place.left, place.top + 0.55, place.width, place.height - 0.55)
-    _show(deck, slide, place, shown)
+    slide = deck.slide(shown.title if shown.item is not None or not drivers else "What drives the answer", notes)
+    points = tuple(f"• {plain(words)}" for words in drivers)
+    left = 4.3 if points else 0.0
+    deck.text(slide, Box(BODY.left, BODY.top + 0.2, left - 0.3, 4.9), points, (11, 18))
+    _show(deck, slide, Box(BODY.left + left, BODY.top, BODY.width - left, BODY.height), shown)
 
 
 def _sure(deck: Deck, report: Report) -> None:
     """Add the last slide: how sure it is, what it leaves out, and how to make it again."""
     opening = report.opening
     missing = [plain(words) for words in opening.not_covered]
-    title = "The same command gives the same numbers again"
-    if missing:
-        count = _COUNTS[len(missing) - 1] if len(missing) <= len(_COUNTS) else f"{len(missing)} things are"
-        title = f"{count} left out of this answer; the same command gives the same numbers again"
     notes = _notes("Where the numbers come from:", _sources([opening.doubt, *opening.not_covered]), report.footer)
-    slide = deck.slide(title, notes)
+    slide = deck.slide("What this answer rests on, and how to make it again", notes)
     half = (BODY.width - 0.5) / 2
     columns = (
         (BODY.left, half, "How sure", (plain(opening.doubt),)),
-        (BODY.left + half + 0.5, half, "Not covered", tuple(f"• {text}" for text in missing)),
+        (BODY.left + half + 0.5, half, "Assumed, or not covered", tuple(f"• {text}" for text in missing)),
     )
     for left, width, head, texts in columns:
         deck.text(slide, Box(left, BODY.top, width, 0.35), (head,), (14, 14), color=BLUE)
@@ -148,11 +133,17 @@ def _sure(deck: Deck, report: Report) -> None:
 
 
 def _show(deck: Deck, slide: object, box: Box, shown: _Shown) -> None:
-    """Put a picture or a table on a slide."""
-    if isinstance(shown.item, Picture):
-        show_picture(deck, slide, box, shown.item)
-    elif shown.item is not None:
-        deck.table(slide, box, shown.item)
+    """Put a picture or a table on a slide, and below it what to know to read it."""
+    item = shown.item
+    if item is None:
+        return
+    caption = f"{item.caption} {note_of(item)}".strip() if isinstance(item, Picture) else item.note
+    place = Box(box.left, box.top, box.width, box.height - (0.7 if caption else 0.05))
+    if isinstance(item, Picture):
+        show_picture(deck, slide, place, item)
+    else:
+        deck.table(slide, place, item)
+    deck.text(slide, Box(box.left, box.top + box.height - 0.6, box.width, 0.6), (caption,), (10, 14), color=GREY)
 
 
 def _sources(texts: Iterable[Words]) -> list[str]:

@@ -23,10 +23,11 @@ _SHORT = ("d", "x", "y", "width", "height", "points", "transform", "cx", "cy", "
 
 
 class Inline(NamedTuple):
-    """A picture as text of a page, and the colours that it uses, as ``#rrggbb``."""
+    """A picture as text of a page, the colours that it uses, as ``#rrggbb``, and its height over its width."""
 
     markup: str
     colors: frozenset[str]
+    ratio: float
 
 
 def inline_svg(chart: Any, name: str) -> Inline:
@@ -55,7 +56,7 @@ def inline_svg(chart: Any, name: str) -> Inline:
         element.tail = None
     size = root.attrib["viewBox"].split()
     root.attrib = {"viewBox": root.attrib["viewBox"], "width": size[2], "height": size[3], "aria-hidden": "true"}
-    return Inline(ElementTree.tostring(root, encoding="unicode"), frozenset(colors))
+    return Inline(ElementTree.tostring(root, encoding="unicode"), frozenset(colors), float(size[3]) / float(size[2]))
 
 
 def _rename(root: Element, name: str) -> None:

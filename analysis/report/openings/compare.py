@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.answers.words import capital
+from analysis.answers.words import capital, listed
 from analysis.plots.charts import Interval, Intervals
 from analysis.report.model import Column, Grid, Opening, Picture
 from analysis.report.openings.contest import contest_of
-from analysis.report.openings.doubt import EXACTLY, luck, more_runs, not_covered
+from analysis.report.openings.doubt import luck, more_runs, not_covered, stated
+from analysis.report.openings.gained import WITH_SPEED, gained, in_gpu_years, in_money, of_time
 from analysis.report.openings.glossary import bucket_words, glossed, metric_words
 from analysis.report.openings.numbers import (
     COUNT,
-    GPU_YEARS,
     PERCENT,
     Places,
-    money_form,
     number,
     ranged,
     told,
@@ -29,11 +28,9 @@ if TYPE_CHECKING:
     from analysis.report.openings.contest import Contest
     from analysis.report.openings.numbers import Estimate
     from analysis.report.words import Words
+    from sim import Scenario
 
 __all__ = ["opening"]
-
-_YEAR = 31556952.0
-"""A year [s]."""
 
 _LEAST_CHANGE = 5e-4
 """A change of shares that is worth a word."""
@@ -45,8 +42,7 @@ def opening(material: Material) -> Opening:
     content = material.main
     contest = contest_of(Places(material.results.file, content))
     variants = content["variants"].values()
-    notes = [f"{name}: {note}" for name, variant in content["variants"].items() for note in variant["notes"]]
-    cannot = [f"{name} cannot run: {reason}" for name, reason in content["cannot_run"].items()]
+    cannot = [f"without {name}, which cannot run: {reason}" for name, reason in content["cannot_run"].items()]
     labels = list(contest.labels.values())
     question = (
         f"Which is better: {', '.join(labels[:-1])} or {labels[-1]}?" if labels[1:] else f"How good is {labels[0]}?"
@@ -55,16 +51,26 @@ def opening(material: Material) -> Opening:
         Opening(
             question=question,
             answer=_answer(contest),
-            doubt=_doubt(contest),
+            doubt=_doubt(contest, None if material.focus is None else material.focus.scenario),
             picture=_picture(contest) if contest.order[1:] else None,
             drivers=tuple(words for words in _drivers(contest) if words)[:3],
             not_covered=not_covered(
-                [*cannot, *notes],
+                [*cannot, *_notes(contest)],
                 [warning for variant in variants for warning in variant["warnings"]],
                 [assumption for variant in variants for assumption in variant["assumptions"]],
             ),
         )
     )
+
+
+def _notes(contest: Contest) -> list[str]:
+    """Return notes on variants; those that all of them have in common without their names."""
+    found: dict[str, list[str]] = {}
+    for name, label in contest.labels.items():
+        for note in contest.places.get("variants", name, "notes"):
+            found.setdefault(note, []).append(label)
+    everyone = len(contest.labels)
+    return [note if len(who) == everyone else f"with {listed(who)}: {note}" for note, who in found.items()]
 
 
 def _answer(contest: Contest) -> Words:
@@ -89,8 +95,10 @@ def _answer(contest: Contest) -> Words:
     if best == first:
         start = f"Staying with {contest.labels[first]} is best: switching to {contest.labels[other]}, the next, would "
         return (start, f"{contest.verb(better=False)} ", *contest.amount(size), contest.of(), ".")
-    start = f"Switching from {contest.labels[first]} to {contest.labels[best]} would {contest.verb(better=True)} "
-    return (start, *contest.amount(size), contest.of(), *_in_gpu_years(contest, best), *_in_money(contest, best), ".")
+    start = f"Switching from {contest.labels[first]} to {contest.labels[best]} would "
+    amount = of_time(contest, best) if contest.metric in WITH_SPEED else ()
+    amount = amount or (f"{contest.verb(better=True)} ", *contest.amount(size), contest.of())
+    return (start, *amount, *in_gpu_years(contest, best), *in_money(contest, best), ".")
 
 
 def _several(contest: Contest, names: Sequence[str]) -> Words:
@@ -122,47 +130,21 @@ def _unresolved(contest: Contest, other: str, change: Estimate) -> Words:
     )  # fmt: skip
 
 
-def _in_gpu_years(contest: Contest, best: str) -> Words:
-    """Return what the useful time that is gained comes to in a year; nothing where sizes of jobs differ."""
-    gpus, gain = contest.gpus(best), contest.difference(best, "ettr")
-    if gpus is None or gain is None or contest.metric not in ("goodput", "effective_mfu", "ettr"):
-        return ()
-    if not contest.is_resolved(best, "ettr") or gain.mean.value <= 0:
-        return ()
-    years = gain.changed(lambda share: share * gpus)
-    ends = (number(years.mean, GPU_YEARS),) if years.low is None or years.high is None else (
-        ranged(years.low, years.high, GPU_YEARS)
-    )  # fmt: skip
-    return (": that is ", *ends, " a year more of training that lasts, on ", number(gpus, COUNT), " GPUs")
-
-
-def _in_money(contest: Contest, best: str) -> Words:
-    """Return what that would cost in a year at today's price of useful GPU-time; nothing without prices."""
-    gain, places, first = contest.difference(best, "ettr"), contest.places, contest.first
-    gpus, cost = contest.gpus(best), places.at("variants", first, "cost", "total")
-    if gain is None or gpus is None or cost is None or cost.value <= 0 or not _in_gpu_years(contest, best):
-        return ()
-    job = next(iter(places.get("variants", first, "per_job")))
-    requested = places.at("variants", first, "per_job", job, "requested_gpu_s")
-    useful = places.at("variants", first, "metrics", "ettr", "mean")
-    if requested is None or useful is None or requested.value * useful.value <= 0:
-        return ()
-    amount = gain.changed(lambda share: share * gpus * _YEAR * (cost / (requested * useful)))
-    form = money_form(amount.mean.value, places.get("variants", first, "cost", "currency"))
-    return (", worth ", number(amount.mean, form, amount.interval), " at what such time costs now")
-
-
-def _doubt(contest: Contest) -> Words:
+def _doubt(contest: Contest, scenario: Scenario | None) -> Words:
     """Return how sure the answer is."""
     runs, places = contest.places.at("replications"), contest.places
+    is_priced = any(variant["cost"] is not None for variant in places.get("variants").values())
+    exactly = stated(scenario, priced=is_priced)
     if runs is None or len(contest.labels) == 1:
-        return (EXACTLY,)
-    common: Words = (
-        "All variants meet the same failures in the same ", number(runs, COUNT),
-        " simulated runs, so that luck they have in common cancels; the ranges are what chance leaves open: "
-        "nineteen of twenty such ranges hold what all possible runs would come to.",
-    )  # fmt: skip
-    parts: list[Words] = [(EXACTLY,), common]
+        return (exactly,)
+    changes = [contest.difference(name) for name in contest.labels if name != contest.first]
+    ranges = (
+        "; the ranges are what chance leaves open: nineteen of twenty such ranges hold what all possible runs would "
+        "come to."
+    ) if any(change is not None and change.interval is not None for change in changes) else "."  # fmt: skip
+    common: Words = ("All variants meet the same failures in the same ", number(runs, COUNT),
+                     f" simulated runs, so that luck they have in common cancels{ranges}")  # fmt: skip
+    parts: list[Words] = [(exactly,), common]
     if places.get("precise") is False:
         parts.append(("The precision that was asked for was not reached.",))
     if contest.order and places.get("unranked_because"):
@@ -207,7 +189,7 @@ def _useful(contest: Contest, other: str, best: str) -> Words:
     """Return the share of the time that becomes training in both."""
     shares = [contest.places.estimate("variants", name, "metrics", "ettr") for name in (other, best)]
     before, after = shares
-    if before is None or after is None or contest.metric == "ettr":
+    if before is None or after is None or contest.metric == "ettr" or gained(contest, best) is not None:
         return ()
     return ("The share of the time that becomes training (ETTR) is ", *told(after, PERCENT),
             f" with {contest.labels[best]}, ", *told(before, PERCENT), f" with {contest.labels[other]}.")  # fmt: skip
@@ -229,9 +211,11 @@ def _met(contest: Contest, other: str, best: str) -> Words:
     before, after = (contest.places.at("variants", name, "metrics", "interruptions", "mean") for name in (other, best))
     if before is None or after is None:
         return ()
-    labels = contest.labels
-    return ("Failures interrupt training ", number(after, COUNT), f" times in a run with {labels[best]}, ",
-            number(before, COUNT), f" times with {labels[other]}.")  # fmt: skip
+    labels, ours, theirs = contest.labels, number(after, COUNT), number(before, COUNT)
+    if ours.text == theirs.text:
+        return ()
+    return ("Failures interrupt training ", ours, f" times in a run with {labels[best]}, ", theirs,
+            f" times with {labels[other]}.")  # fmt: skip
 
 
 def _picture(contest: Contest) -> Picture | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.metrics import lower_is_better
 from analysis.report.openings.glossary import metric_words
 from analysis.report.openings.numbers import Places, number, people_form, points_form, ranged
+from analysis.report.sections.pairs import variant_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from analysis.answers.words import Form
     from analysis.report.openings.numbers import Estimate, Traced
     from analysis.report.words import Words
@@ -53,11 +51,11 @@ class Contest:
         found = self.places.get("variants", name, "difference", metric or self.metric)
         return found is not None and bool(found["resolved"])
 
-    def amount(self, size: Estimate) -> Words:
-        """Return a difference as a range, or as what it is in every run."""
+    def amount(self, size: Estimate, step: Form | None = None) -> Words:
+        """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
         if size.low is None or size.high is None:
-            return (number(size.mean, self.step),)
-        return ranged(size.low, size.high, self.step)
+            return (number(size.mean, step or self.step),)
+        return ranged(size.low, size.high, step or self.step)
 
     def of(self, between: str = "to") -> str:
         """Return of what a difference is, as it stands behind it."""
@@ -91,13 +89,4 @@ def contest_of(places: Places) -> Contest:
     costs = [variant["cost"]["currency"] for variant in variants.values() if variant["cost"] is not None]
     means = [places.at("variants", name, "metrics", metric, "mean") for name in variants]
     form = people_form(metric, [mean.value for mean in means if mean is not None], costs[0] if costs else "")
-    return Contest(places, metric, form, _labels(list(variants)))
-
-
-def _labels(names: Sequence[str]) -> dict[str, str]:
-    """Return what variants are called: without the path of the one setting that all of them vary."""
-    path, equals, _ = names[0].partition("=")
-    start = path + equals
-    # A number alone would not say of what it is.
-    is_clear = bool(equals) and all(re.fullmatch(rf"{re.escape(start)}[A-Za-z][^=]*", name) for name in names)
-    return {name: name.removeprefix(start) if is_clear else name for name in names}
+    return Contest(places, metric, form, variant_labels(list(variants)))

@@ -6,9 +6,10 @@ inputs that rest on a few observations or on guesses (docs/explanation/what-we-d
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from analysis.answers.words import capital
+from analysis.answers.words import capital, listed
 from analysis.report.openings.numbers import COUNT, number, ranged
 
 if TYPE_CHECKING:
@@ -17,11 +18,27 @@ if TYPE_CHECKING:
     from analysis.answers.words import Form
     from analysis.report.openings.numbers import Estimate, Places, Traced
     from analysis.report.words import Words
+    from sim import Scenario
 
-__all__ = ["EXACTLY", "MODEL", "RECORDED", "chance", "luck", "more_runs", "not_covered", "not_known"]
+__all__ = [
+    "EXACTLY",
+    "MODEL",
+    "PRICED",
+    "RECORDED",
+    "chance",
+    "luck",
+    "more_runs",
+    "not_covered",
+    "not_known",
+    "stated",
+]
 
-EXACTLY = "This holds at exactly the stated failure rates and times; how well those are known is not in it."
+_STATED = "This holds at exactly the stated {}; how well those are known is not in it."
+EXACTLY = _STATED.format("failure rates and times")
 """For what rests on no unknown inputs."""
+
+PRICED = _STATED.format("failure rates, times and prices")
+"""The same where money is spoken of."""
 
 RECORDED = "This holds for exactly the recorded failures and the stated times; another period has other failures."
 """For a log that is replayed."""
@@ -33,6 +50,15 @@ MODEL = (
 """What no result covers."""
 
 _MOST_NOTES, _MOST_ASSUMPTIONS = 2, 3
+_OWN_DETECTION = re.compile(r"recovery '(.+)' brings observers; the scenario's own detection is used instead")
+"""The warning that a recovery does not detect failures in its own way."""
+
+
+def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
+    """Return at what exactly something holds: at stated rates, with prices if money is told, or for a recorded log."""
+    if scenario is not None and any(source.use == "replay" for source in scenario.failures):
+        return RECORDED
+    return PRICED if priced else EXACTLY
 
 
 def not_known(places: Places, *summary: str | int, form: Form, what: str, otherwise: str = EXACTLY) -> Words:
@@ -92,11 +118,23 @@ def not_covered(notes: Iterable[str], warnings: Iterable[str], assumptions: Iter
     """Return what an answer does not cover: in the words of the results, and what no result covers.
 
     What belongs to these numbers comes first; of assumptions the shortest, because all of them stand further down.
+    Warnings come behind both: they are written for who wrote the scenario.
     """
-    own = [*dict.fromkeys(notes), *dict.fromkeys(warnings)][:_MOST_NOTES]
+    noted, warned = list(dict.fromkeys(notes))[:_MOST_NOTES], _plainly(warnings)[:_MOST_NOTES]
     taken = sorted(dict.fromkeys(assumptions), key=len)
-    found = [(f"{capital(text)}.",) for text in own]
+    found = [(f"{capital(text)}.",) for text in noted]
     found += [(f"Assumed: {text}.",) for text in taken[:_MOST_ASSUMPTIONS]]
     if len(taken) > _MOST_ASSUMPTIONS:
         found.append(("More is assumed; all of it is listed with its source further down.",))
+    found += [(f"{capital(text)}.",) for text in warned]
     return (*found, (MODEL,))
+
+
+def _plainly(warnings: Iterable[str]) -> list[str]:
+    """Return warnings for who did not write the scenario: what several recoveries have in common is told once."""
+    known = list(dict.fromkeys(warnings))
+    unseen = [match[1] for text in known if (match := _OWN_DETECTION.fullmatch(text))]
+    others = [text for text in known if not _OWN_DETECTION.fullmatch(text)]
+    if not unseen:
+        return others
+    return [f"failures are detected as the scenario says, not in the own way of {listed(unseen)}", *others]

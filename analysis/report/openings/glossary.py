@@ -6,7 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from analysis.report.sections.account import cause_name
 from analysis.report.words import plain
+from sim import NO_FAILURE
 
 if TYPE_CHECKING:
     from analysis.report.model import Opening
@@ -166,7 +168,7 @@ def bucket_words(bucket: str) -> str:
 
 def cause_words(cause: str) -> str:
     """Return what a cause of lost time is called."""
-    return "no failure at all" if cause == "no_failure" else cause.replace("_", " ")
+    return "no failure at all" if cause == NO_FAILURE else cause_name(cause)
 
 
 def metric_words(metric: str) -> str:

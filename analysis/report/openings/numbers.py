@@ -12,7 +12,6 @@ from analysis.report.words import Number
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.report.material import Material
     from analysis.report.words import Words
     from analysis.statistics import Interval
 
@@ -25,7 +24,6 @@ __all__ = [
     "Estimate",
     "Places",
     "Traced",
-    "currency_of",
     "gpu_hours_form",
     "money_form",
     "number",
@@ -139,10 +137,3 @@ def _short(value: float, form: Form, unit: str | None) -> str:
 def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE) -> Form:
     word, factor = next(((word, factor) for word, factor in words if largest >= factor * size), words[-1])
     return Form(f"{word}{unit}", factor * size, 0.0)
-
-
-def currency_of(material: Material) -> str:
-    """Return the currency of the prices of a study, for documents that do not tell; empty without prices."""
-    study = material.study
-    cost = None if study is None else study.template.scenario(study.common).cost
-    return "" if cost is None else cost.currency

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from analysis.answers.words import capital, listed
 from analysis.report.model import Opening
-from analysis.report.openings.doubt import EXACTLY, more_runs, not_covered
+from analysis.report.openings.doubt import more_runs, not_covered, stated
 from analysis.report.openings.glossary import glossed, metric_words
 from analysis.report.openings.numbers import (
     COUNT,
     PERCENT,
     Places,
-    currency_of,
     number,
     people_form,
     points_form,
@@ -21,10 +20,12 @@ from analysis.report.openings.numbers import (
     told,
 )
 from analysis.report.openings.tried import picture_of_tried, sought_of
+from analysis.report.sections.currency import currency_of
 from analysis.report.words import joined
 
 if TYPE_CHECKING:
     from analysis.report.material import Material
+    from analysis.report.openings.numbers import Estimate
     from analysis.report.openings.tried import Sought
     from analysis.report.words import Words
 
@@ -38,16 +39,24 @@ _PARAMETERS = "Conditions were held against all that the inputs may be, not agai
 def opening(material: Material) -> Opening:
     """Return the first screen."""
     content = material.main
-    sought = sought_of(Places(material.results.file, content), currency_of(material))
+    sought = sought_of(Places(material.results.file, content), currency_of(material), is_now=_is_now(material))
     return glossed(
         Opening(
             question=content["question"] or f"What is best in {content['study']}?",
             answer=_answer(sought),
-            doubt=_doubt(sought),
+            doubt=_doubt(sought, material),
             picture=picture_of_tried(sought),
             drivers=tuple(words for words in _drivers(sought) if words)[:3],
             not_covered=not_covered(_UNTRIED, content["warnings"], content["assumptions"]),
         )
+    )
+
+
+def _is_now(material: Material) -> bool:
+    """Return whether the scenario already has the settings of the answer."""
+    study, focus = material.study, material.focus
+    return (
+        study is not None and focus is not None and focus.scenario == study.template.scenario(material.common_settings)
     )
 
 
@@ -71,8 +80,14 @@ def _answer(sought: Sought) -> Words:
         rest = {axis: label for axis, label in answer["values"].items() if axis != sought.name}
         return (*start, *((f", with {sought.setting(rest)}",) if rest else ()), *_surely(sought), ".")
     best = sought.value(sought.name, "answer")
-    value: Words = () if best is None else (": ", *told(best, sought.forms[sought.name]))
+    value: Words = () if best is None else (": ", *_value(best, sought))
     return (f"The {most} {words} is reached with {where}", *value, *_as_good(sought), *_surely(sought), ".")
+
+
+def _value(best: Estimate, sought: Sought) -> Words:
+    """Return what the best comes to; money to three digits, because prices are not known to more."""
+    form = sought.forms[sought.name]
+    return ("about ", number(best.mean, form)) if sought.name.startswith("cost") else told(best, form)
 
 
 def _front(sought: Sought) -> Words:
@@ -91,8 +106,7 @@ def _front(sought: Sought) -> Words:
 
 def _as_good(sought: Sought) -> Words:
     """Return what else is as good at this precision."""
-    answer, found = sought.places.get("answer"), sought.places.get("as_good")
-    others = [values for values in found["values"] if values != answer["values"]] if found is not None else []
+    answer, found, others = sought.places.get("answer"), sought.places.get("as_good"), sought.as_good
     if not others:
         return ()
     if sought.places.get("method") == "curve":
@@ -115,7 +129,7 @@ def _condition(text: str) -> str:
 
 
 def _surely(sought: Sought) -> Words:
-    """Return whether the conditions hold for sure; nothing without conditions."""
+    """Return whether a condition may be missed; nothing where all of them hold beyond chance."""
     verdicts = [condition["verdict"] for condition in sought.places.get("answer", "conditions")]
     if not verdicts or all(verdict == "holds" for verdict in verdicts):
         return ()
@@ -156,9 +170,11 @@ def _gain(sought: Sought) -> Words:
     gain, runs = places.estimate(*at, interval="ci95"), places.at("confirmation", "replications")
     if gain is None or runs is None or sought.aim["is_axis"]:
         return ()
+    if sought.is_now:
+        return ("The scenario already has this setting; there is nothing to change.",)
     start: Words = ("Played again ", number(runs, COUNT), " times with fresh failures, the answer ")
     if gain.interval is None and gain.mean.value == 0:
-        return (*start, "is exactly as good as what the scenario has now.")
+        return (*start, "comes to the same as what the scenario has now.")
     step = points_form(sought.forms[sought.name])
     if places.get(*at, "resolved"):
         size = gain.changed(abs)
@@ -221,11 +237,15 @@ def _formula(sought: Sought) -> Words:
     return (f"A formula of theory calls {where} the best, with ", number(ettr, PERCENT), ".")
 
 
-def _doubt(sought: Sought) -> Words:
+def _doubt(sought: Sought, material: Material) -> Words:
     """Return how sure the answer is."""
     places = sought.places
     runs, confirmed = places.at("replications"), places.get("confirmation", "confirmed")
-    parts: list[Words] = [(_PARAMETERS if places.get("over") == "parameters" else EXACTLY,)]
+    study = material.study
+    scenario = None if study is None else study.template.scenario(material.common_settings)
+    is_priced = any(aim["name"].startswith("cost") for aim in places.get("aims"))
+    exactly = stated(scenario, priced=is_priced)
+    parts: list[Words] = [(_PARAMETERS if places.get("over") == "parameters" else exactly,)]
     if runs is not None:
         every = "Every setting met the same failures, in "
         parts.append((every, number(runs, COUNT), " simulated runs; ranges are what chance leaves open."))

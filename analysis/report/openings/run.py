@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.answers.words import capital
 from analysis.plots.charts import Bar, Bars
 from analysis.report.model import Column, Grid, Opening, Picture
-from analysis.report.openings.doubt import EXACTLY, RECORDED, chance, luck, not_covered, not_known
+from analysis.report.openings.doubt import chance, luck, not_covered, not_known, stated
 from analysis.report.openings.glossary import bucket_words, cause_words, glossed
 from analysis.report.openings.numbers import (
     COUNT,
@@ -15,6 +16,7 @@ from analysis.report.openings.numbers import (
     OF_HUNDRED,
     PERCENT,
     POINTS,
+    Estimate,
     Places,
     Traced,
     gpu_hours_form,
@@ -24,12 +26,15 @@ from analysis.report.openings.numbers import (
     told,
     total,
 )
+from analysis.report.sections.account import asked_for
 from analysis.report.words import joined, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.answers.words import Form
     from analysis.report.material import Material
-    from analysis.report.openings.numbers import Estimate
-    from analysis.report.words import Words
+    from analysis.report.words import Number, Words
 
 __all__ = ["opening"]
 
@@ -39,6 +44,12 @@ _MOST_JOBS = 20
 """Jobs whose numbers are added up in a formula that somebody may still want to follow."""
 _SAME = 5e-4
 """A difference of shares that rounds to nothing."""
+_FEW = 4
+"""Below so many runs the width of an interval says little, and nothing of how many digits a mean has."""
+_NEXT = 0.1
+"""What comes second is told where it is at least this part of the first."""
+_NORMAL = 1.96
+"""Half the width of a 95 % interval of a normal distribution, in standard deviations."""
 
 
 class _Loss(NamedTuple):
@@ -54,11 +65,12 @@ def opening(material: Material) -> Opening:
     ettr = places.estimate("metrics", "ettr")
     losses = _losses(places)
     description = material.focus.scenario.description if material.focus is not None else ""
-    replayed = material.focus is not None and any(source.use == "replay" for source in material.focus.scenario.failures)
+    is_priced = places.at("cost", "total") is not None
+    otherwise = stated(None if material.focus is None else material.focus.scenario, priced=is_priced)
     runs = places.at("replications")
     what = "the share of the time that becomes training"
     doubt = (
-        not_known(places, "metrics", "ettr", form=PERCENT, what=what, otherwise=RECORDED if replayed else EXACTLY),
+        not_known(places, "metrics", "ettr", form=PERCENT, what=what, otherwise=otherwise),
         chance(runs, ettr),
         luck(places, "metrics", "ettr", form=PERCENT),
     )
@@ -85,12 +97,14 @@ def _answer(places: Places, ettr: Estimate | None, losses: list[_Loss]) -> Words
     if ettr is None:
         return ("No job got to run, so no time was asked for that could become training.",)
     asks = "the job asks for" if len(places.get("per_job")) == 1 else "the jobs ask for"
-    start: Words = (f"Of every hundred GPU-hours that {asks}, ", *told(ettr, OF_HUNDRED), " become training that lasts")
+    share = (_mean(places, ettr, OF_HUNDRED), *told(ettr, OF_HUNDRED)[1:])
+    start: Words = (f"Of every hundred GPU-hours that {asks}, ", *share, " become training that lasts")
     if not losses:
         return (*start, "; nothing is lost.")
-    mostly = ", then to ".join(bucket_words(loss.bucket) for loss in losses[:2])
+    goes = ", goes mostly to " if _is_most(losses) else ", goes first of all to "
+    to = ", then to ".join(bucket_words(loss.bucket) for loss in (losses[0], *_next(losses)))
     lost = ettr.changed(lambda share: 1 - share)
-    return (*start, "; the rest", *_in_gpu_time(places, lost), *_in_money(places, lost), f", goes mostly to {mostly}.")
+    return (*start, "; the rest", *_in_gpu_time(places, lost), *_in_money(places, lost), goes, f"{to}.")
 
 
 def _in_gpu_time(places: Places, lost: Estimate) -> Words:
@@ -99,23 +113,39 @@ def _in_gpu_time(places: Places, lost: Estimate) -> Words:
     gpus = places.at("per_job", jobs[0], "gpus") if len(jobs) == 1 else None
     if gpus is not None:
         years = lost.changed(lambda share: share * gpus)
-        return (", about ", number(years.mean, GPU_YEARS, years.interval), " a year on ", number(gpus, COUNT), " GPUs")
+        return (", about ", _mean(places, years, GPU_YEARS), " a year on ", number(gpus, COUNT), " GPUs")
     requested = _requested(places)
     if requested is None:
         return ()
     hours = lost.changed(lambda share: share * requested)
     form = gpu_hours_form(hours.mean.value)
-    return (", about ", number(hours.mean, form, hours.interval), " of the run")
+    return (", about ", _mean(places, hours, form), " of the run")
 
 
 def _in_money(places: Places, lost: Estimate) -> Words:
-    """Return what the lost time costs at the mean price of the time that is asked for; nothing without prices."""
-    cost = places.at("cost", "total")
-    if cost is None or cost.value <= 0:
+    """Return what the lost time costs at the price of all GPU-time that is owned; nothing without prices."""
+    cost, shares = places.at("cost", "total"), [places.at(of, "productive") for of in ("time_shares", "cluster_shares")]
+    of_requested, of_owned = shares
+    if cost is None or cost.value <= 0 or of_requested is None or of_owned is None or of_requested.value <= 0:
         return ()
-    amount = lost.changed(lambda share: share * cost)
+    amount = lost.changed(lambda share: share * asked_for(of_requested, of_owned) * cost)
     form = money_form(cost.value, places.get("cost", "currency"))
-    return (" or ", number(amount.mean, form, amount.interval), " of the ", number(cost, form), " that the run costs")
+    return (" or ", _mean(places, amount, form), " of the ", number(cost, form), " that the cluster costs")
+
+
+def _mean(places: Places, found: Estimate, form: Form) -> Number:
+    """Return a mean, with the digits that its interval deserves where that comes from enough runs."""
+    return number(found.mean, form, None if places.get("replications") < _FEW else found.interval)
+
+
+def _is_most(losses: Sequence[_Loss]) -> bool:
+    """Return whether the largest loss is more than all others together."""
+    return losses[0].share.value > sum(loss.share.value for loss in losses[1:])
+
+
+def _next(losses: Sequence[_Loss]) -> Sequence[_Loss]:
+    """Return what is lost next to most, if that is worth a word."""
+    return [loss for loss in losses[1:2] if loss.share.value >= _NEXT * losses[0].share.value]
 
 
 def _requested(places: Places) -> Traced | None:
@@ -161,36 +191,61 @@ def _largest(places: Places, losses: list[_Loss]) -> Words:
         hours = loss.share * requested
         return (share, " of the time, ", number(hours, gpu_hours_form(hours.value)), " of a run")
 
-    first = (f"Most of what is lost goes to {bucket_words(losses[0].bucket)}: ", *one(losses[0]))
-    if len(losses) == 1:
-        return (*first, ".")
-    return (*first, f"; next comes {bucket_words(losses[1].bucket)}: ", number(losses[1].share, PERCENT), ".")
+    rest: list[Words] = [
+        (f"; next comes {bucket_words(loss.bucket)}: ", number(loss.share, PERCENT)) for loss in _next(losses)
+    ]
+    return (f"{_first(losses)}: ", *one(losses[0]), *joined(rest), ".")
+
+
+def _first(losses: Sequence[_Loss]) -> str:
+    """Return where most is lost, as the start of a sentence."""
+    where = bucket_words(losses[0].bucket)
+    return f"Most of what is lost goes to {where}" if _is_most(losses) else f"The largest loss is {where}"
 
 
 def _rhythm(places: Places) -> Words:
     """Return how often failures hit, and which kind does so most often."""
-    number_of = places.estimate("metrics", "interruptions")
-    length = _length(places)
-    if number_of is None or length is None:
+    number_of, jobs = places.estimate("metrics", "interruptions"), len(places.get("per_job"))
+    if number_of is None:
         return ()
-    span: Words = (" in a run of ", number(length, time_form(length.value)))
+    length = _length(places)
+    span: Words = (" in a run",) if length is None else (" in a run of ", number(length, time_form(length.value)))
     if number_of.mean.value == 0:
         return ("Nothing interrupts training", *span, ".")
     between = places.estimate("metrics", "mtti")
-    every: Words = () if between is None else (" every ", *told(between, time_form(between.mean.value)), ":")
-    start: Words = ("A failure interrupts training", *every, " ", number(number_of.mean, COUNT, number_of.interval))
+    every: Words = ()
+    if between is not None:
+        every = (" every ", *_by_counts(places, between, time_form(between.mean.value)), ":")
+    who, times = "training" if jobs == 1 else "a job", _by_counts(places, Estimate(number_of.mean), COUNT)
+    start: Words = (f"A failure interrupts {who}", *every, " ", *times)
     causes = list(places.get("interruptions_by_cause"))
     most = places.at("interruptions_by_cause", causes[0], "mean") if len(causes) > 1 else None
     often: Words = () if most is None else (f"; the most frequent is {cause_words(causes[0])}, ", number(most, COUNT))
-    return (*start, " times", *span, *often, ".")
+    of_all = () if jobs == 1 else (", all jobs together",)
+    return (*start, " times", *span, *of_all, *often, ".")
+
+
+def _by_counts(places: Places, found: Estimate, form: Form) -> Words:
+    """Return a mean of interruptions or of times between them, with an interval where there are enough runs for one.
+
+    Elsewhere as many digits are told as the interruptions counted in all runs deserve: their variance is taken to be
+    their mean, as for a Poisson process.
+    """
+    runs, mean = places.get("replications"), found.mean
+    if runs >= _FEW and found.low is not None and found.low.value > 0:
+        return told(found, form)
+    counted = runs * places.get("metrics", "interruptions", "mean")
+    half = _NORMAL * mean.value / math.sqrt(counted)
+    return (number(mean, form, (mean.value - half, mean.value + half)),)
 
 
 def _length(places: Places) -> Traced | None:
-    """Return how long a run is looked at [s]."""
-    horizon, warmup = places.at("horizon_s"), places.at("warmup_s")
-    if horizon is None or warmup is None:
-        return horizon
-    return horizon if warmup.value == 0 else horizon - warmup
+    """Return the time from arrival to end of the one job [s]; ``None`` for several, which end at different times."""
+    jobs = list(places.get("per_job"))
+    if len(jobs) != 1:
+        return None
+    requested, gpus = (places.at("per_job", jobs[0], key) for key in ("requested_gpu_s", "gpus"))
+    return None if requested is None or not gpus or not gpus.value else requested / gpus
 
 
 def _formula(places: Places) -> Words:
@@ -233,7 +288,7 @@ def _picture(losses: list[_Loss]) -> Picture | None:
         return None
     shown = losses[:_MOST_BARS]
     rows = tuple(Bar(capital(bucket_words(loss.bucket)), (100 * loss.share.value,)) for loss in shown)
-    title = f"Most of what is lost goes to {bucket_words(shown[0].bucket)}"
+    title = _first(losses)
     table = Grid(
         title,
         (Column("what the time goes to", is_number=False), Column("share of the time")),

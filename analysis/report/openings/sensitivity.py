@@ -13,13 +13,14 @@ from analysis.report.openings.numbers import (
     COUNT,
     PERCENT,
     Places,
-    currency_of,
     number,
     people_form,
     points_form,
     ranged,
     told,
 )
+from analysis.report.sections.currency import currency_of
+from analysis.report.sections.sensitivity_data import drawn_ends
 from analysis.report.words import joined
 
 if TYPE_CHECKING:
@@ -98,10 +99,10 @@ def _moves(asked: _Asked, row: int) -> list[_Move]:
 
 
 def _largest(asked: _Asked) -> list[_Move]:
-    """Return of each input the value that changes most, the largest first."""
+    """Return of each input the value that changes most, beyond chance if one does; the largest first."""
     rows = asked.places.get("tornado") or []
     moves = [_moves(asked, row) for row in range(len(rows))]
-    tops = [max(each, key=lambda move: abs(move.change.mean.value)) for each in moves if each]
+    tops = [max(each, key=lambda move: (move.is_resolved, abs(move.change.mean.value))) for each in moves if each]
     return sorted(tops, key=lambda move: -abs(move.change.mean.value))
 
 
@@ -245,10 +246,10 @@ def _tornado(asked: _Asked, largest: list[_Move]) -> Picture | None:
         moves = _moves(asked, row)
         if not moves:
             continue
-        # Values of an input are in its own order, so that the first and the last one are its ends.
-        low, high = end(moves[0]), end(moves[-1])
+        first, last = drawn_ends([move.change.mean.value for move in moves])
+        low, high = end(moves[first]), end(moves[last])
         if len(moves) == 1:
-            low = (moves[0].center, 0.0, None)
+            high = (moves[0].center, 0.0, None)
         swings.append(Swing(moves[0].title, low, high))
         cells += [(move.title, move.label, asked.form.change(move.change.mean.value, move.change.interval))
                   for move in moves]  # fmt: skip

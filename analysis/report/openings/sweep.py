@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.answers.words import capital
 from analysis.report.model import Opening
-from analysis.report.openings.answers import answers_of
+from analysis.report.openings.answers import Rows, answers_of
 from analysis.report.openings.answers.phrases import line, listed, sentence
-from analysis.report.openings.doubt import EXACTLY, chance, not_covered, not_known
-from analysis.report.openings.drivers import drivers
+from analysis.report.openings.doubt import EXACTLY, RECORDED, chance, not_covered, not_known
+from analysis.report.openings.drivers import drivers, of_formula
 from analysis.report.openings.glossary import glossed
 from analysis.report.openings.numbers import COUNT, number
 from analysis.report.openings.traced import Places
 from analysis.report.words import joined, plain
+from sim import catalog
 
 if TYPE_CHECKING:
     from analysis.report.material import Material
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["edge", "opening"]
 
+_MOST_ASSUMPTIONS = 3
 _FEWEST_VALUES = 3
 """Values from which on an axis has a course that might go on."""
 _TROUBLES = (
@@ -35,23 +39,44 @@ def opening(material: Material) -> Opening:
     """Return the first screen."""
     content = material.main
     places = Places(material.results.file, content)
-    answers = answers_of(places)
+    answers = answers_of(places, Rows(material.table))
     question = str(content["question"] or content["description"] or content["study"])
     if not answers:
-        return glossed(Opening(question, _silent(content), (), None, (), _not_covered(material, places)))
+        return glossed(Opening(question, _silent(content), (), None, (), _not_covered(material, places, None, None)))
     asked, first = answers[0]
     picture = first.picture(_title(first.title))
-    doubt = joined([_unknown(places, asked, first), _chance(places, asked, first)])
-    return glossed(
+    replayed = material.focus is not None and any(source.use == "replay" for source in material.focus.scenario.failures)
+    unknown = _unknown(places, asked, first, RECORDED if replayed else EXACTLY)
+    doubt = first.doubt or joined([unknown, _chance(places, asked, first)])
+    caveat = of_formula(asked, first.cell, far=True)
+    found = glossed(
         Opening(
             question,
-            first.answer,
+            joined([_unanswered(asked), first.answer]),
             doubt,
             picture,
             drivers(material, answers),
-            (*edge(asked, first), *_not_covered(material, places)),
+            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(material, places, asked, first)),
         )
     )
+    return replace(found, glossary=(*_presets(asked, first), *found.glossary))
+
+
+def _unanswered(asked: Asked) -> Words:
+    """Return that what was asked first has no answer, and why; empty where it has one."""
+    said = asked.places.get("answers", 0, "sentences") if asked.position else ()
+    if not asked.position:
+        return ()
+    reason = said[0].removesuffix(".") if said else ""
+    return sentence("the first question has no answer", f": {reason}" if reason else "")
+
+
+def _presets(asked: Asked, first: Told) -> list[tuple[str, str]]:
+    """Return what recoveries of the catalog that the answer names do."""
+    names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
+    is_named = any("recovery.use" in asked.places.get("axes", axis, "paths") for axis in asked.varying)
+    titles = [(name, str(catalog.recovery(name)["title"])) for name in names if is_named]
+    return [(name, f"{capital(title.partition(': ')[2] or title)}.") for name, title in titles]
 
 
 def _title(title: Words) -> str:
@@ -70,11 +95,11 @@ def _silent(content: dict[str, Any]) -> Words:
     return ("The study asks no question of its results; the figures below show all that it tried.",)
 
 
-def _unknown(places: Places, asked: Asked, first: Told) -> Words:
-    """Return how far what is not known exactly moves the answer; or that it holds at exactly what is stated."""
+def _unknown(places: Places, asked: Asked, first: Told, otherwise: str) -> Words:
+    """Return how far what is not known exactly moves the answer; or what else it holds for."""
     titles = [(str(axis["title"]),) for axis in places.get("axes").values() if axis["unknown"]]
     if not titles:
-        return (EXACTLY,)
+        return (otherwise,)
     verb = "is" if len(titles) == 1 else "are"
     start = line("not known exactly ", verb, " ", listed(titles))
     if first.band:
@@ -92,8 +117,8 @@ def _chance(places: Places, asked: Asked, first: Told) -> Words:
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
 
 
-def _not_covered(material: Material, places: Places) -> tuple[Words, ...]:
-    """Return what the answer does not cover: points without results, notes, and the shortest assumptions."""
+def _not_covered(material: Material, places: Places, asked: Asked | None, first: Told | None) -> tuple[Words, ...]:
+    """Return what the answer does not cover: points without results, notes, and what is assumed about the answer."""
     found: list[Words] = []
     for status, what in _TROUBLES:
         count = places.at("counts", status)
@@ -103,8 +128,28 @@ def _not_covered(material: Material, places: Places) -> tuple[Words, ...]:
             found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
     stated = places.get("assumptions")
     own = [text for text in stated if text in _own(material)] or stated
-    warnings = [entry["warning"] for entry in places.get("warnings")]
-    return (*found, *not_covered(places.get("notes"), warnings, own))
+    terms = set() if asked is None or first is None else _terms(asked, first)
+    ranked = sorted(dict.fromkeys(own), key=lambda text: (-len(terms & _words(text)), len(text)))
+    *noted, last = not_covered(places.get("notes"), [entry["warning"] for entry in places.get("warnings")], ())
+    found += [*noted, *(sentence(f"assumed: {text}") for text in ranked[:_MOST_ASSUMPTIONS])]
+    if len(ranked) > _MOST_ASSUMPTIONS:
+        found.append(("More is assumed; all of it is listed with its source further down.",))
+    return (*found, last)
+
+
+def _terms(asked: Asked, first: Told) -> set[str]:
+    """Return words by which an assumption is known to be about the answer: of its axes and of the values it names."""
+    axes = " ".join(asked.title(axis) for axis in asked.varying)
+    text = plain(first.answer)
+    named = [entry["label"] for axis in asked.varying for entry in asked.places.get("axes", axis, "values")
+             if plain(asked.value(axis, entry["label"])).strip("“”") in text]  # fmt: skip
+    return _words(axes) | _words(" ".join(named))
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text that tell of what it is: names, large numbers, and not the small words."""
+    found = re.findall(r"[a-z][a-z0-9-]{3,}|\d{3,}", text.lower().replace(",", ""))
+    return {word.removesuffix("s") for word in found}
 
 
 def edge(asked: Asked, first: Told) -> tuple[Words, ...]:
@@ -113,12 +158,15 @@ def edge(asked: Asked, first: Told) -> tuple[Words, ...]:
         return ()
     found: list[Words] = []
     labels = asked.places.get("cells", first.cell, "values")
+    groups = [group for group in asked.data["groups"] if group["best"] and asked.cell(group["best"]) == first.cell]
+    rivals = [one for group in groups for one in group["may_be_best"]]
     for name in asked.varying:
         axis = asked.axis(name)
         if axis is None or not axis.is_numeric or name in asked.content.get("for_each", ()):
             continue
         order = [label for _, label in sorted(zip(axis.numbers, axis.labels, strict=True))]
-        if len(order) >= _FEWEST_VALUES and labels[name] in (order[0], order[-1]):
+        is_sure = all(one.get(name) == labels[name] for one in rivals)
+        if is_sure and len(order) >= _FEWEST_VALUES and labels[name] in (order[0], order[-1]):
             word = "below" if labels[name] == order[0] else "above"
             found.append(sentence(f"nothing {word} ", asked.values(name, [labels[name]]), " was tried"))
     return tuple(found)

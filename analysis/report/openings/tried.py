@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["Sought", "picture_of_tried", "sought_of"]
 
 _MOST_ROWS = 12
+_MANY = 3
+"""So many settings that may be as good are counted, not named."""
 
 
 class Sought(NamedTuple):
-    """The document, and of each metric that is an aim how it is told."""
+    """The document, of each metric that is an aim how it is told, and whether the scenario has the answer already."""
 
     places: Places
     forms: dict[str, Form]
+    is_now: bool
 
     @property
     def aim(self) -> dict[str, Any]:
@@ -47,19 +50,25 @@ class Sought(NamedTuple):
         """Return what a combination comes to in an aim."""
         return self.places.estimate(*trial, "aims", name, interval="ci95")
 
+    @property
+    def as_good(self) -> list[dict[str, str]]:
+        """Combinations beside the answer that are as good at this precision, in the order of the document."""
+        answer, found = self.places.get("answer"), self.places.get("as_good")
+        return [values for values in found["values"] if values != answer["values"]] if found is not None else []
+
     def setting(self, values: Mapping[str, str]) -> str:
         """Return a combination in words."""
         return listed([f"{self.places.get('axes', axis, 'title')} = {label}" for axis, label in values.items()])
 
 
-def sought_of(places: Places, currency: str) -> Sought:
+def sought_of(places: Places, currency: str, *, is_now: bool) -> Sought:
     """Return what a document of an optimisation is about."""
     forms = {}
     for aim in places.get("aims"):
         means = [trial["aims"][aim["name"]]["mean"] for trial in places.get("tried") if not trial["trouble"]]
         known = [mean for mean in means if mean is not None]
         forms[aim["name"]] = COUNT if aim["is_axis"] else people_form(aim["name"], known, currency)
-    return Sought(places, forms)
+    return Sought(places, forms, is_now)
 
 
 def picture_of_tried(sought: Sought) -> Picture | None:
@@ -116,4 +125,9 @@ def _title(sought: Sought) -> str:
     answer = sought.places.get("answer")
     if answer is None:
         return "No setting meets the conditions"
-    return f"{capital(sought.setting(answer['values']))} is the best that was tried"
+    others = [sought.setting(values) for values in sought.as_good]
+    best = sought.setting(answer["values"])
+    if others:
+        rivals = listed(others) if len(others) < _MANY else f"{len(others)} others"
+        return capital(f"{best} has the best mean; {rivals} may be as good")
+    return f"{capital(best)} is the best that was tried"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from analysis.answers.words import Form, form_of
 from analysis.cells import number_of
@@ -11,6 +12,7 @@ from sim import NO_FAILURE, units
 
 if TYPE_CHECKING:
     from analysis.report.focus import Focus
+    from analysis.report.openings.traced import Traced
 
 __all__ = [
     "GLOSSES",
@@ -18,6 +20,7 @@ __all__ = [
     "YEAR",
     "Account",
     "account_of",
+    "asked_for",
     "basis",
     "cause_name",
     "compact",
@@ -27,6 +30,8 @@ __all__ = [
     "percent",
     "phase_name",
 ]
+
+_Share = TypeVar("_Share", float, "Traced")
 
 HOUR, YEAR = units.DURATION.units["h"], units.DURATION.units["year"]
 
@@ -93,12 +98,21 @@ def account_of(focus: Focus) -> Account:
     shares = content["time_shares"]["productive"], content["cluster_shares"]["productive"]
     if not requested or not shares[0] or not shares[1]:
         return Account(requested, None, None, None, "")
-    owned = requested * shares[0] / shares[1]
+    owned = requested / asked_for(*shares)
     window = owned / (focus.prepared.nodes * focus.prepared.gpus_per_node)
     cost = content["cost"]
     if cost is None or not cost["total"]:
         return Account(requested, owned, window, None, "")
     return Account(requested, owned, window, cost["total"] / owned, cost["currency"])
+
+
+_ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
+"""What is written in capitals in the name of a cause."""
+
+
+def asked_for(of_requested: _Share, of_owned: _Share) -> _Share:
+    """Return which share of the GPU-time owned jobs asked for, from what the same GPU-time is of either [-]."""
+    return of_owned / of_requested
 
 
 def basis(focus: Focus) -> str:
@@ -116,7 +130,9 @@ def phase_name(bucket: str) -> str:
 
 def cause_name(cause: str) -> str:
     """Return what a cause is called."""
-    return "no failure" if cause == NO_FAILURE else cause.replace("_", " ")
+    if cause == NO_FAILURE:
+        return "no failure"
+    return _ABBREVIATIONS.sub(lambda found: found[0].upper(), cause.replace("_", " "))
 
 
 def percent(value: float, interval: tuple[float, float] | None = None) -> str:

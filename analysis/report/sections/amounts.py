@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from analysis.answers.words import Form
 
-__all__ = ["Shown", "band_text", "ends_of", "has_bands", "hours_of", "shown", "shown_of_cells", "verb"]
+__all__ = ["Shown", "band_text", "cell_mean", "ends_of", "has_bands", "hours_of", "shown", "shown_of_cells", "verb"]
 
 _WORDS = {
     "d": "days",
@@ -124,6 +124,11 @@ def shown(metric: str, values: Iterable[float | None], currency: str | None = No
 def shown_of_cells(cells: Iterable[Mapping[str, Any]], metric: str, currency: str | None = None) -> Shown:
     """Return how a metric of cells of a study, or of variants of a comparison, is shown."""
     return shown(metric, [cell["metrics"].get(metric, {}).get("mean") for cell in cells], currency)
+
+
+def cell_mean(cell: Mapping[str, Any], metric: Shown) -> str:
+    """Return the mean of a cell with the digits that its interval deserves; empty without one."""
+    return metric.mean(cell["metrics"][metric.metric])
 
 
 def has_bands(cells: Iterable[Mapping[str, Any]], metric: str) -> bool:

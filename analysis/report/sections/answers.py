@@ -11,6 +11,7 @@ from analysis.metrics import lower_is_better
 from analysis.report.model import Column, Grid, Section
 from analysis.report.sections.amounts import Shown, band_text, has_bands, shown_of_cells
 from analysis.report.sections.axes import best_of, missing_text, running, status_text
+from analysis.report.sections.phrases import in_words, label_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +25,11 @@ Content = dict[str, Any]
 MOST_ROWS = 60
 """Cells that the table has at most."""
 
-_MOST_PARAGRAPHS = 24
-"""Parts of an answer that are told."""
+_MOST_PARTS = 24
+"""Rows of the table of an answer."""
+
+_LISTS = ("By how much", "What would tell")
+"""How sentences begin that list something for each value of an axis."""
 
 _ASKED = {
     "best": "Which is best by",
@@ -44,9 +48,11 @@ def section(material: Material) -> Section | None:
     if content is None:
         return None
     count = number_of(len(content["cells"]), "combination")
-    text = [paragraph for answer in content["answers"] for paragraph in _paragraphs(answer, content)]
-    title = f"What was asked, and all answers from {count}" if text else f"The results of {count}"
-    return Section("answers", title, tuple(text), (_table(content),), tuple(_notes(content)))
+    told = [_told(answer, content) for answer in content["answers"]]
+    text = [paragraph for paragraphs, _ in told for paragraph in paragraphs]
+    tables = [table for _, found in told for table in found]
+    title = f"What was asked, and all answers from {count}" if told else f"The results of {count}"
+    return Section("answers", title, tuple(text), (*tables, _table(content)), tuple(_notes(content)))
 
 
 def asked(answer: Content, content: Content) -> str:
@@ -65,21 +71,42 @@ def asked(answer: Content, content: Content) -> str:
     return " ".join(words)
 
 
-def _paragraphs(answer: Content, content: Content) -> Iterator[str]:
-    """Yield an answer: its sentences in paragraphs, one for each combination that they are about."""
+def _told(answer: Content, content: Content) -> tuple[list[str], list[Grid]]:
+    """Return an answer: what it says of everything in a paragraph, and what of single combinations as tables."""
     # What is compared begins sentences, but no new place.
     titles = [str(axis["title"]) for name, axis in content["axes"].items() if name != answer.get("axis")]
-    groups: list[list[str]] = []
+    whole: list[str] = []
+    rows: list[list[str]] = []
+    lists: list[Grid] = []
+    what = asked(answer, content)
     for sentence in answer["sentences"]:
-        begins_anew = any(sentence.startswith(f"{title} = ") for title in titles)
-        if not groups or begins_anew:
-            groups.append([])
-        groups[-1].append(sentence)
-    for index, group in enumerate(groups[:_MOST_PARAGRAPHS]):
-        head = f"{asked(answer, content)}. " if index == 0 else ""
-        yield head + " ".join(capital(sentence) for sentence in group)
-    if len(groups) > _MOST_PARAGRAPHS:
-        yield f"{len(groups) - _MOST_PARAGRAPHS} more parts of this answer are in run.json."
+        place, colon, rest = sentence.partition(": ")
+        is_place = bool(colon) and any(sentence.startswith((f"{title} = ", f"{capital(title)} = ")) for title in titles)
+        if is_place:
+            rows.append([place, capital(rest)])
+        elif place in _LISTS and not rows:
+            pairs = [part.partition(": ") for part in rest.removesuffix(".").split("; ")]
+            heads = (Column(_along(answer, content), is_number=False), Column(place, is_number=False))
+            lists.append(Grid(f"{what}: {place.lower()}", heads, [(label_text(at), told) for at, _, told in pairs]))
+        elif rows and answer["ask"] != "pareto":
+            rows[-1][1] += f" {capital(sentence)}"
+        else:
+            whole.append(capital(sentence))
+    if len(rows) == 1:
+        whole += [": ".join(row) for row in rows]
+        rows = []
+    text = [in_words(f"{what}. {' '.join(whole)}", content)] if whole else []
+    heads = (Column("With", is_number=False), Column("Answer", is_number=False))
+    shown = [[in_words(part, content) for part in row] for row in rows[:_MOST_PARTS]]
+    more = len(rows) - len(shown)
+    note = f"{number_of(more, 'more part')} of this answer: see run.json." if more else ""
+    return text, [*([Grid(what, heads, shown, note=note)] if shown else []), *lists]
+
+
+def _along(answer: Content, content: Content) -> str:
+    """Return the title of the axis that an answer goes along."""
+    axis = content["axes"].get(answer.get("along"))
+    return "Value" if axis is None else capital(str(axis["title"]))
 
 
 def _table(content: Content) -> Grid:
@@ -102,7 +129,7 @@ def _table(content: Content) -> Grid:
     columns += [Column("Status", is_number=False)] if has_trouble else []
     texts = []
     for cell in rows:
-        row = [cell["values"][name] for name in chosen] or [content["study"]]
+        row = [label_text(cell["values"][name]) for name in chosen] or [content["study"]]
         for metric, has_band in zip(shown, bands, strict=True):
             row += _cells(cell, metric, has_band=has_band)
         row += [_luck(cell, shown[0]) or "not known"] if has_luck else []

@@ -11,6 +11,7 @@ from analysis.answers.words import capital
 from analysis.cells import number_of
 from analysis.metrics import lower_is_better
 from analysis.plots.charts import Scale
+from analysis.report.sections.phrases import label_text, phrase
 from sim import units
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Axis(NamedTuple):
     def scale(self) -> Scale:
         """Its axis of a picture: labelled as the study writes its values."""
         size, unit = _written(self)
-        order = sorted(zip(self.numbers, self.labels, strict=True), key=lambda pair: pair[0] or 0.0)
+        order = sorted(zip(self.numbers, map(label_text, self.labels), strict=True), key=lambda pair: pair[0] or 0.0)
         every = max(1, math.ceil(len(order) / _FEW_TICKS))
         ticks = tuple(((number or 0.0) / size, label) for number, label in order[::every])
         title = capital(self.title)
@@ -87,7 +88,11 @@ class Axis(NamedTuple):
 
     def told(self, label: str) -> str:
         """Return a value in a short name: with the title where the label is a number alone."""
-        return f"{self.title} {label}" if _NUMBER.match(label) else label
+        return self.phrase(label) if _NUMBER.match(label) else label_text(label)
+
+    def phrase(self, label: str) -> str:
+        """Return a value in words."""
+        return phrase(self.title, label, self.labels)
 
 
 class Line(NamedTuple):
@@ -138,8 +143,8 @@ def best_of(cells: Sequence[Content], metric: str) -> list[Content]:
 
 
 def place_of(cell: Content, axes: Sequence[Axis]) -> str:
-    """Return where a cell is, in words: ``hot spares = 24, median repair = 6 h``."""
-    return ", ".join(f"{axis.title} = {cell['values'][axis.name]}" for axis in axes)
+    """Return where a cell is, in words: ``24 hot spares, median repair of 6 h``."""
+    return ", ".join(axis.phrase(cell["values"][axis.name]) for axis in axes)
 
 
 def missing_text(cell: Content, metric: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.answers.words import capital, name_of
+from analysis.answers.words import capital, listed, name_of
+from analysis.cells import number_of
 from analysis.plots.charts import Part, Stack
 from analysis.report.model import Column, Grid, Picture, Section
 from analysis.report.results import SENSITIVITY
@@ -36,7 +37,7 @@ _SAYS = {
     "measured": "measured",
     "published": "published",
     "assumed": "assumed",
-    "preset": "of a preset, see its notes",
+    "preset": "of a preset",
     "stated": "stated without a source",
 }
 
@@ -146,8 +147,9 @@ def _of_counts(material: Material) -> Section:
         counts[one.basis] = counts.get(one.basis, 0) + 1
     known = [(basis, words, counts[basis]) for basis, words in _SAYS.items() if counts.get(basis)]
     total = sum(count for _, _, count in known)
-    measured = counts.get("measured", 0)
-    title = f"{measured} of {total} inputs are measured; which of them matter is not known from their number"
+    parts = listed([f"{count} {words}" for _, words, count in known])
+    verb = " is " if known and known[0][2] == 1 else " are "
+    title = f"Of {number_of(total, 'input')} {parts.replace(' ', verb, 1)}; their number does not tell which matter"
     rows = tuple((words, f"{count}") for _, words, count in known)
     picture = Picture(
         "what-the-inputs-rest-on",

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any
 
 from analysis.answers.words import capital, form_of
 from analysis.cells import number_of
-from analysis.metrics import ratios, time_shares
-from analysis.paired import Difference, difference
+from analysis.metrics import ratios
+from analysis.paired import Difference
 from analysis.plots.charts import Change, Waterfall
 from analysis.report.model import Column, Grid, Picture, Section
-from analysis.report.sections.account import GLOSSES, phase_name
+from analysis.report.sections.account import GLOSSES
 from analysis.report.sections.amounts import hours_of
-from analysis.report.sections.pairs import in_common, names_of
-from sim import JOB_BUCKETS, Ratio, units
+from analysis.report.sections.bridge_steps import bridge_of
+from analysis.report.sections.pairs import in_common, names_of, shortly
+from sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analysis.report.focus import Focus
     from analysis.report.material import Material
-    from sim import Result
+    from analysis.report.sections.bridge_steps import Bridge, Step
 
-__all__ = ["Step", "bridge_of", "section"]
+__all__ = ["section", "title_of"]
 
-_PREFIX = "time_shares."
-_PRODUCTIVE = f"{_PREFIX}productive"
 _SMALLEST = 1e-9
-"""Change of a share that is rounding [-]."""
-_SEEN = 0.01
-"""Part of the largest step below which a step is put together with others."""
+"""Relative change that is rounding [-]."""
 
 _LESS_OF = {
     "degraded": "slow training",
@@ -45,57 +43,6 @@ _SHARE = form_of("ettr", [])
 _HOURS_OF_A_YEAR = units.DURATION.units["year"] / units.DURATION.units["h"]
 
 
-class Step(NamedTuple):
-    """What a bucket contributes to the change of ETTR.
-
-    Parameters
-    ----------
-    bucket
-        Its key.
-    before, after
-        Its share of the requested GPU-time in either scenario [-].
-    found
-        By how much it is smaller in the second one, which is a gain; ``None`` from a single replication.
-    """
-
-    bucket: str
-    before: float
-    after: float
-    found: Difference | None
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return phase_name(self.bucket)
-
-    @property
-    def gain(self) -> float:
-        """What ETTR gains by it [-]."""
-        return self.before - self.after
-
-
-class _Bridge(NamedTuple):
-    """From one ETTR to another.
-
-    Parameters
-    ----------
-    before, after
-        ETTR of either scenario [-].
-    steps
-        One for each bucket that changes, the largest gain first.
-    drawn
-        The same, with those that nobody would see put together.
-    whole
-        The difference of the two ETTR; ``None`` from a single replication.
-    """
-
-    before: float
-    after: float
-    steps: tuple[Step, ...]
-    drawn: tuple[Step, ...]
-    whole: Difference | None
-
-
 def section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     after, before = material.focus, material.against
@@ -107,18 +54,27 @@ def section(material: Material) -> Section | None:
         return None
     names = names_of(material, before, after)
     hours = _hours_a_year(before, after)
-    title = _title(found, names)
-    # Names of variants are those that somebody gave them.
-    title = title if material.kind == "compare" else capital(title)
+    whole = _documented(material, before.name, after.name)
+    speeds = _speeds(before, after, count)
+    title = title_of(found, (shortly(material, names[0]), names[1]), _place(material), whole, speeds)
     if not found.steps:
         alike = f"ETTR is {_SHARE.plain(found.after)} with both, and every bucket has the same share."
         return Section("bridge", title, (alike,), (), tuple(_notes(material, before, after, count)))
     text = [_lead(found, names, hours, count)]
+    if whole is not None and count < before.wanted:
+        text.append(
+            f"Over all {before.wanted:,} replications it is {_SHARE.change(whole.mean, _ends(whole))}, which is what "
+            "decides."
+        )
     if hours is None:
         text.append(
             "The jobs of the two are not of the same size, so the change is told in points and not in GPU-hours."
         )
-    text += _program(before, after, names, count)
+    if speeds is not None:
+        text.append(
+            "This is about time alone. While they train, the two do not use their GPUs equally well: "
+            f"{_SHARE.plain(speeds[0])} of the peak with {names[0]}, {_SHARE.plain(speeds[1])} with {names[1]}."
+        )
     changes = tuple(Change(step.name, 100 * step.gain, _points(step.found)) for step in found.drawn)
     chart = Waterfall(title, "%", (names[0], 100 * found.before), changes, (names[1], 100 * found.after))
     table = _table(found, names, hours)
@@ -131,88 +87,95 @@ def section(material: Material) -> Section | None:
     return Section("bridge", title, tuple(text), (picture,), tuple(_notes(material, before, after, count)))
 
 
-def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> _Bridge | None:
-    """Return how the shares of time lead from one scenario to another; ``None`` if a job never asked for anything.
-
-    All buckets but ``productive`` are losses, and both scenarios' shares sum to one, so that what the losses fall by is
-    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``.
-
-    Parameters
-    ----------
-    before, after
-        The same replications of both, in the same order, so that differences are paired.
-    """
-    ours, theirs = [time_shares(result) for result in after], [time_shares(result) for result in before]
-    names = [f"{_PREFIX}{bucket}" for bucket in JOB_BUCKETS]
-    first, second = _means(theirs, names), _means(ours, names)
-    if first is None or second is None:
-        return None
-    steps = [
-        Step(
-            name.removeprefix(_PREFIX),
-            first[name],
-            second[name],
-            difference([row[name] for row in theirs], [row[name] for row in ours]),
-        )
-        for name in names
-        if name != _PRODUCTIVE and abs(second[name] - first[name]) > _SMALLEST
-    ]
-    steps.sort(key=lambda step: -step.gain)
-    whole = difference([row[_PRODUCTIVE] for row in ours], [row[_PRODUCTIVE] for row in theirs])
-    return _Bridge(first[_PRODUCTIVE], second[_PRODUCTIVE], tuple(steps), _drawn(steps, theirs, ours), whole)
-
-
-def _drawn(
-    steps: Sequence[Step], before: Sequence[dict[str, Ratio]], after: Sequence[dict[str, Ratio]]
-) -> tuple[Step, ...]:
-    """Return the steps of the picture: the small ones, if there are several, as one with an interval of its own."""
-    largest = max((abs(step.gain) for step in steps), default=0.0)
-    small = [step for step in steps if abs(step.gain) < _SEEN * largest]
-    if len(small) < 2:
-        return tuple(steps)
-    names = [f"{_PREFIX}{step.bucket}" for step in small]
-    both = [
-        [Ratio(sum(row[name].amount for name in names), row[_PRODUCTIVE].base) for row in rows]
-        for rows in (before, after)
-    ]
-    found = difference(both[0], both[1])
-    rest = Step("others", sum(step.before for step in small), sum(step.after for step in small), found)
-    return (*(step for step in steps if step not in small), rest)
-
-
-def _means(rows: Sequence[dict[str, Ratio]], names: Sequence[str]) -> dict[str, float] | None:
-    """Return the shares over all replications, each a ratio of sums."""
-    base = sum(row[_PRODUCTIVE].base for row in rows)
-    return {name: sum(row[name].amount for row in rows) / base for name in names} if base else None
-
-
 def _hours_a_year(before: Focus, after: Focus) -> float | None:
     """Return the GPU-hours that the jobs request in a year; ``None`` if those of the two are not of one size."""
     sizes = [sorted(job.gpus for job in focus.prepared.jobs) for focus in (before, after)]
     return sum(sizes[0]) * _HOURS_OF_A_YEAR if sizes[0] == sizes[1] else None
 
 
-def _title(found: _Bridge, names: tuple[str, str]) -> str:
-    """Return what the bridge says."""
-    whole, gain = found.whole, found.after - found.before
+def _documented(material: Material, before: str, after: str) -> Difference | None:
+    """Return the difference in ETTR over all replications that a comparison has; ``None`` where none is known."""
+    if material.kind != "compare":
+        return None
+    first, variants = material.main["first"], material.main["variants"]
+    found = variants[after if before == first else before]["difference"].get("ettr")
+    if found is None or first not in (before, after):
+        return None
+    mean, (low, high) = found["mean"], found["ci95"]
+    if after == first:
+        mean, low, high = -mean, -high, -low
+    return Difference(mean, (low, high), found["resolved"], found["replications_to_resolve"])
+
+
+def _place(material: Material) -> str:
+    """Return what both have in common of what was chosen, as it stands in a title; empty without any."""
+    content = material.sweep
+    same = in_common(content) if content is not None and material.kind == "sweep" else ""
+    return f" (both: {same})" if same else ""
+
+
+def _speeds(before: Focus, after: Focus, count: int) -> tuple[float, float] | None:
+    """Return the program goodput of both, if the healthy speeds differ: then ETTR is not the whole change."""
+    means = []
+    for focus in (before, after):
+        rows: list[Any] = [ratios(focus.prepared, result) for result in focus.ensemble.results[:count]]
+        if not all("program_goodput" in row for row in rows):
+            return None
+        base = sum(row["program_goodput"].base for row in rows)
+        means.append(sum(row["program_goodput"].amount for row in rows) / base if base else 0.0)
+    first, second = means
+    return (first, second) if min(means) > 0 and abs(first - second) > _SMALLEST * first else None
+
+
+def title_of(
+    found: Bridge,
+    names: tuple[str, str],
+    place: str,
+    documented: Difference | None,
+    speeds: tuple[float, float] | None,
+) -> str:
+    """Return what the bridge says; what all replications tell has the last word on whether there is a difference."""
     before, after = names
     if not found.steps:
-        return f"{after} and {before} spend their time alike"
-    if whole is None or whole.resolved:
-        word = "gains" if gain >= 0 else "loses"
-        told = f"{after} {word} {_SHARE.distance(gain, None if whole is None else _ends(whole))} over {before}"
-        main = max(found.steps, key=lambda step: step.gain if gain >= 0 else -step.gain)
-        of = _LESS_OF.get(main.bucket, main.name)
-        return f"{told}, mostly by {'less' if main.gain >= 0 else 'more'} {of}"
-    told = _SHARE.change(whole.mean, _ends(whole))
-    return f"{after} and {before} cannot be told apart in ETTR: {told}"
+        return f"Time is spent alike with {after} and with {before}"
+    whole = documented or found.whole
+    gain = found.after - found.before if documented is None else documented.mean
+    if speeds is not None and _is_mostly_speed(found, speeds):
+        return (
+            f"Time is not what {after} and {before} differ in most{place}: ETTR is {_SHARE.plain(found.after)} and "
+            f"{_SHARE.plain(found.before)}, but training uses {_SHARE.plain(speeds[1])} and "
+            f"{_SHARE.plain(speeds[0])} of the peak"
+        )
+    ends = None if whole is None else _ends(whole)
+    if whole is not None and not whole.resolved:
+        told = _SHARE.change(gain, ends)
+        return f"ETTR with {after} and with {before} cannot be told apart{place}: {told} of ETTR"
+    way = "higher" if gain >= 0 else "lower"
+    told = f"With {after} instead of {before}, ETTR is {_SHARE.distance(gain, ends)} {way}{place}"
+    return f"{told}, {_mainly(found.steps, gain)}"
 
 
-def _lead(found: _Bridge, names: tuple[str, str], hours: float | None, count: int) -> str:
+def _is_mostly_speed(found: Bridge, speeds: tuple[float, float]) -> bool:
+    """Return whether the healthy speed changes by a larger factor than the time that is spent training."""
+    if min(found.before, found.after) <= 0:
+        return False
+    return abs(math.log(speeds[1] / speeds[0])) > abs(math.log(found.after / found.before))
+
+
+def _mainly(steps: Sequence[Step], gain: float) -> str:
+    """Return what makes most of a change: mostly is more than half of all steps in its direction."""
+    sign = 1.0 if gain >= 0 else -1.0
+    main = max(steps, key=lambda step: sign * step.gain)
+    total = sum(max(sign * step.gain, 0.0) for step in steps)
+    how_much = "mostly by" if 2 * sign * main.gain > total else "the largest part by"
+    return f"{how_much} {'less' if main.gain >= 0 else 'more'} {_LESS_OF.get(main.bucket, main.name)}"
+
+
+def _lead(found: Bridge, names: tuple[str, str], hours: float | None, count: int) -> str:
     """Return the change in a sentence, in points and in GPU-hours a year."""
     gain, whole = found.after - found.before, found.whole
     ends = None if whole is None else _ends(whole)
-    told = _SHARE.change(gain, ends)
+    told = f"{_SHARE.change(gain, ends)} of ETTR"
     text = (
         f"ETTR goes from {_SHARE.plain(found.before)} with {names[0]} to {_SHARE.plain(found.after)} with {names[1]}: "
         f"{told}"
@@ -228,27 +191,7 @@ def _lead(found: _Bridge, names: tuple[str, str], hours: float | None, count: in
     return f"{text}{sure}."
 
 
-def _program(before: Focus, after: Focus, names: tuple[str, str], count: int) -> list[str]:
-    """Return a sentence where the healthy speeds differ too: then ETTR is not the whole change."""
-    rows: list[Any] = [
-        [ratios(focus.prepared, result) for result in focus.ensemble.results[:count]] for focus in (before, after)
-    ]
-    if not all("program_goodput" in row for each in rows for row in each):
-        return []
-    means = []
-    for each in rows:
-        base = sum(row["program_goodput"].base for row in each)
-        means.append(sum(row["program_goodput"].amount for row in each) / base if base else None)
-    first, second = means
-    if first is None or second is None or abs(first - second) <= _SMALLEST:
-        return []
-    return [
-        "This is about time alone. While they train, the two do not use their GPUs equally well: "
-        f"{_SHARE.plain(first)} of the peak with {names[0]}, {_SHARE.plain(second)} with {names[1]}."
-    ]
-
-
-def _table(found: _Bridge, names: tuple[str, str], hours: float | None) -> Grid:
+def _table(found: Bridge, names: tuple[str, str], hours: float | None) -> Grid:
     """Return the bridge in numbers."""
     rows = []
     for step in found.steps:

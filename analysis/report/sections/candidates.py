@@ -8,7 +8,8 @@ from analysis.answers.words import capital, listed
 from analysis.cells import number_of
 from analysis.plots.charts import Interval, Intervals
 from analysis.report.model import Column, Grid, Picture, Section
-from analysis.report.sections.amounts import Shown, ends_of, shown
+from analysis.report.sections.amounts import Shown, ends_of, shown, verb
+from analysis.report.sections.phrases import label_text, phrases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,7 @@ def _ranking(data: Content, content: Content, key: str) -> Picture | None:
     others = (
         f" Of {len(groups)} such rankings this is the last; the answers tell the others." if len(groups) > 1 else ""
     )
-    doubt = " One that is behind another for sure may still be little behind the best." if maybe else ""
+    doubt = " One that is behind another may still be little behind the best." if maybe else ""
     caption = f"Intervals hold together with 95 %, whichever is truly the best.{doubt}{others}"
     chart = Intervals(title, metric.step, tuple(rows), (0.0, "the best"))
     return Picture(key, chart, alt, caption, Grid(title, columns, texts, note=note))
@@ -78,7 +79,7 @@ def _note(row: Content, position: int, maybe: Sequence[Mapping[str, str]]) -> st
         return "may be the best" if maybe else "the best"
     if _is_same(row):
         return "the same in every run"
-    return "may be the best" if row["at"] in maybe else "behind for sure"
+    return "may be the best" if row["at"] in maybe else "behind"
 
 
 def _is_same(row: Content) -> bool:
@@ -90,7 +91,7 @@ def _ranking_title(group: Content, metric: Shown, content: Content) -> str:
     """Return what a ranking says."""
     best = _where(group["best"], group["at"], content)
     at = _where(group["at"], {}, content)
-    place = f"At {at}, " if at else ""
+    place = f"With {at}, " if at else ""
     if all(_is_same(row) for row in group["order"][1:]):
         return capital(f"{place}all {len(group['order'])} combinations have the same {metric.name}, in every run")
     if group["may_be_best"]:
@@ -118,13 +119,14 @@ def _compared(data: Content, content: Content, key: str) -> Picture | None:
     metric = shown(data["metric"], [change["mean"] for _, _, change in found], content["currency"])
     rows, texts = [], []
     for line, value, change in found[:_MOST_ROWS]:
-        told = f"{content['axes'][data['axis']]['title']} = {value}" if value[:1].isdigit() else value
+        told = phrases({data["axis"]: value}, [data["axis"]], content) if value[:1].isdigit() else value
         name = ", ".join(part for part in (told, _where(line["at"], {}, content)) if part)
         note = "" if change["resolved"] else "the same" if change["ci95"][0] == change["ci95"][1] else "not resolved"
         rows.append(Interval(name, metric.of(change["mean"]), metric.gaps(change["ci95"]), None, note))
         texts.append((name, metric.change(change), note or "resolved"))
-    against, axis = lines[0]["against"], content["axes"][data["axis"]]["title"]
-    title = _compared_title(found, metric, str(axis), against)
+    against = label_text(lines[0]["against"])
+    base = phrases({data["axis"]: lines[0]["against"]}, [data["axis"]], content)
+    title = _compared_title(found, metric, base if against[:1].isdigit() else against, content)
     columns = (
         Column("Combination", is_number=False), Column(f"Change from {against}, 95 % interval"),
         Column("How sure", is_number=False),
@@ -133,22 +135,23 @@ def _compared(data: Content, content: Content, key: str) -> Picture | None:
     note = f"{number_of(more, 'more comparison')}: see the answers." if more else ""
     alt = f"Change of {metric.name} from {against}: {'; '.join(f'{row[0]} {row[1]}' for row in texts[:8])}."
     chart = Intervals(title, metric.step, tuple(rows), (0.0, against))
-    return Picture(
-        key, chart, alt, f"Against {axis} = {against}, on the same failures.", Grid(title, columns, texts, note=note)
-    )
+    return Picture(key, chart, alt, f"Against {base}, on the same failures.", Grid(title, columns, texts, note=note))
 
 
-def _compared_title(found: Sequence[tuple[Content, str, Content]], metric: Shown, axis: str, against: str) -> str:
+def _compared_title(
+    found: Sequence[tuple[Content, str, Content]], metric: Shown, against: str, content: Content
+) -> str:
     """Return what a comparison says: its largest change that is resolved."""
     resolved = [(line, value, change) for line, value, change in found if change["resolved"]]
     if not resolved:
-        return f"No difference from {axis} = {against} in {metric.name} is resolved"
-    _, value, change = max(resolved, key=lambda entry: abs(entry[2]["mean"]))
-    told = metric.change(change)
+        return f"No difference from {against} in {metric.name} is resolved"
+    line, value, change = max(resolved, key=lambda entry: abs(entry[2]["mean"]))
+    told = f"With {label_text(value)} instead of {against} {metric.name} {verb(metric.name, 'changes', 'change')} by"
     if len(found) == 1:
-        return f"{value} instead of {against} changes {metric.name} by {told}"
+        return f"{told} {metric.change(change)}"
+    where = _where(line["at"], {}, content)
     few = f"{len(resolved)} of {len(found)} differences are resolved"
-    return f"{value} instead of {against} changes {metric.name} by up to {told}; {few}"
+    return f"{told} up to {metric.change(change)}{f', with {where}' if where else ''}; {few}"
 
 
 def _where(labels: Mapping[str, str], apart_from: Mapping[str, str], content: Content) -> str:
@@ -159,5 +162,5 @@ def _where(labels: Mapping[str, str], apart_from: Mapping[str, str], content: Co
     axes = content["axes"]
     names = [name for name in labels if name not in apart_from and len(axes[name]["values"]) > 1]
     if len(names) == 1 and apart_from and not labels[names[0]][:1].isdigit():
-        return labels[names[0]]
-    return ", ".join(f"{axes[name]['title']} = {labels[name]}" for name in names)
+        return label_text(labels[names[0]])
+    return phrases(labels, names, content)

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
     from analysis.report.material import Material
 
-__all__ = ["beside", "section"]
+__all__ = ["TOO_FAR", "beside", "distance", "section"]
 
 _RESTART = ("reschedule", "initialize", "restore")
 _ORDERS = {"first": "first order", "second": "second order", "exact": "exact"}
 _POINT = 0.01
 _CLOSE = 0.001
 """Difference of shares that nobody cares about [-]."""
+TOO_FAR = 0.01
+"""Difference of shares from which on a formula is no guide to what else would be [-]."""
 
 
 def section(material: Material) -> Section | None:
@@ -71,15 +73,36 @@ def beside(content: Mapping[str, Any]) -> dict[str, tuple[float | None, float]]:
     return found | {name: (None, share) for name, share in shares.items() if share}
 
 
+def distance(formula: Mapping[str, Any]) -> float:
+    """Return how much more the simulation says than the formula [-]; 0 where chance alone may have made it so.
+
+    Parameters
+    ----------
+    formula
+        ``closed_form`` of the document of a run.
+    """
+    found = formula["simulated"]
+    if formula["ettr"] is None or found is None or found["ettr"] is None or found["outside_ci95"] == 0:
+        return 0.0
+    apart = float(found["ettr"] - formula["ettr"])
+    return apart if abs(apart) >= _CLOSE else 0.0
+
+
 def _title(formula: Mapping[str, Any]) -> str:
     """Return how far apart both are."""
     found = formula["simulated"]
-    apart = found["ettr"] - formula["ettr"]
+    apart = distance(formula)
     said = f"A formula says {percent(formula['ettr'])}, the simulation {percent(found['ettr'])}"
-    if found["outside_ci95"] == 0 or abs(apart) < _CLOSE:
-        return f"{said}: they agree"
-    points = f"{abs(apart) / _POINT:.2g} points"
-    return f"{said}: {points} {'more' if apart > 0 else 'less'}"
+    if apart:
+        return f"{said}: {abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
+    if _width(found) > _POINT:
+        return f"{said}: too few runs to tell them apart"
+    return f"{said}: they agree"
+
+
+def _width(found: Mapping[str, Any]) -> float:
+    """Return how wide the interval of the simulation is [-]; 0 where there is none, because all runs are the same."""
+    return 0.0 if found["ettr_ci95"] is None else float(found["ettr_ci95"][1] - found["ettr_ci95"][0])
 
 
 def _text(formula: Mapping[str, Any]) -> tuple[str, ...]:
@@ -94,11 +117,15 @@ def _text(formula: Mapping[str, Any]) -> tuple[str, ...]:
     if found["outside_ci95"] is None:
         return (text,)
     if found["outside_ci95"] == 0:
-        return (f"{text} It is inside the 95 % interval of the simulation.",)
+        wide = _width(found) / _POINT
+        beside = f", which is {wide:.2g} points wide" if wide > 1 else ""
+        return (f"{text} It is inside the 95 % interval of the simulation{beside}.",)
     away = f"{found['outside_ci95'] / _POINT:.2g} points"
     text += f" It is outside the 95 % interval of the simulation, by {away}."
     if formula["assumptions"]:
         text += " What the formula takes for granted and this scenario breaks is listed below."
+    if abs(distance(formula)) > TOO_FAR:
+        text += " So far off it is no guide to how rare failures would have to be; no such frontier is drawn."
     return (text,)
 
 

@@ -12,6 +12,7 @@ from analysis.plots.charts import Interval, Intervals
 from analysis.report.model import Column, Grid, Picture, Section
 from analysis.report.sections.amounts import Shown, shown, shown_of_cells
 from analysis.report.sections.candidates import candidates_section
+from analysis.report.sections.pairs import variant_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,8 @@ def difference_note(found: Content, replications: int) -> str:
 
 def _of_variants(content: Content) -> Section:
     """Return the section of a comparison."""
-    variants, metric = content["variants"], content["headline"]
+    content, metric = _named(content), content["headline"]
+    variants = content["variants"]
     headline = shown_of_cells(variants.values(), metric, _currency(content))
     text = [f"{capital(line)}." for line in (content["at_equal"] or {"lines": ()})["lines"]]
     if content["differs"]:
@@ -72,6 +74,25 @@ def _of_variants(content: Content) -> Section:
     return Section("comparison", _title(content, headline), tuple(text), tuple(items), tuple(notes))
 
 
+def _named(content: Content) -> Content:
+    """Return the document with its variants called as they are read: without what all their names begin with."""
+    labels = variant_labels([*content["variants"], *content["cannot_run"]])
+    found = content | {
+        "variants": {labels[name]: variant for name, variant in content["variants"].items()},
+        "first": labels[content["first"]],
+        "cannot_run": {labels[name]: why for name, why in content["cannot_run"].items()},
+        "order": [labels[name] for name in content["order"]],
+    }
+    ranking = content["ranking"]
+    if ranking is not None:
+        behind = {labels[name]: each for name, each in ranking["behind"].items()}
+        found["ranking"] = ranking | {
+            "behind": behind,
+            "may_be_best": [labels[name] for name in ranking["may_be_best"]],
+        }
+    return found
+
+
 def _currency(content: Content) -> str:
     costs = [variant["cost"] for variant in content["variants"].values() if variant["cost"]]
     return str(costs[0]["currency"]) if costs else ""
@@ -87,6 +108,8 @@ def _title(content: Content, headline: Shown) -> str:
     if content["ranking"] is not None:
         ahead = content["ranking"]["may_be_best"]
         if len(ahead) > 1:
+            if len(ahead) == len(variants) and all(map(_is_equal, content["ranking"]["behind"].values())):
+                return f"{listed(ahead)} have the same {name}, in every run"
             return f"{listed(ahead)} cannot be told apart: any of them may have the best {name}"
         second = content["ranking"]["behind"][order[1]] if len(order) > 1 else None
         gap = "" if second is None else f", {headline.distance(second['mean'], second['ci95'])} ahead of {order[1]}"
@@ -95,10 +118,17 @@ def _title(content: Content, headline: Shown) -> str:
     found = variants[other]["difference"].get(headline.metric)
     if found is None:
         return f"{order[0]} has the best {name}"
+    if _is_equal(found):
+        return f"{other} and {first} have the same {name}, in every run"
     if not found["resolved"]:
         return f"{other} and {first} cannot be told apart in {name}: {headline.change(found)}"
     word = "more" if found["mean"] > 0 else "less"
     return f"{other} has {headline.distance(found['mean'], found['ci95'])} {word} {name} than {first}"
+
+
+def _is_equal(found: Content) -> bool:
+    """Return whether a difference is none at all, in every replication."""
+    return found["mean"] == 0 and found["ci95"] is not None and found["ci95"][0] == found["ci95"][1]
 
 
 def _means(content: Content, headline: Shown) -> Picture | None:
@@ -175,10 +205,14 @@ def _behind(content: Content, headline: Shown) -> Picture | None:
         return None
     rows, texts, ahead = [], [], ranking["may_be_best"]
     for name, found in ranking["behind"].items():
-        note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind for sure"
+        note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
         rows.append(Interval(name, headline.of(found["mean"]), headline.gaps(found["ci95"]), None, note))
         texts.append((name, headline.distance(found["mean"], found["ci95"]), note))
-    title = f"{ahead[0]} is ahead of all others for sure" if len(ahead) == 1 else f"{listed(ahead)} may be the best"
+    title = (
+        f"{ahead[0]} is ahead of all others, with 95 % confidence"
+        if len(ahead) == 1
+        else f"{listed(ahead)} may be the best"
+    )
     needed = ranking["replications_to_resolve"]
     more = "" if needed is None else f" About {needed:,} replications would tell."
     chart = Intervals(title, headline.step, tuple(rows), (0.0, "the best"))

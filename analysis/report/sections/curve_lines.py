@@ -37,7 +37,7 @@ def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tup
         sets = [(axis, _apart_in(axis, lines, ranked[0])) for axis in others]
         axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
         if len(found) > 1:
-            fixed = ", ".join(f"{other.title} = {ranked[0].at[other.name]}" for other in others if other is not axis)
+            fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
             kept = _even(found)
             part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
             named = [line._replace(name=axis.told(line.at[axis.name])) for line in kept]

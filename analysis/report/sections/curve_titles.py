@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.answers.words import capital
 from analysis.metrics import lower_is_better
-from analysis.report.sections.amounts import ends_of, verb
+from analysis.report.sections.amounts import cell_mean, ends_of, verb
 from analysis.report.sections.axes import mean_of
+from analysis.report.sections.phrases import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,10 +48,6 @@ def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown, levels: Seque
     return _ahead(lines, axis, metric) or _span(cells, axis, metric)
 
 
-def _value(cell: Content, metric: Shown) -> str:
-    return metric.mean(cell["metrics"][metric.metric])
-
-
 def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     """Return where a single curve is best if that is inside, else where it comes from and goes to."""
     name, key = capital(metric.name), metric.metric
@@ -59,18 +56,19 @@ def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     first, last = cells[0], cells[-1]
     if all(_is_apart(best, end, metric) for end in (first, last)):
         word = "lowest" if is_lowest else "highest"
-        where = best["values"][axis.name]
-        return f"{name} {verb(metric.name, 'is', 'are')} {word} at {axis.title} = {where}: {_value(best, metric)}"
-    labels = [cell["values"][axis.name] for cell in (first, last)]
+        told = f"{name} {verb(metric.name, 'is', 'are')} {word}"
+        here = axis.phrase(best["values"][axis.name])
+        alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
+        if len(alike) == 1:
+            return f"{told} with {here}: {cell_mean(best, metric)}"
+        ends = [label_text(cell["values"][axis.name]) for cell in (alike[0], alike[-1])]
+        return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
+    labels = [axis.phrase(first["values"][axis.name]), label_text(last["values"][axis.name])]
     goes = verb(metric.name, "goes", "go")
+    means = [cell_mean(cell, metric) for cell in (first, last)]
     if _is_apart(first, last, metric):
-        return (
-            f"{name} {goes} from {_value(first, metric)} at {axis.title} = {labels[0]} to {_value(last, metric)} "
-            f"at {labels[1]}"
-        )
-    return (
-        f"{name} {goes} from {_value(first, metric)} to {_value(last, metric)} over {axis.title}; the intervals overlap"
-    )
+        return f"{name} {goes} from {means[0]} with {labels[0]} to {means[1]} with {labels[1]}"
+    return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
 
 
 def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
@@ -90,13 +88,14 @@ def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
     if not _is_apart(best, second, metric):
         return ""
     word = "lowest" if lower_is_better(key) else "highest"
-    return f"At {axis.title} = {labels[-1]}, {line.name} has the {word} {metric.name}: {_value(best, metric)}"
+    place = capital(f"with {axis.phrase(labels[-1])}")
+    return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
 
 
 def _span(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     """Return between which values all curves are."""
     order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
-    low, high = (_value(cell, metric) for cell in (order[0], order[-1]))
+    low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
     if low == high:
         low, high = (metric.form.plain(mean_of(cell, metric.metric) or 0.0) for cell in (order[0], order[-1]))
     return f"{capital(metric.name)} {verb(metric.name, 'is', 'are')} between {low} and {high} over {axis.title}"

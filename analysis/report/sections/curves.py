@@ -23,6 +23,7 @@ from analysis.report.sections.axes import (
 from analysis.report.sections.curve_lines import MOST_LINES, few_lines
 from analysis.report.sections.curve_titles import curves_title
 from analysis.report.sections.levels import levels_of
+from analysis.report.sections.phrases import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,7 +106,7 @@ def _along(content: Content, axis: Axis, metric: Shown, *, divides: bool) -> Ite
         for number, label in enumerate(slowest.labels, start=1):
             mine = [_without(line, slowest, content, axis) for line in lines if line.at[slowest.name] == label]
             if mine:
-                place = f"{slowest.title} = {label}"
+                place = f"With {slowest.phrase(label)}"
                 yield _curves(content, axis, metric, mine, f"{key}-{number}", place)
     elif lines:
         yield _curves(content, axis, metric, lines, key, "")
@@ -119,12 +120,15 @@ def _is_known(line: Line, metric: Shown) -> list[bool]:
 def _without(line: Line, axis: Axis, content: Content, along: Axis) -> Line:
     """Return a line whose name leaves an axis out, which the picture is about."""
     others = [other for other in axes_of(content) if other.name not in (axis.name, along.name)]
-    return line._replace(name=", ".join(other.told(line.at[other.name]) for other in others))
+    return line._replace(
+        name=", ".join(other.told(line.at[other.name]) for other in others),
+        at={other.name: line.at[other.name] for other in others},
+    )
 
 
 def _curves(content: Content, axis: Axis, metric: Shown, lines: Sequence[Line], key: str, place: str) -> Picture:
     """Return a picture with one curve for each line, of many lines for the best."""
-    others = [other for other in axes_of(content) if other.name != axis.name and f"{other.title} = " not in place]
+    others = [other for other in axes_of(content) if other.name in lines[0].at]
     kept, which = few_lines(lines, others, metric.metric)
     series = tuple(_series(line, axis, metric, hue) for hue, line in enumerate(kept))
     formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
@@ -169,7 +173,7 @@ def _line_text(line: Line, axis: Axis, metric: Shown) -> str:
     """Return where a line begins and where it ends."""
     known = [cell for cell, is_known in zip(line.cells, _is_known(line, metric), strict=True) if is_known]
     ends = [
-        f"{metric.told(cell['metrics'][metric.metric])} at {cell['values'][axis.name]}"
+        f"{metric.told(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
         for cell in (known[0], known[-1])
     ]
     return f"{line.name + ': ' if line.name else ''}from {ends[0]} to {ends[1]}"
@@ -186,7 +190,7 @@ def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid
         columns += [Column("90 % band of unknown inputs")] if has_band else []
     rows = []
     for label, _ in order:
-        row = [label]
+        row = [label_text(label)]
         for by_label in cells:
             cell = by_label.get(label)
             row.append(_cell_text(cell, metric))
@@ -224,7 +228,7 @@ def _intervals(content: Content, metric: Shown) -> Picture:
     for cell in kept:
         found = cell["metrics"].get(metric.metric, {})
         text = _cell_text(cell, metric)
-        name = cell["values"][axes[0].name] if len(axes) == 1 else place_of(cell, axes) or content["study"]
+        name = label_text(cell["values"][axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content["study"]
         note = "" if found.get("mean") is not None else text
         ends, band = metric.ends(found.get("mean_ci95")), metric.ends(found.get("band90"))
         rows.append(Interval(name, metric.of(found.get("mean")), ends, band, note))

@@ -38,7 +38,7 @@ def section(material: Material) -> Section | None:
     if not any(sample.times for sample in samples):
         return None
     deadline = focus.prepared.jobs[0].deadline
-    title = _title(samples, deadline, has_draws=has_draws)
+    title = _title(samples, deadline, focus.scenario.horizon, has_draws=has_draws)
     begin = min(sample.times[0] for sample in samples if sample.times)
     end = max(focus.scenario.horizon, max(sample.times[-1] for sample in samples if sample.times))
     series = tuple(chance_curve(sample, begin, _end(end, deadline, samples), hue) for hue, sample in enumerate(samples))
@@ -49,7 +49,7 @@ def section(material: Material) -> Section | None:
         chart,
         _alt(samples, deadline),
         _caption(samples, axis),
-        _table(title, samples, central, axis, deadline),
+        _table(title, samples, central, axis, deadline, focus.scenario.horizon),
     )
     return Section("finish", title, (), (picture,), tuple(_notes(material, samples, axis, has_draws=has_draws)))
 
@@ -119,11 +119,16 @@ def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> f
     return max(last, deadline or 0.0)
 
 
+def _by(time: float | None, horizon: float) -> str:
+    """Return by when something was, as words; what was not at the horizon is after it."""
+    return f"after day {horizon / DAY:.4g}" if time is None else f"by day {time / DAY:.4g}"
+
+
 def _days(time: float) -> str:
     return f"{time / DAY:.3g} days"
 
 
-def _title(samples: Sequence[Sample], deadline: float | None, *, has_draws: bool) -> str:
+def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
     """Return what the curves say: the chance to be in time, or when half of the runs are finished."""
     ends = list(dict.fromkeys((samples[0], samples[-1])))
     with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
@@ -136,7 +141,7 @@ def _title(samples: Sequence[Sample], deadline: float | None, *, has_draws: bool
         ]
     else:
         halves = [sample.by(0.5) for sample in ends]
-        days = ["at no time" if half is None else f"by day {half / DAY:.4g}" for half in halves]
+        days = [_by(half, horizon) for half in halves]
         told = [f"half of the runs are finished {days[0]}{with_what[0]}"]
         told += [f"{day}{name}" for day, name in zip(days[1:], with_what[1:], strict=True)]
     aside = ", unknown inputs drawn" if has_draws else ""
@@ -162,7 +167,12 @@ def _caption(samples: Sequence[Sample], axis: Axis | None) -> str:
 
 
 def _table(
-    title: str, samples: Sequence[Sample], central: Sequence[Sample], axis: Axis | None, deadline: float | None
+    title: str,
+    samples: Sequence[Sample],
+    central: Sequence[Sample],
+    axis: Axis | None,
+    deadline: float | None,
+    horizon: float,
 ) -> Grid:
     """Return the curves in numbers; with draws, beside them what it is at the central values of unknown inputs."""
     beside = {sample.name: sample for sample in central}
@@ -176,7 +186,7 @@ def _table(
         row += [_PERCENT.plain(sample.chance(deadline))] if deadline is not None else []
         for share in (0.5, 0.9):
             time = sample.by(share)
-            row.append("never" if time is None else f"day {time / DAY:.4g}")
+            row.append(_by(time, horizon).removeprefix("by "))
         row.append(f"{len(sample.times)} of {number_of(sample.runs, 'run')}")
         rows.append(row + ([_beside(beside.get(sample.name), deadline)] if beside else []))
     return Grid(title, columns, rows)
@@ -213,7 +223,7 @@ def _notes(material: Material, samples: Sequence[Sample], axis: Axis | None, *, 
         others = [other for other in axes_of(content) if other.name != axis.name]
         if chosen is not None and others:
             values = content["cells"][chosen[0]]["values"]
-            notes.append(f"With {', '.join(f'{other.title} = {values[other.name]}' for other in others)}.")
+            notes.append(f"With {', '.join(other.phrase(values[other.name]) for other in others)}.")
     if any(len(sample.times) < sample.runs for sample in samples):
         notes.append(
             "Runs that were unfinished at the horizon count as not finished: their curve does not reach 100 %."

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.plots.charts import Series
+from sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["DAY", "METRIC", "Sample", "chance_curve", "column_of", "samples_along"]
 
 METRIC = "time_to_work"
-DAY = 86400.0
+DAY = units.DURATION.units["d"]
 
 
 class Sample(NamedTuple):
@@ -41,7 +42,7 @@ class Sample(NamedTuple):
         return bisect.bisect_right(self.times, time) / self.runs
 
     def by(self, share: float) -> float | None:
-        """Return the first time by which a share of the runs was finished [s]; ``None`` if it never was."""
+        """Return the first time by which a share of the runs was finished [s]; ``None`` if it was after the horizon."""
         needed = max(math.ceil(share * self.runs - 1e-9), 1)
         return self.times[needed - 1] if needed <= len(self.times) else None
 

@@ -13,6 +13,7 @@ from analysis.report.model import Column, Grid, Picture, Section
 from analysis.report.sections.amounts import shown_of_cells
 from analysis.report.sections.axes import axes_of, place_of, running
 from analysis.report.sections.front_data import front_data
+from analysis.report.sections.phrases import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,11 @@ class _Aim(NamedTuple):
 
     def told(self, cell: Content) -> str:
         """Return the same as text."""
-        return str(cell["values"][self.name]) if self.metric is None else self.metric.told(cell["metrics"][self.name])
+        return (
+            label_text(cell["values"][self.name])
+            if self.metric is None
+            else self.metric.told(cell["metrics"][self.name])
+        )
 
 
 def section(material: Material) -> Section | None:
@@ -180,9 +185,9 @@ def _title(data: Content, content: Content, pair: Sequence[_Aim], count: int) ->
     sure = sum(member["for_sure"] for member in front)
     if len(front) == 1:
         axes = axes_of(content)
-        where = ", ".join(f"{axis.title} = {front[0]['at'][axis.name]}" for axis in axes)
+        where = ", ".join(axis.phrase(front[0]["at"][axis.name]) for axis in axes)
         return capital(f"{where} is best in {aims} at once{'' if sure else ', perhaps by luck'}")
-    told = "all for sure" if sure == len(front) else f"{sure} of them for sure" if sure else "none of them for sure"
+    told = f"{'all' if sure == len(front) else sure or 'none'} of them with 95 % confidence"
     return f"{len(front)} of {number_of(total, 'combination')} cannot be beaten in {aims} at once, {told}"
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import sim
-from analysis.answers.words import form_of
+from analysis.answers.words import form_of, listed
 from analysis.cells import time_text
 from analysis.plots.charts import Contours, Scale
 from analysis.report.model import Column, Grid, Picture, Section
+from analysis.report.sections.closed_form import TOO_FAR, distance
 from analysis.report.sections.requirement import FACTORS, LEVELS, SCALES, Requirement
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ __all__ = ["section"]
 _MINUTE = 60.0
 _SHARE = form_of("ettr", [])
 _HALF = 0.5
+_POINT = 0.01
+_LONGEST = 70
+"""Letters of a name that fits into a title."""
 _WORDS = (
     "How much rarer failures would have to be, or how much faster the job would have to come back, for a given share "
     "of productive time. Along a line the one makes up for the other. All causes become rarer by the same factor; all "
@@ -30,44 +33,68 @@ _WORDS = (
 
 
 def section(material: Material) -> Section | None:
-    """Return the section; ``None`` where no formula describes the scenario, or nothing fails or has to come back."""
+    """Return the section; ``None`` where nothing fails or has to come back, or no formula describes the scenario.
+
+    A formula that is far from what was simulated describes nothing.
+    """
     focus = material.focus
     if focus is None or not math.isfinite(focus.prepared.jobs[0].mtti):
         return None
-    now = sim.closed_form(focus.prepared).ettr
+    formula = focus.document["closed_form"]
+    now, off = formula["ettr"], distance(formula)
     requirement = Requirement(focus.prepared)
-    if now is None or not requirement.pauses[-1] > requirement.pauses[0] > 0:
+    if now is None or abs(off) > TOO_FAR or not requirement.pauses[-1] > requirement.pauses[0] > 0:
         return None
-    answers = {level: requirement.factor_for(level, 1.0) for level in LEVELS}
-    title = _told(now, answers)
+    asked = asked_level(material.sweep)
+    levels = tuple(sorted({*LEVELS, *([] if asked is None else [asked])}))
+    answers = {level: requirement.factor_for(level, 1.0) for level in levels}
+    title = _told(now, answers, asked, focus.name if material.sweep is not None and len(focus.name) <= _LONGEST else "")
+    by = "By the formula" if not off else f"By the formula, which is {abs(off) / _POINT:.1g} points off here"
+    title = f"{by}, {title}"
     table = _table(focus, requirement, answers)
     picture = Picture(
         "requirement-frontier",
-        _chart(title, requirement),
+        _chart(title, requirement, levels),
         f"Contours of productive time (ETTR) over the time between failures and the time to come back. {title}.",
-        "The mark is the scenario; lines are 90, 95 and 97 % of productive time.",
+        f"The mark is the scenario, {focus.name}; lines are {listed([f'{100 * level:g}' for level in levels])} % of "
+        "productive time.",
         table,
     )
-    return Section("frontier", title, (_WORDS,), (picture,), _notes(focus, now))
+    return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (picture,), _notes(focus, now))
 
 
-def _told(now: float, answers: dict[float, float | None]) -> str:
-    """Return what it takes for the lowest level that is not reached, or how far failures may be more frequent."""
-    missed = [level for level in LEVELS if now < level]
+def asked_level(sweep: dict[str, Any] | None) -> float | None:
+    """Return the share of productive time that a study asks to reach [-], if it asks for one."""
+    for answer in () if sweep is None else sweep["answers"]:
+        level = answer["data"].get("at_least")
+        if answer["ask"] == "threshold" and answer["data"].get("metric") == "ettr" and isinstance(level, float):
+            return level if 0 < level < 1 else None
+    return None
+
+
+def _told(now: float, answers: dict[float, float | None], asked: float | None, name: str) -> str:
+    """Return what it takes for a level that is not reached, or how far failures may be more frequent.
+
+    Of the level that is asked for, or else of the lowest that is not reached.
+    """
+    missed = [level for level in (LEVELS if asked is None else (asked,)) if now < level]
+    where = f"with {name}" if name else "here"
     if missed:
         level = missed[0]
         factor = answers[level]
         if factor is None:
-            return f"{_percent(level)} of productive time is out of reach however rare failures are"
+            return f"{_percent(level)} of productive time is out of reach {where}, however rare failures are"
         if math.isinf(factor):
-            return f"{_percent(level)} of productive time takes failures more than {FACTORS[-1]:g} times as rare"
-        return f"{_percent(level)} of productive time takes failures {_times(factor)} as rare as here"
-    level, factor = LEVELS[-1], answers[LEVELS[-1]]
+            factor_text = f"more than {FACTORS[-1]:g} times"
+            return f"{_percent(level)} of productive time takes failures {factor_text} as rare as {where}"
+        return f"{_percent(level)} of productive time takes failures {_times(factor)} as rare as {where}"
+    level = LEVELS[-1] if asked is None else asked
+    factor = answers[level]
     times = _times(1 / factor) if factor else f"more than {1 / FACTORS[0]:g} times"
-    return f"Failures could be {times} as frequent before productive time falls below {_percent(level)}"
+    return f"failures could be {times} as frequent as {where} before productive time falls below {_percent(level)}"
 
 
-def _chart(title: str, requirement: Requirement) -> Contours:
+def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> Contours:
     """Return the plane."""
     factors, pauses, grid = requirement.fine()
     ticks = tuple((2.0**power, f"{2.0**power:g}") for power in range(-2, 5))
@@ -79,7 +106,7 @@ def _chart(title: str, requirement: Requirement) -> Contours:
         factors,
         tuple(pause / _MINUTE for pause in pauses),
         tuple(tuple(100 * value for value in row) for row in grid),
-        tuple(100 * level for level in LEVELS),
+        tuple(100 * level for level in levels),
         ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / _MINUTE),
     )
 
@@ -87,6 +114,7 @@ def _chart(title: str, requirement: Requirement) -> Contours:
 def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | None]) -> Grid:
     """Return the factors that the levels take, as fast as now and twice as fast."""
     mtti = focus.prepared.jobs[0].mtti
+    name = focus.name
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
         (
@@ -94,17 +122,17 @@ def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | 
             _needed(answers[level], mtti),
             _needed(requirement.factor_for(level, _HALF), mtti),
         )
-        for level in LEVELS
+        for level in answers
     ]
     return Grid(
-        "How long it must be between interruptions",
+        "How long it must run between interruptions",
         (
             Column("productive time"),
             Column(f"coming back in {now}, as here", False),
             Column(f"coming back in {half}", False),
         ),
         tuple(rows),
-        note=f"Here a job is interrupted every {time_text(mtti)}.",
+        note=f"By the formula the job of {name} is interrupted every {time_text(mtti)} of running.",
     )
 
 

@@ -9,8 +9,9 @@ from analysis.answers.words import capital
 from analysis.metrics import lower_is_better
 from analysis.plots.charts import HeatMap
 from analysis.report.model import Column, Grid, Picture, Section
-from analysis.report.sections.amounts import shown_of_cells, verb
+from analysis.report.sections.amounts import cell_mean, shown_of_cells, verb
 from analysis.report.sections.axes import axes_of, best_of, missing_text, place_of, running, status_text
+from analysis.report.sections.phrases import label_text, phrases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,23 +92,24 @@ def _picture(
     rows, columns = _labels(pair[0], _MOST_ROWS), _labels(pair[1], _MOST_COLUMNS)
     values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
     texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
-    place = ", ".join(f"{content['axes'][name]['title']} = {label}" for name, label in fixed.items())
-    title = _title(best, pair, metric, place)
+    place = phrases(fixed, fixed, content)
+    title = _title(best, pair, metric, f"with {place}" if place else "")
+    across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
     # The unit is in the title, so that numbers fit into the cells.
     chart = HeatMap(
-        title, metric.unit, rows, columns, values, texts, capital(pair[0].title), capital(pair[1].title),
+        title, metric.unit, down, across, values, texts, capital(pair[0].title), capital(pair[1].title),
         high_is_good=not lower_is_better(metric.metric),
     )  # fmt: skip
     table = Grid(
         title,
-        (Column(f"{capital(pair[0].title)} / {pair[1].title}", is_number=False), *(Column(label) for label in columns)),
-        [(row, *line) for row, line in zip(rows, texts, strict=True)],
+        (Column(f"{capital(pair[0].title)} / {pair[1].title}", is_number=False), *(Column(label) for label in across)),
+        [(row, *line) for row, line in zip(down, texts, strict=True)],
         note=f"{metric.head}, means at the central values of what is unknown.",
     )
     worst = best[-1]
     alt = (
-        f"{metric.head} by {pair[0].title} and {pair[1].title}: from {_told(worst, metric)} with "
-        f"{place_of(worst, pair)} to {_told(best[0], metric)} with {place_of(best[0], pair)}."
+        f"{metric.head} by {pair[0].title} and {pair[1].title}: from {cell_mean(worst, metric)} with "
+        f"{place_of(worst, pair)} to {cell_mean(best[0], metric)} with {place_of(best[0], pair)}."
     )
     return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
@@ -134,20 +136,16 @@ def _text(cell: Content | None, metric: Shown) -> str:
     found = cell["metrics"].get(metric.metric, {})
     if found.get("mean") is None:
         return missing_text(cell, metric.metric)
-    return _told(cell, metric).removesuffix(metric.form.unit).rstrip()
-
-
-def _told(cell: Content, metric: Shown) -> str:
-    return metric.mean(cell["metrics"][metric.metric])
+    return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
 def _title(best: Sequence[Content], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
     """Return where the metric is best and where it is worst."""
-    high, low = _told(best[0], metric), _told(best[-1], metric)
+    high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     if high == low:
         told = f"{metric.name} {verb(metric.name, 'is', 'are')} {high} in all combinations"
     else:
-        as_good = sum(_told(cell, metric) == high for cell in best)
+        as_good = sum(cell_mean(cell, metric) == high for cell in best)
         where = f"with {place_of(best[0], pair)}" if as_good == 1 else f"in {as_good} combinations"
         moves = f"{metric.name} {verb(metric.name, 'goes', 'go')}"
         told = f"{moves} from {low} with {place_of(best[-1], pair)} to {high} {where}"

@@ -9,6 +9,7 @@ from analysis.cells import number_of
 from analysis.report.catalog_inputs import catalog_inputs
 from analysis.report.inputs import BASES, GROUPS, Input, group_of, stated_inputs
 from analysis.report.model import Column, Grid, Section
+from analysis.report.results import SENSITIVITY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ def section(material: Material) -> Section | None:
     axes = _axes(material)
     return Section(
         "inputs",
-        _title(told),
+        f"{number_of(len(told), 'input')} with their values, and what each rests on",
         (_words(material, told, defaults),),
         (*([axes] if axes is not None else []), *tables, meaning),
         ("Names, titles, descriptions and sources are no inputs. An assumption counts as the source of a value if it "
@@ -70,19 +71,14 @@ def axis_basis(axis: Axis) -> str:
     return axis.basis or (_NOT_STATED if axis.is_uncertain else _CHOICE)
 
 
-def _title(told: Sequence[tuple[str, Input]]) -> str:
-    """Return what the inputs rest on most, as a sentence."""
-    counts = {basis: sum(one.basis == basis for _, one in told) for basis in ("measured", "published", "assumed")}
-    parts = ", ".join(f"{count} are {basis}" for basis, count in counts.items() if count)
-    return f"Of {number_of(len(told), 'input')} {parts or 'none says what it rests on'}"
-
-
 def _words(material: Material, told: Sequence[tuple[str, Input]], defaults: Sequence[Input]) -> str:
-    """Return how many values there are of each kind."""
-    counts = {basis: sum(one.basis == basis for _, one in told) for basis in BASES}
-    parts = ", ".join(f"{count} {basis}" for basis, count in counts.items() if count)
+    """Return how many values are left out, and where nothing else tells it, how many there are of each kind."""
+    parts = ""
+    if material.of(SENSITIVITY) is not None:
+        counts = {basis: sum(one.basis == basis for _, one in told) for basis in BASES}
+        parts = f"Of the inputs {', '.join(f'{count} {basis}' for basis, count in counts.items() if count)}. "
     whose = f" The scenario is {material.focus.name}." if material.focus is not None else ""
-    return f"Of the inputs {parts}; {len(defaults)} more are left at what the program takes.{whose}"
+    return f"{parts}{number_of(len(defaults), 'more input')} left at what the program takes.{whose}"
 
 
 def _row(one: Input) -> tuple[str, ...]:

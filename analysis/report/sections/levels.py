@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.report.sections.phrases import in_words
+
 if TYPE_CHECKING:
     from analysis.report.sections.amounts import Shown
     from analysis.report.sections.axes import Axis
@@ -43,6 +45,6 @@ def levels_of(content: dict[str, Any], axis: Axis, metric: Shown) -> tuple[Level
             value = data.get(key)
             if isinstance(value, int | float):
                 name = f"{word} {metric.form.exact(value)}"
-                sentence = _INTERVAL.sub("", answer["sentences"][0]).removesuffix(".")
+                sentence = in_words(_INTERVAL.sub("", answer["sentences"][0]).removesuffix("."), content)
                 found.setdefault((key, value), Level(value / metric.form.size, name, sentence))
     return tuple(found.values())

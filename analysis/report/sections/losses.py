@@ -46,10 +46,11 @@ def section(material: Material) -> Section | None:
     if focus is None:
         return None
     content = focus.document
-    names, phases, amounts = _sorted(content["loss_gpu_s"])
+    causes, phases, amounts = _sorted(content["loss_gpu_s"])
     total = float(amounts.sum())
     if not phases or total <= 0:
         return None
+    names = _names(causes)
     account = account_of(focus)
     chart = heat_map(content["loss_gpu_s"])
     rows = amounts.sum(axis=1)
@@ -57,9 +58,13 @@ def section(material: Material) -> Section | None:
         f"{names[index]} {gpu_hours(float(rows[index]))}" for index in range(min(3, len(names)))
     )
     caption = "GPU-hours of a mean replication; what is spent without any failure, such as saves, is in “no failure”."
-    picture = Picture("losses", chart, f"{alt}.", caption, _table(content, names, phases, amounts, account))
-    title = f"{_subject(names[0])} the most: {gpu_hours(float(rows[0]))}, {_of(rows[0], total)}"
+    picture = Picture("losses", chart, f"{alt}.", caption, _table(content, causes, phases, amounts, account))
+    title = f"{_subject(causes[0])} the most: {gpu_hours(float(rows[0]))}, {_of(rows[0], amounts)}"
     notes = [basis(focus)]
+    if amounts.min() < -_DRAWN * total:
+        notes.append(
+            "Below nothing is what replicas do for those that are missing; shares are of all else that is lost."
+        )
     if account.price is not None:
         notes.append("The price of a GPU-hour is all that was paid over all GPU-hours owned, idle ones included.")
     return Section("losses", title, _text(phases, amounts, account), (picture,), tuple(notes))
@@ -73,8 +78,8 @@ def heat_map(losses: Mapping[str, Mapping[str, float]]) -> HeatMap:
     losses
         By cause and bucket [GPU s], as in the document of a run.
     """
-    names, phases, amounts = _sorted(losses)
-    total = float(amounts.sum())
+    causes, phases, amounts = _sorted(losses)
+    total = _all_lost(amounts)
     shown = [index for index in range(len(phases)) if np.abs(amounts[:, index]).sum() >= _DRAWN * total]
     rest = [index for index in range(len(phases)) if index not in shown]
     columns = [phase_name(phases[index]) for index in shown]
@@ -84,37 +89,58 @@ def heat_map(losses: Mapping[str, Mapping[str, float]]) -> HeatMap:
         values = np.column_stack([values, amounts[:, rest].sum(axis=1)])
     texts = [["" if not value else compact(value) for value in row] for row in values]
     column = int(np.argmax(values.sum(axis=0)))
-    title = f"{_subject(names[0])} the most; {columns[column]} is {_of(values[:, column].sum(), total)}"
-    return HeatMap(
-        title, "GPU-hours", tuple(names), tuple(columns), (values / HOUR).tolist(), texts, "cause", "phase", False
-    )
+    title = f"{_subject(causes[0])} the most; {columns[column]} is {_of(values[:, column].sum(), amounts)}"
+    names = tuple(_names(causes))
+    return HeatMap(title, "GPU-hours", names, tuple(columns), (values / HOUR).tolist(), texts, "cause", "phase", False)
 
 
-def _sorted(losses: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[str], NDArray[np.float64]]:
-    """Return causes, phases that are not empty, and GPU-seconds: the dearest cause first, those beyond 15 together."""
+def _sorted(losses: Mapping[str, Mapping[str, float]]) -> tuple[list[str | None], list[str], NDArray[np.float64]]:
+    """Return causes, phases that are not empty, and GPU-seconds: the dearest cause first, those beyond 15 together.
+
+    These are the last row, and ``None`` instead of a cause: a cause may have any name.
+    """
     table = np.array([list(row.values()) for row in losses.values()])
     buckets = list(next(iter(losses.values())))
     used = [index for index in range(len(buckets)) if table[:, index].any()]
     order = [int(index) for index in np.argsort(-table.sum(axis=1), kind="stable") if table[index].any()]
-    causes = list(losses)
-    names = [cause_name(causes[index]) for index in order]
+    every = list(losses)
+    causes: list[str | None] = [every[index] for index in order]
     amounts = table[np.ix_(order, used)]
-    if len(names) > _MOST:
-        names = [*names[: _MOST - 1], _OTHERS]
+    if len(causes) > _MOST:
+        causes = [*causes[: _MOST - 1], None]
         amounts = np.vstack([amounts[: _MOST - 1], amounts[_MOST - 1 :].sum(axis=0)])
-    return names, [buckets[index] for index in used], amounts
+    return causes, [buckets[index] for index in used], amounts
 
 
-def _subject(name: str) -> str:
+def _name(cause: str | None) -> str:
+    """Return what a row is called."""
+    return _OTHERS if cause is None else cause_name(cause)
+
+
+def _names(causes: list[str | None]) -> list[str]:
+    """Return what rows are called; causes that would look alike by what the scenario calls them."""
+    shown = [_name(cause) for cause in causes]
+    return [
+        f"“{cause}”" if cause not in (None, NO_FAILURE) and shown.count(name) > 1 else name
+        for cause, name in zip(causes, shown, strict=True)
+    ]
+
+
+def _subject(cause: str | None) -> str:
     """Return who costs, as a sentence begins."""
-    if name == cause_name(NO_FAILURE):
+    if cause == NO_FAILURE:
         return "What is spent without any failure costs"
-    return f"Failures of “{name}” cost"
+    return f"Failures of “{_name(cause)}” cost"
 
 
-def _of(amount: float, total: float) -> str:
+def _all_lost(amounts: NDArray[np.float64]) -> float:
+    """Return all that is lost [GPU s], of which what is gained elsewhere is not taken away: no part is more than it."""
+    return float(np.clip(amounts, 0, None).sum())
+
+
+def _of(amount: float, amounts: NDArray[np.float64]) -> str:
     """Return a part of all that is lost."""
-    return f"{percent(float(amount) / total)} of all that is lost"
+    return f"{percent(float(amount) / _all_lost(amounts))} of all that is lost"
 
 
 def _text(phases: list[str], amounts: NDArray[np.float64], account: Account) -> tuple[str, ...]:
@@ -124,18 +150,22 @@ def _text(phases: list[str], amounts: NDArray[np.float64], account: Account) -> 
     if account.price is not None:
         text += f", worth {money(total * account.price, account.currency)}"
     columns = amounts.sum(axis=0)
-    order = np.argsort(-columns, kind="stable")[:3]
-    text += ". By phase: " + ", ".join(f"{phase_name(phases[i])} {percent(float(columns[i]) / total)}" for i in order)
+    order, gross = np.argsort(-columns, kind="stable")[:3], _all_lost(amounts)
+    text += ". By phase: " + ", ".join(f"{phase_name(phases[i])} {percent(float(columns[i]) / gross)}" for i in order)
     return (f"{text}.",)
 
 
 def _table(
-    content: Mapping[str, Any], names: list[str], phases: list[str], amounts: NDArray[np.float64], account: Account
+    content: Mapping[str, Any],
+    causes: list[str | None],
+    phases: list[str],
+    amounts: NDArray[np.float64],
+    account: Account,
 ) -> Grid:
     """Return the same with totals, shares, interruptions and money."""
-    counts = {cause_name(cause): row["mean"] for cause, row in content["interruptions_by_cause"].items()}
-    total = float(amounts.sum())
-    known = sum(counts.get(name, 0.0) for name in names)
+    counts = {cause: row["mean"] for cause, row in content["interruptions_by_cause"].items()}
+    total = _all_lost(amounts)
+    known = sum(counts.get(cause, 0.0) for cause in causes if cause is not None)
     everything = sum(counts.values())
     heads = [*map(phase_name, phases), "all", "share of losses", *([account.currency] if account.price else [])]
     columns = (Column("cause", is_number=False), Column("interruptions"), *map(Column, heads))
@@ -153,8 +183,8 @@ def _table(
         )
 
     rows = []
-    for name, cells in zip(names, amounts, strict=True):
-        count = everything - known if name == _OTHERS else counts.get(name, 0.0)
+    for cause, name, cells in zip(causes, _names(causes), amounts, strict=True):
+        count = everything - known if cause is None else counts.get(cause, 0.0)
         rows.append(row(name, count, cells))
     rows.append(row("all causes", everything, amounts.sum(axis=0)))
     most = float(np.abs(amounts).max())

@@ -38,7 +38,7 @@ _METHODS = {
     "all": "every combination",
     "search": "combinations that a search suggested; a better one may have been missed",
 }
-_VERDICTS = {"holds": "holds for sure", "fails": "fails for sure", "open": "is not resolved"}
+_VERDICTS = {"holds": "holds with 95 % confidence", "fails": "fails with 95 % confidence", "open": "is not resolved"}
 _CONFIRMED = {True: "Fresh failures confirm it", False: "Fresh failures deny it", None: "Fresh failures do not tell"}
 
 
@@ -73,8 +73,15 @@ def _title(content: Content) -> str:
         aims = listed([title_of(aim["name"], content) for aim in content["aims"]])
         return f"{number_of(len(content['front']), 'combination')} cannot be beaten in {aims} at once{conditions}"
     aim = content["aims"][0]
-    best = f"the {'lowest' if aim['lowest'] else 'highest'} {title_of(aim['name'], content)}"
-    return capital(f"{where_text(answer['values'], content)} has {best}{conditions}")
+    best = f"{title_of(aim['name'], content)} is {'lowest' if aim['lowest'] else 'highest'}"
+    found = content["as_good"]
+    others = [] if found is None or aim["is_axis"] else [each for each in found["values"] if each != answer["values"]]
+    where = where_text(answer["values"], content)
+    if len(others) == 1:
+        where += f" or {where_text(others[0], content)}, which cannot be told apart"
+    elif others:
+        where += f"; {len(others)} others cannot be told from it"
+    return capital(f"{best} with {where}{conditions}")
 
 
 def _answer(content: Content, metrics: dict[str, Shown]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import sim
-from analysis.report.scaled import at_rate
+from analysis.report.scaled import at_rate, shares_of
 
 if TYPE_CHECKING:
     from sim import Prepared
@@ -50,14 +50,13 @@ class Requirement:
     @functools.cached_property
     def best(self) -> tuple[float, ...]:
         """ETTR by `SCALES` where hardly anything fails [-]."""
-        return tuple(form.ettr or 0.0 for form in self._rare)
+        return tuple(shares["productive"] for shares in self._rare)
 
     @functools.cached_property
     def pauses(self) -> tuple[float, ...]:
         """Mean time from a failure to stepping again, by `SCALES` [s]; of failures that do not meet."""
-        shares = [form.shares for form in self._rare]
         mtti = _NEVER * self.prepared.jobs[0].mtti
-        return tuple((found.get("detection", 0.0) + found.get("restart", 0.0)) * mtti for found in shares)
+        return tuple((found.get("detection", 0.0) + found.get("restart", 0.0)) * mtti for found in self._rare)
 
     def fine(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[tuple[float, ...], ...]]:
         """Return factors [-], pauses [s], and ETTR by both [-]: values of the formula, smooth between them."""
@@ -107,9 +106,9 @@ class Requirement:
         return tuple(_at_scale(self.prepared, scale) for scale in SCALES)
 
     @functools.cached_property
-    def _rare(self) -> tuple[sim.ClosedForm, ...]:
-        """The closed form where hardly anything fails."""
-        return tuple(sim.closed_form(at_rate(each, _NEVER)) for each in self._scaled)
+    def _rare(self) -> tuple[dict[str, float], ...]:
+        """Shares of time where hardly anything fails [-]."""
+        return tuple(_shares(at_rate(each, _NEVER)) for each in self._scaled)
 
 
 def _smooth(places: Any, shares: Any, at: Any) -> Any:
@@ -144,6 +143,11 @@ def _at_scale(prepared: Prepared, scale: float) -> Prepared:
 
 def _ettr(prepared: Prepared) -> float:
     """Return the share of productive time by the closed form [-]."""
-    found = sim.closed_form(prepared).ettr
+    return _shares(prepared)["productive"]
+
+
+def _shares(prepared: Prepared) -> dict[str, float]:
+    """Return the shares of time by the closed form [-]."""
+    found = shares_of(prepared)
     assert found is not None, "a closed form describes it"
     return found

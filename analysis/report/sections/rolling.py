@@ -65,9 +65,9 @@ def shares_of_windows(results: Sequence[Result]) -> NDArray[np.float64]:
     Returns
     -------
     (replications, windows) array
-        Shares; windows that a replication did not reach are NaN.
+        Shares; windows that a replication did not reach, or whose end it did not reach, are NaN.
     """
-    longest = max(len(result.edges) for result in results) - 1
+    longest = max(_whole_windows(result) for result in results)
     found = np.full((len(results), longest), np.nan)
     for row, result in enumerate(results):
         productive, requested = _sums(result)
@@ -77,9 +77,16 @@ def shares_of_windows(results: Sequence[Result]) -> NDArray[np.float64]:
     return found
 
 
+def _whole_windows(result: Result) -> int:
+    """Return how many windows are as long as the first: the last one often is not."""
+    widths = np.diff(result.edges)
+    return int(np.sum(widths >= widths[0] * (1 - 1e-9)))
+
+
 def _sums(result: Result) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return productive and requested GPU-time of all jobs by window [GPU s]."""
-    by_bucket = np.sum([job.totals[:, : len(JOB_BUCKETS)].sum(axis=2) for job in result.jobs], axis=0)
+    """Return productive and requested GPU-time of all jobs by whole window [GPU s]."""
+    whole = slice(_whole_windows(result))
+    by_bucket = np.sum([job.totals[whole, : len(JOB_BUCKETS)].sum(axis=2) for job in result.jobs], axis=0)
     return by_bucket[:, Bucket.PRODUCTIVE], by_bucket.sum(axis=1)
 
 
@@ -93,7 +100,7 @@ def _chart(
 ) -> Curves:
     """Return the typical run, and where there are several the mean of all and where four fifths of them lie."""
     count = len(typical)
-    middle = tuple((float(low) + float(high)) / 2 / _DAY for low, high in itertools.pairwise(edges))
+    middle = tuple((float(low) + float(high)) / 2 / _DAY for low, high in itertools.pairwise(edges[: count + 1]))
     series = [Series("typical run", middle, tuple(_percent(share) for share in typical), look="line", hue=1)]
     if len(results) > 1:
         sums = [np.zeros((2, count)) for _ in results]

@@ -9,7 +9,7 @@ from analysis.cells import time_text
 from analysis.plots.charts import Curves, Dot, Scale, Series
 from analysis.report.measured import largest_measured, measured_points
 from analysis.report.model import Column, Grid, Picture, Section
-from analysis.report.sections.sizes import at_sizes, simulated_mtti, simulated_shares
+from analysis.report.sections.sizes import at_sizes, simulated_mtti, simulated_shares, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +26,8 @@ __all__ = ["section"]
 
 _HOUR = 3600.0
 _SHARE = form_of("ettr", [])
+_LEAST = 0.001
+"""Share of productive time below which no curve is drawn, and no number told [-]."""
 _EXTRAPOLATED = "beyond what was measured"
 _WORDS = (
     "The curves are a formula: hardware fails in proportion to the number of GPUs, and what comes once a job, whatever "
@@ -50,21 +52,32 @@ def section(material: Material) -> Section | None:
         _measured("mtti", "Time between interruptions", time_text),
         _measured("ettr", "Productive time", _percent),
     ]
-    return Section("scale", items[-1].title, (_WORDS,), (*items, *measured), _notes(focus, sizes))
+    return Section("scale", items[-1].title, (_WORDS, *_of_spares(focus)), (*items, *measured), _notes(focus, sizes))
+
+
+def _of_spares(focus: Focus) -> tuple[str, ...]:
+    """Return how many spares the curves take for granted, where the formula knows of waits for nodes."""
+    away = waiting(focus.prepared)
+    if away is None:
+        return ()
+    text = "At every size, and however fast failures grow, the pool of spares is taken to be large enough that the job "
+    if away < _LEAST:
+        return (f"{text}hardly ever waits for nodes: for less than 0.1 % of the time.",)
+    return (f"{text}waits for nodes as rarely as here by the formula: {_percent(away)} of the time.",)
 
 
 def _interruptions(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> Picture:
     """Return the picture of the time between interruptions."""
     now, last = next(size for size in sizes if size.gpus == here), sizes[-1]
     title = (
-        f"A job of {here:,} GPUs is interrupted every {time_text(now.mtti)}, one of {last.gpus:,} GPUs every "
-        f"{time_text(last.mtti)}"
+        f"By the formula a job of {here:,} GPUs is interrupted every {time_text(now.mtti)} of running, one of "
+        f"{last.gpus:,} GPUs every {time_text(last.mtti)}"
     )
     rows: list[Row] = [(size.gpus, size.mtti, size.mtti_faster) for size in sizes]
     chart = Curves(
         title,
         Scale("GPUs of the job", is_log=True),
-        Scale("hours between interruptions", is_log=True),
+        Scale("hours of running between interruptions", is_log=True),
         _series(rows, simulated, _HOUR),
         edges=((float(here), "this job"),),
         dots=_dots(measured_points("mtti"), _HOUR),
@@ -74,10 +87,12 @@ def _interruptions(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simul
     return Picture(
         "interruptions-by-size",
         chart,
-        f"Time between interruptions falls as the job grows, from {time_text(sizes[0].mtti)} at {sizes[0].gpus:,} GPUs "
-        f"to {time_text(last.mtti)} at {last.gpus:,}. Measured: {known}.",
-        "Both axes are logarithmic: equal distances are equal ratios.",
-        _grid("Time between interruptions by size of the job", rows, simulated, time_text),
+        "Running time between interruptions falls as the job grows, from "
+        f"{time_text(sizes[0].mtti)} at {sizes[0].gpus:,} GPUs to {time_text(last.mtti)} at {last.gpus:,}. "
+        f"Measured: {known}.",
+        "Running time is that in which the job steps or saves; published times may count its stops as well. Both axes "
+        "are logarithmic: equal distances are equal ratios.",
+        _grid("Running time between interruptions by size of the job", rows, simulated, time_text),
     )
 
 
@@ -89,7 +104,7 @@ def _shares(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) 
         title,
         Scale("GPUs of the job", is_log=True),
         Scale("ETTR, % of requested GPU-time"),
-        _series(rows, simulated, 0.01),
+        _series(rows, simulated, 0.01, _LEAST),
         edges=((float(here), "this job"),),
         dots=_dots(measured_points("ettr"), 0.01),
         shaded_from=(float(largest_measured("ettr")), _EXTRAPOLATED),
@@ -108,8 +123,8 @@ def _told(here: int, rows: Sequence[Row], simulated: Sequence[Simulated]) -> str
     if len(simulated) > 1:
         first, last = simulated[0], simulated[-1]
         return (
-            f"With the same policies ETTR goes from {_SHARE.plain(first.mean, first.ci95)} at {first.gpus:,} GPUs to "
-            f"{_SHARE.plain(last.mean, last.ci95)} at {last.gpus:,}"
+            f"With the same policies simulated ETTR goes from {_SHARE.plain(first.mean, first.ci95)} at "
+            f"{first.gpus:,} GPUs to {_SHARE.plain(last.mean, last.ci95)} at {last.gpus:,}"
         )
     if not rows:
         only = simulated[0]
@@ -118,12 +133,16 @@ def _told(here: int, rows: Sequence[Row], simulated: Sequence[Simulated]) -> str
     size, share, _ = rows[-1]
     assert now[1] is not None
     assert share is not None
-    known = _SHARE.plain(simulated[0].mean, simulated[0].ci95) if simulated else _percent(now[1])
-    return f"An ETTR of {known} at {here:,} GPUs would be {_percent(share)} at {size:,} by the formula"
+    known = f" (simulated here: {_SHARE.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
+    goes = "falls" if share < now[1] else "rises"
+    return (
+        f"By the formula ETTR {goes} from {_percent(now[1])} at {here:,} GPUs to {_percent(share)} at {size:,}{known}"
+    )
 
 
-def _series(rows: Sequence[Row], simulated: Sequence[Simulated], size: float) -> tuple[Series, ...]:
-    """Return the curves of a picture, in units of a size."""
+def _series(rows: Sequence[Row], simulated: Sequence[Simulated], size: float, least: float = 0.0) -> tuple[Series, ...]:
+    """Return the curves of a picture, in units of a size; where they are lower than `least`, they end."""
+    rows = [(gpus, _from(usual, least), _from(faster, least)) for gpus, usual, faster in rows]
     found = []
     if rows:
         x = tuple(float(row[0]) for row in rows)
@@ -140,6 +159,10 @@ def _series(rows: Sequence[Row], simulated: Sequence[Simulated], size: float) ->
         ends = tuple(None if one.ci95 is None else (one.ci95[0] / size, one.ci95[1] / size) for one in simulated)
         found.append(Series("simulated", tuple(float(one.gpus) for one in simulated), means, ends, hue=1))
     return tuple(found)
+
+
+def _from(value: float | None, least: float) -> float | None:
+    return None if value is None or value < least else value
 
 
 def _in(value: float | None, size: float) -> float | None:
@@ -200,15 +223,17 @@ def _value(point: MeasuredPoint, text: Callable[[float], str]) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"
+    return f"below {100 * _LEAST:g} %" if value < _LEAST else f"{100 * value:.3g} %"
 
 
 def _notes(focus: Focus, sizes: Sequence[AtSize]) -> tuple[str, ...]:
     """Return what to know of the curves."""
     jobs = focus.prepared.jobs
     notes = [f"The curves are those of {focus.name}."]
-    if focus.known is None:
-        notes.append(f"The simulated time between interruptions is of {focus.replications} replications, played again.")
+    if focus.known is None and len(jobs) == 1:
+        notes.append(
+            f"The simulated running time between interruptions is of {focus.replications} replications, played again."
+        )
     if len(jobs) > 1:
         notes.append(f"Of several jobs the size is that of {jobs[0].name}; all of them grow together.")
     power = max(size.exponent for size in sizes)

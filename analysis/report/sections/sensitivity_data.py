@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from analysis.report.results import SENSITIVITY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from analysis.report.material import Material
 
-__all__ = ["sensitivity_of"]
+__all__ = ["drawn_ends", "sensitivity_of"]
 
 Content = dict[str, Any]
 
@@ -42,6 +44,19 @@ def sensitivity_of(material: Material) -> Content | None:
         "indices": None if indices is None else _indices(indices),
         "indices_missing": "",
     }
+
+
+def drawn_ends(changes: Sequence[float]) -> tuple[int, int]:
+    """Return which two values of an input a picture shows: those that change most either way, in the input's order.
+
+    Parameters
+    ----------
+    changes
+        What each value changes; one at least.
+    """
+    places = range(len(changes))
+    low, high = min(places, key=changes.__getitem__), max(places, key=changes.__getitem__)
+    return (min(low, high), max(low, high)) if low != high else (0, len(changes) - 1)
 
 
 def _center(cell: Content, metric: str) -> Content:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.report.choice import chosen_cells
-from analysis.report.scaled import at_size, interruption_rates
+from analysis.report.scaled import at_size, interruption_rates, shares_of, with_nodes_at_hand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analysis.report.scaled import Rates
     from sim import Prepared
 
-__all__ = ["AtSize", "Simulated", "at_sizes", "simulated_mtti", "simulated_shares"]
+__all__ = ["AtSize", "Simulated", "at_sizes", "simulated_mtti", "simulated_shares", "waiting"]
 
 _DOWN, _UP = 4, 3
 """How many times the job is halved and doubled: what is far from it rests on nothing."""
@@ -34,9 +34,10 @@ class AtSize(NamedTuple):
     gpus
         GPUs of the first job [-].
     mtti, mtti_faster
-        Time between interruptions [s], with hardware failures in proportion to the GPUs, and growing faster.
+        Running time between interruptions [s], with hardware failures in proportion to the GPUs, and growing faster.
     ettr, ettr_faster
-        Share of productive time [-], likewise.
+        Share of productive time [-], likewise; of a job that restarts as a whole, with spares enough to wait for nodes
+        as rarely as at its own size.
     exponent
         The power of the number of GPUs with which failures grow that grow faster [-]; 0 where none do.
     """
@@ -58,23 +59,44 @@ class Simulated(NamedTuple):
 
 
 def at_sizes(prepared: Prepared) -> list[AtSize]:
-    """Return what formulas say of the size of the first job, doubled and halved; empty where they say nothing."""
+    """Return what formulas say of the size of the first job, doubled and halved; empty where they say nothing.
+
+    A pool of spares in proportion to the job would be too small for a small job, and too large for a large one; so the
+    share of the time in which the job waits for nodes is held as it is.
+    """
     rates = interruption_rates(prepared)
     if rates is None or not math.isfinite(prepared.jobs[0].mtti):
         return []
     down = min(max(math.floor(math.log2(rates.gpus / _LEAST)), 1), _DOWN)
     up = min(max(math.floor(math.log2(_MOST / rates.gpus)), 1), _UP)
-    scaled = [at_size(prepared, rates.gpus * 2.0**power) for power in range(-down, up + 1)]
-    return list({one.jobs[0].gpus: _at(one, prepared, rates) for one in scaled if one is not None}.values())
+    away = waiting(prepared)
+    base = prepared if away is None else with_nodes_at_hand(prepared)
+    scaled = [at_size(base, rates.gpus * 2.0**power) for power in range(-down, up + 1)]
+    found = [_at(one, prepared, rates, 1 - (away or 0.0)) for one in scaled if one is not None]
+    return list({size.gpus: size for size in found}.values())
+
+
+def waiting(prepared: Prepared) -> float | None:
+    """Return for which share of the time the job waits for nodes, detection left out [-], as a formula says.
+
+    0 where the formula does not know; ``None`` where replicas wait one by one, which is no share of a job's time.
+    """
+    recovery: Any = prepared.recovery
+    shares = shares_of(prepared)
+    if recovery.elastic or shares is None:
+        return None
+    return min(shares.get("starved", 0.0) / (1 - shares["detection"]), 1.0)
 
 
 def simulated_mtti(material: Material) -> list[Simulated]:
-    """Return the time between interruptions of the scenario that is looked at, as it was simulated [s]."""
+    """Return the running time between interruptions of the scenario that is looked at, as it was simulated [s].
+
+    Nothing of several jobs, which are not interrupted equally often.
+    """
     focus = material.focus
-    found = None if focus is None else focus.document["metrics"]["mtti"]
-    if focus is None or found is None or found["mean"] is None:
+    if focus is None or len(focus.prepared.jobs) > 1:
         return []
-    return [Simulated(focus.prepared.jobs[0].gpus, found["mean"], _range(found["mean_ci95"]))]
+    return _simulated(focus.prepared.jobs[0].gpus, focus.document["metrics"]["mtti_running"])
 
 
 def simulated_shares(material: Material) -> list[Simulated]:
@@ -96,8 +118,11 @@ def simulated_shares(material: Material) -> list[Simulated]:
     return sorted(one for gpus, cell in pairs for one in _simulated(gpus, cell["metrics"]["ettr"]))
 
 
-def _at(scaled: Prepared, prepared: Prepared, rates: Rates) -> AtSize:
-    """Return what formulas say of a scenario at a size, with the rates of the scenario as it is."""
+def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
+    """Return what formulas say of a scenario at a size, with the rates of the scenario as it is.
+
+    For a share of the time it is `served` [-]: it has its nodes.
+    """
     form, gpus = sim.closed_form(scaled), scaled.jobs[0].gpus
     mtti, more, shares = rates.mtti(gpus), 0.0, []
     for row in form.extrapolated:
@@ -109,10 +134,15 @@ def _at(scaled: Prepared, prepared: Prepared, rates: Rates) -> AtSize:
         gpus,
         mtti,
         1 / (1 / mtti + more) if more > 0 else None,
-        form.ettr,
-        min(shares, default=None),
+        _share(form.ettr, served),
+        _share(min(shares, default=None), served),
         max((row.exponent for row in form.extrapolated), default=0.0) if more > 0 else 0.0,
     )
+
+
+def _share(ettr: float | None, served: float) -> float | None:
+    """Return a share of time of a part of the time [-]; a rounding error is not below nothing."""
+    return None if ettr is None else max(served * ettr, 0.0)
 
 
 def _same_but_for_size(sweep: dict[str, Any], number: int) -> list[dict[str, Any]]:

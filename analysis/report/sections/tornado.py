@@ -11,7 +11,8 @@ from analysis.report.model import Column, Grid, Picture, Section
 from analysis.report.sections.amounts import Shown, shown
 from analysis.report.sections.comparison import difference_note
 from analysis.report.sections.currency import currency_of
-from analysis.report.sections.sensitivity_data import sensitivity_of
+from analysis.report.sections.phrases import label_text
+from analysis.report.sections.sensitivity_data import drawn_ends, sensitivity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,15 +68,12 @@ def _moves(swing: Content) -> list[Content]:
 
 def _swing(swing: Content, moves: Sequence[Content], content: Content, metric: Shown) -> Swing:
     """Return the two values of an input that are drawn: of several the lowest and the highest change."""
-    by_change = sorted(moves, key=lambda move: float(move["change"]["mean"]))
-    ends = list(moves) if len(moves) < 3 else [by_change[0], by_change[-1]]
-    if all(move["number"] is not None for move in ends):
-        ends.sort(key=lambda move: float(move["number"]))
-    drawn = [_end(move, metric) for move in ends]
-    if len(drawn) == 1:
+    first, last = drawn_ends([float(move["change"]["mean"]) for move in moves])
+    low, high = _end(moves[first], metric), _end(moves[last], metric)
+    if len(moves) == 1:
         # The other end is the centre itself.
-        drawn.append((str(swing["center"]), 0.0, None))
-    return Swing(str(content["axes"][swing["axis"]]["title"]), drawn[0], drawn[1])
+        high = str(swing["center"]), 0.0, None
+    return Swing(str(content["axes"][swing["axis"]]["title"]), low, high)
 
 
 def _end(move: Content, metric: Shown) -> tuple[str, float, tuple[float, float] | None]:
@@ -97,15 +95,13 @@ def _rows(swing: Content, content: Content, metric: Shown) -> Iterator[tuple[str
 
 def _title(known: Sequence[tuple[Content, list[Content]]], content: Content, metric: Shown) -> str:
     """Return which input moves the metric most, if that is resolved."""
-    for swing, moves in known:
-        sure = [move for move in moves if move["change"]["resolved"]]
-        if not sure:
-            continue
-        largest = max(sure, key=lambda move: abs(move["change"]["mean"]))
-        name = content["axes"][swing["axis"]]["title"]
-        told = f"{name} from {swing['center']} to {largest['label']} changes {metric.name} by"
-        most = "" if swing is known[0][0] else ", the most that is resolved"
-        return capital(f"{told} {metric.change(largest['change'])}{most}")
+    sure = [(swing, move) for swing, moves in known for move in moves if move["change"]["resolved"]]
+    if sure:
+        swing, largest = max(sure, key=lambda pair: abs(pair[1]["change"]["mean"]))
+        name, labels = content["axes"][swing["axis"]]["title"], map(label_text, (swing["center"], largest["label"]))
+        told = f"{name} from {' to '.join(labels)} changes {metric.name} by {metric.change(largest['change'])}"
+        highest = max(abs(move["change"]["mean"]) for _, moves in known for move in moves)
+        return capital(told if abs(largest["change"]["mean"]) == highest else f"{told}, the most that is resolved")
     if all(move["change"]["mean"] == 0 for _, moves in known for move in moves):
         return f"No input alone changes {metric.name}"
     count = number_of(content["replications"], "replication")

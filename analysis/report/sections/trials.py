@@ -10,6 +10,7 @@ from analysis.plots.charts import Curves, Front, FrontPoint, Interval, Intervals
 from analysis.report.model import Column, Grid, Picture
 from analysis.report.sections.amounts import shown
 from analysis.report.sections.axes import Axis
+from analysis.report.sections.phrases import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +42,11 @@ def title_of(name: str, content: Content) -> str:
 
 def where_text(values: Mapping[str, str], content: Content) -> str:
     """Return a combination in words."""
-    return ", ".join(f"{title_of(name, content)} = {label}" for name, label in values.items())
+    tried = [trial["values"] for trial in content["tried"]]
+    return ", ".join(
+        phrase(title_of(name, content), label, [each[name] for each in tried if name in each])
+        for name, label in values.items()
+    )
 
 
 def metric_of(name: str, content: Content, currency: str) -> Shown:
@@ -161,7 +166,7 @@ def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | N
         points.append(FrontPoint(place, places[0], places[1], ends[0], ends[1], mine))
         if mine != "behind":
             told = [metrics[name].told(one, "ci95") for name, one in zip(names, found, strict=True)]
-            rows.append((place, *told, "for sure" if mine == "front" else "perhaps by luck"))
+            rows.append((place, *told, "with 95 % confidence" if mine == "front" else "perhaps by luck"))
     both = " and ".join(metrics[name].name for name in names)
     title = f"{number_of(len(rows), 'combination')} cannot be beaten in {both} at once"
     lowest = [aim["lowest"] for aim in content["aims"] if aim["name"] in names]

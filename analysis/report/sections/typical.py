@@ -57,7 +57,8 @@ def section(material: Material) -> Section | None:
         "training; the last of the training before a rollback is shown as lost work, as long as what was thrown away."
     )
     picture = Picture("a-typical-run", chart, _alt(phases, days), caption, _table(phases, days))
-    return Section("a-typical-run", title, (_which(focus), *_longest(stops)), (picture,), _notes(focus))
+    text = (_which(focus), *_counted(focus, len(stops)), *_longest(stops))
+    return Section("a-typical-run", title, text, (picture,), _notes(focus))
 
 
 def stops_of(phases: Sequence[Phase]) -> list[Stop]:
@@ -127,6 +128,18 @@ def _which(focus: Focus) -> str:
     if focus.replications > 1:
         text += f", the middle one by ETTR of the {number_of(focus.replications, 'replication')} played again"
     return f"{text}. Its ETTR is {percent(own)}; the mean of all is {percent(mean['mean'], mean['mean_ci95'])}."
+
+
+def _counted(focus: Focus, stops: int) -> tuple[str, ...]:
+    """Return what counts as a stop, beside how often failures interrupted the job."""
+    interruptions = sum(focus.typical.jobs[0].interruptions.values())
+    if not stops and not interruptions:
+        return ()
+    return (
+        "A stop is a stretch without training, whatever the reason: failures that follow on one another make one stop, "
+        "and what is no failure makes one too, such as planned work, or a replica that comes back. "
+        f"Stops of this run: {stops:,}. Interruptions by failures: {interruptions:,}.",
+    )
 
 
 def _longest(stops: Sequence[Stop]) -> tuple[str, ...]:

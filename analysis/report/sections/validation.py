@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import string
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.plots.charts import Bar, Bars
 from analysis.report.model import Column, Grid, Picture, Section
-from analysis.validation.cells import HEADS, LABELS, cells_of, in_words
+from analysis.validation.cells import HEADS, LABELS, cells_of, conventions, in_words
 from analysis.validation.document import against
 from sim import catalog
 
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 
     Content = Mapping[str, Any]
 
-__all__ = ["bearing", "recorded", "section"]
+__all__ = ["TWO_SIDED", "bearing", "recorded", "section"]
 
 _ROOT = Path(__file__).resolve().parents[3]
 _RECORDS = (_ROOT / "docs/reference/validation.json", _ROOT / "analysis/validation/recorded.json")
 """Where the recorded run of the whole table is: in a checkout, and in an installed copy."""
 _NUMBERS = 4
 """Of `HEADS`, those that are numbers."""
-_TWO_SIDED = ("relative", "absolute", "printed", "sampling")
+_CONVENTIONS = "conventions"
+"""Of `HEADS`, that which is told below a table."""
+TWO_SIDED = ("relative", "absolute", "printed", "sampling")
 """Kinds of tolerance whose limit is how far off a row may be."""
 _LIMIT = (
     "The limit of a row is the tolerance that it states, and what luck may add: a quantile of Student's t times the "
@@ -82,17 +85,28 @@ def _verdict(content: Content) -> str:
 
 
 def _rows(group: Content) -> Grid:
-    """Return the rows of a group with all that the terminal shows, and why some failed or were skipped."""
+    """Return the rows of a group with all that the terminal shows, and why some failed or were skipped.
+
+    Conventions are told once, below the table: where rows differ in them, each has the letter of its own.
+    """
     has_reasons = any(row["reason"] for row in group["rows"])
+    shared = dict.fromkeys(conventions(row["conventions"]) for row in group["rows"])
+    letters = dict(zip(shared, string.ascii_letters, strict=False)) if len(shared) > 1 else {}
+    shown = [head for head in HEADS if head != _CONVENTIONS or letters]
     heads = [Column("row", False), Column("quantity", False)]
-    heads += [Column(head, index < _NUMBERS) for index, head in enumerate(HEADS)]
-    rows = [
-        (row["id"], row["quantity"], *cells_of(row), *([row["reason"] or "none"] if has_reasons else []))
-        for row in group["rows"]
-    ]
+    heads += [Column(head, index < _NUMBERS) for index, head in enumerate(shown)]
+    rows = []
+    for row in group["rows"]:
+        cells = dict(zip(HEADS, cells_of(row), strict=True))
+        cells[_CONVENTIONS] = letters.get(cells[_CONVENTIONS], "")
+        reason = [row["reason"] or "none"] if has_reasons else []
+        rows.append((row["id"], row["quantity"], *(cells[head] for head in shown), *reason))
     if has_reasons:
         heads.append(Column("reason", False))
-    return Grid(f"{group['title']} ({group['name']})", tuple(heads), tuple(rows))
+    told = [f"{letter}: {text or 'none that matter'}" for text, letter in letters.items()]
+    told = told or [f"{text}, in all rows" for text in shared if text]
+    note = f"Conventions: {'; '.join(told)}." if told else ""
+    return Grid(f"{group['title']} ({group['name']})", tuple(heads), tuple(rows), note=note)
 
 
 def _sources(group: Content) -> Grid:
@@ -147,7 +161,7 @@ def _used(group: Content) -> Sequence[float]:
     return [
         abs(row["delta"]) / row["limit"]
         for row in group["rows"]
-        if row["tolerance"]["kind"] in _TWO_SIDED and row["delta"] is not None and row["limit"]
+        if row["tolerance"]["kind"] in TWO_SIDED and row["delta"] is not None and row["limit"]
     ]
 
 

@@ -1,5 +1,5 @@
 "use strict";
-// The button that changes between light and dark, and what print needs.
+// The button that changes between light and dark, what small screens need, and what print needs.
 (() => {
   const root = document.documentElement;
   const button = document.getElementById("theme");
@@ -10,6 +10,11 @@
   button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; tell(); });
   system.addEventListener("change", tell);
   tell();
+
+  // What is wider than its box says so.
+  const measure = ({ target }) => { target.classList.toggle("cut", target.scrollWidth > target.clientWidth + 1); };
+  const watch = new ResizeObserver((entries) => entries.forEach(measure));
+  for (const box of document.querySelectorAll(".scroll")) watch.observe(box);
 
   // Paper cannot be unfolded.
   let folded = [];

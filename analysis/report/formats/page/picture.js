@@ -7,6 +7,9 @@ const explorerPicture = ({ axes, metrics }, state) => {
   const MANY = 6; // lines whose intervals still do not hide each other
   const SIZE = { width: 860, height: 400, top: 32, bottom: 62, left: 74 };
 
+  const WIDEST = SIZE.width / 3; // names that are wider stand below the picture
+  const LINE = 18;
+
   function node(tag, attributes, text) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -38,8 +41,21 @@ const explorerPicture = ({ axes, metrics }, state) => {
 
   const least = (values) => values.reduce((one, other) => Math.min(one, other), Infinity);
   const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+  const ruler = document.createElement("canvas").getContext("2d");
+  /** How wide a text is in the picture. */
+  function widthOf(text) {
+    ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    return 1.04 * ruler.measureText(text).width;
+  }
   const colorOf = (number) => `var(--p${COLORS[number % COLORS.length]})`;
-  const dashOf = (number) => ["none", "7 4", "2 3", "9 3 2 3"][Math.floor(number / COLORS.length) % 4];
+  const roundOf = (number) => Math.floor(number / COLORS.length) % 4; // how often the colours were used up before
+  const dashOf = (number) => ["none", "7 4", "2 3", "9 3 2 3"][roundOf(number)];
+  /** A mark: full in the first round of colours, hollow in the second, then squares. */
+  function markOf(x, y, number, name) {
+    const look = { class: name, stroke: colorOf(number), "stroke-width": 2, fill: roundOf(number) % 2 ? "var(--page)" : colorOf(number) };
+    return roundOf(number) < 2 ? node("circle", { cx: x, cy: y, r: 3.5, ...look })
+      : node("rect", { x: x - 3.5, y: y - 3.5, width: 7, height: 7, ...look });
+  }
 
   /** Cells as a picture, and where the marks are. */
   function draw(list) {
@@ -50,9 +66,11 @@ const explorerPicture = ({ axes, metrics }, state) => {
       groups.set(key, [...(groups.get(key) ?? []), cell]);
     }
     const ends = list.flatMap((cell) => cell.numbers[state.metric]?.slice(0, 5) ?? []).filter((end) => end !== null);
-    const names = [...groups.keys()].map((key) => (state.series < 0 ? "" : short(axes[state.series].values[key], 28)));
-    const right = 24 + 7 * Math.max(0, ...names.map((name) => name.length));
-    const height = Math.max(SIZE.height, 16 * groups.size + SIZE.top + SIZE.bottom);
+    const names = [...groups.keys()].map((key) => (state.series < 0 ? "" : short(axes[state.series].values[key], 100)));
+    const widest = Math.max(0, ...names.map(widthOf));
+    const isBelow = widest > WIDEST;
+    const right = isBelow ? 4 : 34 + widest;
+    const height = Math.max(SIZE.height, 16 * (isBelow ? 0 : groups.size) + SIZE.top + SIZE.bottom);
     const inner = { width: SIZE.width - SIZE.left - right - 20, height: height - SIZE.top - SIZE.bottom };
     const used = [...new Set(list.map((cell) => cell.at[state.x]))].sort((one, other) => one - other);
     const places = placesOf(axes[state.x], used);
@@ -79,7 +97,8 @@ const explorerPicture = ({ axes, metrics }, state) => {
       const last = group.findLast((cell) => cell.numbers[state.metric]);
       if (last && names[number]) labels.push({ name: names[number], color, y: yAt(last.numbers[state.metric][MEAN]) });
     });
-    labelSeries(svg, labels, SIZE.left + inner.width + 26, height - SIZE.bottom);
+    if (isBelow) labelBelow(svg, labels, height);
+    else labelSeries(svg, labels, SIZE.left + inner.width + 26, height - SIZE.bottom);
     svg.append(node("circle", { class: "here", r: 8, visibility: "hidden" }));
     return { svg, marks };
   }
@@ -137,7 +156,7 @@ const explorerPicture = ({ axes, metrics }, state) => {
       const numbers = cell.numbers[state.metric];
       const [x, y] = [xAt(cell), numbers ? yAt(numbers[MEAN]) : height - SIZE.bottom];
       marks.push({ cell, x, y, group: color });
-      svg.append(numbers ? node("circle", { cx: x, cy: y, r: 4, fill: colorOf(color) })
+      svg.append(numbers ? markOf(x, y, color, "mark")
         : node("path", { d: `M${x - 4},${y - 4}l8,8m0,-8l-8,8`, "stroke-width": 2, ...paint }));
     }
   }
@@ -152,8 +171,28 @@ const explorerPicture = ({ axes, metrics }, state) => {
       free = each.y - 15;
     }
     for (const { name, color, y } of labels) {
-      svg.append(node("rect", { x, y: y - 4, width: 8, height: 8, fill: colorOf(color) }), node("text", { x: x + 13, y: y + 4 }, name));
+      drawKey(svg, x, y, color, name);
     }
+  }
+
+  /** The mark of a line and its name. */
+  function drawKey(svg, x, y, color, name) {
+    const line = { d: `M${x},${y}h18`, "stroke-width": 2, stroke: colorOf(color), "stroke-dasharray": dashOf(color) };
+    const group = node("g", { class: "key" });
+    group.append(node("path", line), markOf(x + 9, y, color, "swatch"), node("text", { x: x + 23, y: y + 4 }, name));
+    svg.append(group);
+  }
+
+  /** Names in lines below the picture, which becomes higher by them. */
+  function labelBelow(svg, labels, height) {
+    let [x, y] = [SIZE.left, height + 4];
+    for (const { name, color } of labels) {
+      const width = 23 + widthOf(name);
+      if (x > SIZE.left && x + width > SIZE.width) [x, y] = [SIZE.left, y + LINE];
+      drawKey(svg, x, y, color, name);
+      x += width + 20;
+    }
+    svg.setAttribute("viewBox", `0 0 ${SIZE.width} ${y + LINE / 2}`);
   }
 
   return { draw, least, MANY, SIZE };

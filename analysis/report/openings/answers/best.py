@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from analysis.report.openings.answers.phrases import between, either, line, listed, sentence
 from analysis.report.openings.answers.pictures import Row, curves, intervals
 from analysis.report.openings.answers.told import Told
-from analysis.report.openings.numbers import told
+from analysis.report.openings.numbers import COUNT, number, told
 from analysis.report.openings.traced import Estimate
-from analysis.report.words import plain
+from analysis.report.words import joined, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +22,8 @@ __all__ = ["best"]
 
 _MOST_PARTS = 4
 """Different winners that a sentence names."""
+_MOST_OPEN = 2
+"""Candidates that a sentence names where nothing is decided."""
 _FEW = 3
 """Rivals from which on a title names none."""
 
@@ -40,6 +42,9 @@ def _one(asked: Asked, place: int) -> Told:
     """Return what is best of all."""
     group = asked.data["groups"][place]
     winner, cell = asked.where(group["best"]), asked.cell(group["best"])
+    if _is_tie(asked, place):
+        same = line("all that was tried has the same ", asked.what, " in every run: ", _value(asked, place))
+        return Told(sentence(same), sentence(same), same, _rows(asked, place), cell)
     who = asked.some([group["best"], *group["may_be_best"]])
     answer = line("the ", asked.most, " ", asked.what, ", ", _value(asked, place), ", comes with ", winner)
     if group["may_be_best"]:
@@ -56,29 +61,69 @@ def _several(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> Told:
     """Return what is best for each value of some axes."""
     parts = _parts(asked, known, each)
     shown = parts if len(parts) <= _MOST_PARTS else [parts[0], parts[-1]]
-    all_open = all(len(part.labels) > 1 for part in parts)
-    texts = [line("" if all_open else "with ", _who(asked, part, each), " for ", _places(asked, part, each))
+    if all(len(part.labels) > 1 for part in parts):
+        return _open(asked, known, each)
+    texts = [line("with ", _who(asked, part, each), " for ", _places(asked, part, each))
              for part in shown]  # fmt: skip
     is_choice = not any(asked.is_numeric(name) for name in each)
     top = _top(asked, known) if is_choice else known[-1]
     labels = asked.data["groups"][top]["best"]
     there = asked.where(labels, *each)
     start = line("the ", asked.most, " ", asked.what, " comes ")
-    if all_open:
-        start = line("it cannot be told apart what has the ", asked.most, " ", asked.what, ": ")
     end = line("; it is ", _value(asked, top), " for ", there)
     if is_choice and len(known) > 1:
         end = line("; ", asked.most, " of all it is ", _value(asked, top), " for ", there, _ahead(asked, top, known))
-    if any(len(part.labels) > 1 for part in parts) and not all_open:
+    if any(len(part.labels) > 1 for part in parts):
         end = line(end, "; where several are named they cannot be told apart")
-    if all_open:
-        end = line(end, "; ", asked.more_runs("groups", top))
     point = sentence(start, listed([texts[0], texts[-1]], ", and "))
-    title = _open_title(asked)
-    if not all_open:
-        title = line(asked.subject, f" is {asked.most} ", listed([texts[0], texts[-1]]))
+    title = line(asked.subject, f" is {asked.most} ", listed([texts[0], texts[-1]]))
     answer = sentence(start, listed(texts, ", and "), end)
     return Told(answer, point, title, _picture(asked, known, each), asked.cell(labels))
+
+
+def _is_tie(asked: Asked, place: int) -> bool:
+    """Return whether all settings of a group come to exactly the same in every run."""
+    order = asked.data["groups"][place]["order"]
+    return len(order) > 1 and not any(entry["behind"] or any(entry["behind_ci95"] or ()) for entry in order)
+
+
+def _open(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> Told:
+    """Return that it is open what is best for each value of some axes, with the first of them where it is as stated."""
+    groups = asked.data["groups"]
+    order = _from_the_center(asked, known, each)
+    inner = [name for name in asked.varying if name not in each]
+    runs = asked.places.at("cells", asked.cell(groups[order[0]]["best"]) or 0, "replications")
+    by = line(" by ", number(runs, COUNT), " simulated runs") if runs is not None else ()
+    titles = listed([(asked.title(name),) for name in inner])
+    start = line("which ", titles, f" has the {asked.most} {asked.what} is not decided", by)
+    bare = asked.form._replace(unit="")
+    texts = []
+    for position, place in enumerate(dict.fromkeys((order[0], order[-1]))):
+        labels = [groups[place]["best"], *groups[place]["may_be_best"]]
+        named: list[Words] = []
+        for one in labels[:_MOST_OPEN]:
+            mean, name = asked.mean(asked.cell(one)), asked.briefly(one, *inner)
+            if mean is None or position:
+                named.append(name)
+            else:
+                named.append(line(name, " with ", told(mean, bare if named else asked.form)))
+        rest: list[Words] = [("others",)] if len(labels) > _MOST_OPEN else []
+        where = asked.where(groups[place]["at"], *each)
+        texts.append(line("with ", where, " it may be ", either([*named, *rest])))
+    words = joined([sentence(start, ": ", texts[0]), *(sentence(text) for text in texts[1:])])
+    cell = asked.cell(groups[order[0]]["best"])
+    picture = _picture(asked, order[:1], each)
+    where = asked.where(groups[order[0]]["at"], *each)
+    title = line("with ", where, " it cannot be told apart what has the ", asked.most, " ", asked.what)
+    return Told(words, sentence(title), title, picture, cell)
+
+
+def _from_the_center(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> list[int]:
+    """Return groups, the one with failure rates as stated first, if there is one."""
+    rates = [name for name in each if asked.is_factor(name)]
+    stated = [place for place in known
+              if rates and all(asked.data["groups"][place]["at"][name] == "1" for name in rates)]  # fmt: skip
+    return [*stated, *(place for place in known if place not in stated)]
 
 
 def _open_title(asked: Asked) -> Words:
@@ -168,7 +213,8 @@ def _ahead(asked: Asked, top: int, known: Sequence[int]) -> Words:
     word = " less than with " if asked.is_lowest else " more than with "
     each = tuple(groups[other]["at"])
     there = asked.briefly(groups[other]["at"], *each)
-    return line(", ", asked.apart(found, theirs.mean), asked.gpu_years(found, cell), word, there)
+    behind = asked.cell(groups[other]["best"])
+    return line(", ", asked.apart(found, theirs.mean), asked.gpu_years(found, cell, behind), word, there)
 
 
 def _rows(asked: Asked, place: int) -> Callable[[str], Picture | None]:
@@ -179,7 +225,15 @@ def _rows(asked: Asked, place: int) -> Callable[[str], Picture | None]:
     for position, entry in enumerate(group["order"]):
         cell = asked.cell(entry["at"])
         if cell is not None:
-            note = "may be best" if rivals and (not position or cell in rivals) else "" if position else "best"
+            note = (
+                ""
+                if _is_tie(asked, place)
+                else "may be best"
+                if rivals and (not position or cell in rivals)
+                else ""
+                if position
+                else "best"
+            )
             rows.append(Row(plain(asked.briefly(entry["at"])).strip("“”"), cell, note))
     return intervals(asked, rows)
 
@@ -196,6 +250,7 @@ def _picture(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> Calla
             cell = asked.cell(labels)
             if cell is not None:
                 note = "may be best" if groups[place]["may_be_best"] else "best"
-                name = line(asked.briefly(labels, *inner), ", ", asked.where(labels, *each))
+                where = line(", ", asked.where(labels, *each)) if len(known) > 1 else ""
+                name = line(asked.briefly(labels, *inner), where)
                 rows.append(Row(plain(name).replace("“", "").replace("”", ""), cell, note))
     return intervals(asked, rows)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
-_MOST_TOLD = 4
+_MOST_TOLD = 3
 """Differences that a sentence tells; of more only those at both ends."""
 
 
@@ -46,9 +46,8 @@ def compare(asked: Asked) -> Told | None:
     largest = max(found, key=lambda one: abs(one.found.mean.value))
     at = lines[largest.place]["at"]
     short = line(start, _told(asked, largest, many=len(lines) > 1))
-    return Told(
-        sentence(start, listed(texts)), sentence(short), short, _picture(asked), asked.cell({**at, axis: largest.label})
-    )
+    cell, other = (asked.cell({**at, axis: label}) for label in (largest.label, against))
+    return Told(sentence(start, listed(texts)), sentence(short), short, _picture(asked), cell, other=other)
 
 
 def _differences(asked: Asked) -> list[_Difference]:
@@ -68,6 +67,7 @@ def _told(asked: Asked, one: _Difference, *, many: bool) -> Words:
     labels = {**content["at"], axis: one.label}
     where = line(" with ", asked.where(labels) if many else asked.values(axis, [one.label]))
     base_cell = asked.cell({**content["at"], axis: content["against"]})
+    cell = asked.cell({**content["at"], axis: one.label})
     base = asked.mean(base_cell)
     if not one.found.mean.value:
         return line("is the same in every run", where)
@@ -76,7 +76,7 @@ def _told(asked: Asked, one: _Difference, *, many: bool) -> Words:
         more = asked.more_runs("lines", one.place, "differences", one.label)
         return line("cannot be told apart", where, " (", more, ")")
     word = "rises by " if one.found.mean.value > 0 else "falls by "
-    return line(word, size, asked.gpu_years(one.found, base_cell), where)
+    return line(word, size, asked.gpu_years(one.found, base_cell, cell), where)
 
 
 def _picture(asked: Asked) -> Callable[[str], Picture | None]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.report.openings.answers.phrases import either, line, sentence
+from analysis.report.openings.answers.phrases import bracket, either, line, sentence
 from analysis.report.openings.answers.pictures import curves
 from analysis.report.openings.answers.told import Told
-from analysis.report.openings.numbers import number, ranged
+from analysis.report.openings.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ __all__ = ["crossover"]
 
 _MOST_LINES = 2
 """Combinations of other axes of which each is told."""
-_WIDE = 20.0
-"""Width of an interval of what is counted from which on it is not told to the last one."""
+_LARGE = 1000.0
+"""What is counted from which on it is not told to the last one."""
 
 
 class _Span(NamedTuple):
@@ -83,7 +83,7 @@ def _course(asked: Asked, place: int) -> Words:
         is_beyond = position > 0 and bool(_handover(asked, place, spans[position - 1], span))
         where: Words = () if is_beyond else _from_to(asked, place, span)
         if handover:
-            where = line("up to about ", handover)
+            where = line("up to ", handover)
         who = either([asked.value(asked.data["between"], name) for name in span.names])
         if len(span.names) > 1:
             who = line("it cannot be told apart whether ", who, " is best")
@@ -121,21 +121,26 @@ def _handover(asked: Asked, place: int, span: _Span, following: _Span | None) ->
     return ()
 
 
-def _place(asked: Asked, place: int, index: int) -> Words:
-    """Return the place of a crossover with its interval."""
+def _place(asked: Asked, place: int, index: int, *, briefly: bool = False) -> Words:
+    """Return between which values that were tried a crossover is, and about where."""
     at = asked.at("lines", place, "crossings", index, "at")
     assert at is not None
     along = asked.data["along"]
     form = asked.axis_form(along, at.value)
-    ends = asked.places.ends("answers", asked.position, "data", "lines", place, "crossings", index, "at_ci95")
-    if ends is None:
-        return asked.named(along, (number(at, form),))
-    interval = ends[0].value, ends[1].value
-    # Of what is counted no decimals, and no more digits than a wide interval deserves.
-    is_wide = interval[1] - interval[0] >= _WIDE
-    digits = form._replace(is_whole=False) if form.is_whole and is_wide else form
-    found = asked.named(along, (number(at, digits, interval),))
-    return line(found, " (", ranged(*ends, digits._replace(unit="")), ")")
+    crossing = asked.data["lines"][place]["crossings"][index]
+    stages = [stage["value"] for stage in asked.data["lines"][place]["best"]]
+    low, high = crossing["at_ci95"] or (None, None)
+    # Of what is counted no decimals, and no more digits than what is between two values deserves.
+    digits = form._replace(is_whole=False) if form.is_whole and at.value >= _LARGE else form
+    about = number(at, digits, None if low is None or high is None else (low, high))
+    if briefly:
+        return line("about ", asked.named(along, (about,)))
+    numbers = [stage["number"] for stage in asked.data["lines"][place]["best"]]
+    first, last = (stages.index(label) for label in crossing["between"])
+    below, above = bracket(numbers, (first, last), (low, high))
+    tried = line("between ", asked.value(along, stages[below or 0]), " and ",
+                 asked.value(along, stages[-1 if above is None else above]))  # fmt: skip
+    return line("somewhere ", asked.named(along, tried), " (about ", about, " on a straight line)")
 
 
 def _lead(asked: Asked, place: int, stage: int) -> Words:
@@ -149,8 +154,10 @@ def _years(asked: Asked, place: int, stage: int) -> Words:
     found = asked.difference("lines", place, "best", stage, "ahead_of_second")
     content = asked.data["lines"][place]
     entry = content["best"][stage]
-    labels = {**content["at"], asked.data["along"]: entry["value"], asked.data["between"]: entry["best"]}
-    return () if found is None else asked.gpu_years(found, asked.cell(labels))
+    here = {**content["at"], asked.data["along"]: entry["value"]}
+    names = entry.get("order", ())[:2]
+    cells = [asked.cell({**here, asked.data["between"]: name}) for name in names]
+    return () if found is None or len(cells) < 2 else asked.gpu_years(found, *cells)
 
 
 def _in_short(asked: Asked, place: int) -> Words:
@@ -165,6 +172,8 @@ def _in_short(asked: Asked, place: int) -> Words:
     last = next((index for index in reversed(range(len(content["crossings"])))
                  if content["crossings"][index]["at"] is not None), None)  # fmt: skip
     if last is not None and len(spans[-1].names) == 1:
-        return line("beyond about ", _place(asked, place, last), " ", who[1], f" has the {asked.most} {asked.what}")
+        return line(
+            "beyond ", _place(asked, place, last, briefly=True), " ", who[1], f" has the {asked.most} {asked.what}"
+        )
     ends = [_from_to(asked, place, span) for span in (spans[0], spans[-1])]
     return line(who[0], f" may have the {asked.most} {asked.what} ", ends[0], ", ", who[1], " ", ends[1])

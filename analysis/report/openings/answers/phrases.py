@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from analysis.report.words import Words
 
-__all__ = ["apart", "between", "either", "line", "listed", "sentence", "whole"]
+__all__ = ["apart", "between", "bracket", "either", "line", "listed", "sentence", "whole"]
 
 _PARTS = Form("%", 0.01)
 """Parts of a base."""
@@ -42,6 +42,35 @@ def between(ours: Estimate, theirs: Estimate) -> Estimate:
     if ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
         return Estimate(mean)
     return Estimate(mean, ours.low - theirs.high, ours.high - theirs.low)
+
+
+def bracket(
+    numbers: Sequence[float], inside: tuple[int, int], ends: Sequence[float | None]
+) -> tuple[int | None, int | None]:
+    """Return between which of the values that were tried a place lies, chance included.
+
+    What a metric does between two neighbours that were tried is not known, so that no place is known more closely.
+
+    Parameters
+    ----------
+    numbers
+        The values that were tried, ascending.
+    inside
+        Positions of the neighbours between which it is best placed.
+    ends
+        Its interval; an end that is ``None`` lies beyond all values, and an interval of two such ends is not known.
+
+    Returns
+    -------
+    tuple of int or None
+        Positions of the last value below it and the first one above; ``None`` where it may be beyond all of them.
+    """
+    first, last = ends
+    if first is None and last is None:
+        return inside
+    below = [place for place, one in enumerate(numbers) if first is not None and one <= first]
+    above = [place for place, one in enumerate(numbers) if last is not None and one >= last]
+    return (min(below[-1], inside[0]) if below else None), (max(above[0], inside[1]) if above else None)
 
 
 def line(*parts: Words | Number | str) -> Words:

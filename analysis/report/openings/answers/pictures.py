@@ -22,7 +22,7 @@ __all__ = ["KEY", "Row", "curves", "front", "intervals", "nothing"]
 
 KEY = "the-answer"
 
-_MOST_LINES = 7
+_MOST_LINES = 8
 """Curves that the eye can tell apart."""
 _MOST_ROWS = 14
 _MEANING = "Bars and bands around a mean are its 95 % interval: what chance leaves open."
@@ -87,7 +87,7 @@ def curves(
 
     def picture(title: str) -> Picture | None:
         axis = asked.axis(along)
-        lines = _lines(asked, axis, between) if axis is not None and axis.is_numeric else []
+        lines, left_out = _lines(asked, axis, between) if axis is not None and axis.is_numeric else ([], 0)
         if axis is None or not lines:
             return None
         y = asked.form
@@ -101,7 +101,8 @@ def curves(
             edges=tuple((place / axis.size, name) for place, name in edges),
         )
         grid = _grid(asked, axis, title, lines)
-        return Picture(KEY, chart, _alt(asked, axis, grid), _MEANING, grid)
+        note = f" Of {len(lines) + left_out} curves {len(lines)} are drawn." if left_out else ""
+        return Picture(KEY, chart, _alt(asked, axis, grid), _MEANING + note, grid)
 
     return picture
 
@@ -166,17 +167,22 @@ def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
     return form.value(found.mean.value, found.interval)
 
 
-def _lines(asked: Asked, axis: Axis, between: str) -> list[Line]:
-    """Return the lines along an axis that have a mean; of many those at both ends and some between them."""
+def _lines(asked: Asked, axis: Axis, between: str) -> tuple[list[Line], int]:
+    """Return the lines along an axis that have a mean, and how many more there are.
+
+    Of many they are those at both ends and some between them.
+    """
     found = [
         line
         for line in lines_along(asked.places.content, axis)
         if any(_mean(asked, cell["cell"]) is not None for cell in line.cells)
     ]
-    if len(found) > _MOST_LINES:
+    count = len(found)
+    if count > _MOST_LINES:
         picked = [round(place * (len(found) - 1) / (_MOST_LINES - 1)) for place in range(_MOST_LINES)]
         found = [found[place] for place in dict.fromkeys(picked)]
-    return [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in found]
+    named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in found]
+    return named, count - len(named)
 
 
 def _alt(asked: Asked, axis: Axis, grid: Grid) -> str:
@@ -208,6 +214,7 @@ def _grid(asked: Asked, axis: Axis, title: str, lines: Sequence[Line]) -> Grid:
     """Return the curves as a table: a row for each value of the axis."""
     texts = [{cell["values"][axis.name]: _text(asked, cell["cell"]) for cell in line.cells} for line in lines]
     order = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
-    rows = [(label, *(text.get(label, "") for text in texts)) for _, label in order]
+    shown = {label: plain(asked.value(axis.name, label)).strip("“”") for _, label in order}
+    rows = [(shown[label], *(text.get(label, "") for text in texts)) for _, label in order]
     columns = (Column(axis.title, is_number=False), *(Column(line.name or asked.what) for line in lines))
     return Grid(title, columns, [row for row in rows if any(row[1:])])

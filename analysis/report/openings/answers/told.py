@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.answers.words import Form
 from analysis.metrics import lower_is_better
 from analysis.report.openings.answers.phrases import apart, either, line, listed
+from analysis.report.openings.answers.rows import Rows
 from analysis.report.openings.doubt import more_runs
 from analysis.report.openings.glossary import metric_words
 from analysis.report.openings.numbers import COUNT, GPU_YEARS, number, people_form, ranged, time_form
@@ -33,6 +34,8 @@ _OF_REQUESTED = ("ettr", "scheduling_goodput")
 """Shares of the GPU-time that jobs ask for."""
 _MOST_NAMED = 4
 """Combinations that a sentence names."""
+_MOST_OF_SEVERAL = 2
+"""The same where each has the values of several axes."""
 _RATE = re.compile(r"failures\.\d+\.scale")
 _WITHOUT_ARTICLE = ("goodput", "training speed")
 _QUANTITY = re.compile(r"[-+]?[\d.]")
@@ -55,6 +58,10 @@ class Told(NamedTuple):
         The combination that it comes down to; ``None`` where there is no such.
     band
         How far what is not known exactly moves it; empty where the answer does not tell.
+    doubt
+        How sure it is, where that is not told as of others; empty elsewhere.
+    other
+        The combination to hold it against; ``None`` where the kind of question says it.
     """
 
     answer: Words
@@ -63,6 +70,8 @@ class Told(NamedTuple):
     picture: Callable[[str], Picture | None]
     cell: int | None = None
     band: Words = ()
+    doubt: Words = ()
+    other: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,10 +84,13 @@ class Asked:
         The document.
     position
         Position of the answer, from 0.
+    rows
+        The runs behind it, where the table of results is there.
     """
 
     places: Places
     position: int
+    rows: Rows = field(default_factory=Rows)
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -211,7 +223,7 @@ class Asked:
         if self.is_counted(axis):
             return line(value, f" {title}")
         if self.is_factor(axis):
-            return line(value, f" times the {title}")
+            return (f"the stated {title}",) if plain(value) == "1" else line(value, f" times the {title}")
         if plain(value).startswith("“"):
             return line(f"{title} ", value)
         article = "" if _is_plural(title) or "." in title else "an " if title[0] in "aeiou" else "a "
@@ -231,8 +243,9 @@ class Asked:
     def some(self, places: Sequence[Mapping[str, str]], *axes: str) -> Words:
         """Return combinations of which one holds; the name of an axis is said once, and names do without it."""
         names = [name for name in self.varying if not axes or name in axes]
-        rest: list[Words] = [("others",)] if len(places) > _MOST_NAMED else []
-        places = places[:_MOST_NAMED]
+        most = _MOST_NAMED if len(names) == 1 else _MOST_OF_SEVERAL
+        rest: list[Words] = [("others",)] if len(places) > most else []
+        places = places[:most]
         if len(names) != 1:
             return either([*(self.where(labels, *axes) for labels in places), *rest])
         values = [*(self.value(names[0], labels[names[0]]) for labels in places), *rest]
@@ -257,10 +270,13 @@ class Asked:
         """Return the size of a difference of the metric: of shares in points, else in percent of a base."""
         return apart(found, self.form, base)
 
-    def gpu_years(self, found: Estimate, cell: int | None) -> Words:
-        """Return what a difference of a share of requested time comes to in a year; empty where it is not known."""
-        gpus = None if cell is None else self.places.at("cells", cell, "gpus")
-        if gpus is None or self.metric not in _OF_REQUESTED:
+    def gpu_years(self, found: Estimate, cell: int | None, other: int | None) -> Words:
+        """Return what a difference of a share of requested time comes to in a year; empty between jobs of unlike size.
+
+        It is empty too where the sizes are not known.
+        """
+        gpus, others = (None if one is None else self.places.at("cells", one, "gpus") for one in (cell, other))
+        if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:
             return ()
         size = found.changed(lambda change: (change * -1 if found.mean.value < 0 else change) * gpus)
         if size.low is None or size.high is None:

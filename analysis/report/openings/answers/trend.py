@@ -22,6 +22,9 @@ _MOST_TOLD = 3
 """Combinations of other axes of which each is told; of more only the largest fall and the largest rise."""
 
 
+_MOSTLY = 2 / 3
+
+
 class _Change(NamedTuple):
     """What the axis does along one line, from its first value to its last."""
 
@@ -50,9 +53,9 @@ def trend(asked: Asked) -> Told | None:
         parts = [("does not change by more than chance does, whatever the other values are",)]
     end = line(_mostly(asked, shown), _best(asked, largest))
     short = line(start, _told(asked, largest, None) if largest.resolved else parts[0], _mostly(asked, [largest]))
-    labels = {**lines[largest.place]["at"], along: whole["to"]}
+    cell, other = (asked.cell({**lines[largest.place]["at"], along: whole[end]}) for end in ("to", "from"))
     answer = sentence(start, listed(parts), end)
-    return Told(answer, sentence(short), short, curves(asked, along), asked.cell(labels))
+    return Told(answer, sentence(short), short, curves(asked, along), cell, other=other)
 
 
 def _change(asked: Asked, place: int) -> _Change | None:
@@ -78,13 +81,13 @@ def _told(asked: Asked, change: _Change, before: _Change | None) -> Words:
 
 
 def _mostly(asked: Asked, changes: Sequence[_Change]) -> Words:
-    """Return where most of some changes happens, if one step makes more than half of each; empty elsewhere."""
+    """Return where most of some changes happens, if one step makes more than two thirds of each; empty elsewhere."""
     found = set()
     for change in changes:
         steps = asked.data["lines"][change.place]["steps"]
         largest = max(steps, key=lambda step: abs(step["difference"]["mean"]))
         whole = change.found.mean.value
-        if len(steps) < 2 or not whole or largest["difference"]["mean"] / whole < 0.5 or not change.resolved:
+        if len(steps) < 2 or not whole or largest["difference"]["mean"] / whole < _MOSTLY or not change.resolved:
             return ()
         found.add((largest["from"], largest["to"]))
     if len(found) != 1:
