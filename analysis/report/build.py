@@ -11,12 +11,16 @@ from analysis.report.model import Report
 from analysis.report.openings import OPENINGS
 from analysis.report.results import read_results
 from analysis.report.sections import SECTIONS
+from analysis.report.sections.pairs import variant_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["report_of"]
+
+_MOST_NAMED = 4
+"""Variants that a title names."""
 
 
 def report_of(folder: Path, progress: Callable[[int, int | None], None] | None = None) -> Report:
@@ -38,5 +42,14 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     opening = OPENINGS[material.kind](material)
     made = [make(material) for make in SECTIONS]
     sections = tuple(section for section in made if section is not None)
-    title = str(material.main.get("study") or material.main.get("scenario") or material.kind)
-    return Report(title, opening, sections, explorer_data(material), footer(material))
+    return Report(_title(material), opening, sections, explorer_data(material), footer(material))
+
+
+def _title(material: Material) -> str:
+    """Return what the report is about, in a few words."""
+    if material.kind == "compare":
+        names = list(variant_labels(list(material.main["variants"])).values())
+        return f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''} compared"
+    if material.kind == "validate":
+        return "Validation of Ettrick"
+    return str(material.main.get("study") or material.main["scenario"])
