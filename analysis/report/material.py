@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sim
 from analysis.report.choice import chosen_cells
 from analysis.report.focus import Focus
+from analysis.report.phrases import phrases
 from analysis.report.results import OPTIMIZE, RUN, SENSITIVITY, ReportError, Results
 from analysis.study.load import RESOLVED, load_study
 from analysis.study.value import Point
@@ -181,6 +182,4 @@ def _content(axis: Axis, label: str) -> str | float:
 
 def _name(content: Mapping[str, Any], values: Mapping[str, str]) -> str:
     """Return what a combination is called: its values in words."""
-    from analysis.report.sections.phrases import phrases
-
     return phrases(values, [axis for axis in content["axes"] if axis in values], content)

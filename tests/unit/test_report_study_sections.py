@@ -17,6 +17,7 @@ from analysis.paired import Difference, difference
 from analysis.plots.charts import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
 from analysis.report.material import Material
 from analysis.report.model import Grid, Picture, Section
+from analysis.report.phrases import in_words, label_text, phrase, phrases
 from analysis.report.results import COMPARE, OPTIMIZE, RUN, SENSITIVITY, Results, read_results
 from analysis.report.sections import (
     answers,
@@ -37,7 +38,6 @@ from analysis.report.sections.curve_lines import MOST_LINES, few_lines
 from analysis.report.sections.finish_times import Sample, chance_curve, samples_along
 from analysis.report.sections.front_data import front_data
 from analysis.report.sections.levels import levels_of
-from analysis.report.sections.phrases import in_words, label_text, phrase, phrases
 from analysis.report.sections.sensitivity_data import drawn_ends
 from analysis.report.words import plain
 from sim import JOB_BUCKETS

@@ -9,9 +9,9 @@ from analysis.answers.words import capital, listed, name_of
 from analysis.cells import number_of
 from analysis.metrics import lower_is_better
 from analysis.report.model import Column, Grid, Section
+from analysis.report.phrases import in_words, label_text
 from analysis.report.sections.amounts import Shown, band_text, has_bands, shown_of_cells
 from analysis.report.sections.axes import best_of, missing_text, running, status_text
-from analysis.report.sections.phrases import in_words, label_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from analysis.answers.words import capital
 from analysis.cells import number_of
 from analysis.metrics import lower_is_better
 from analysis.plots.charts import Scale
-from analysis.report.sections.phrases import label_text, phrase
+from analysis.report.phrases import label_text, phrase
 from sim import units
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from analysis.answers.words import capital, listed
 from analysis.cells import number_of
 from analysis.plots.charts import Interval, Intervals
 from analysis.report.model import Column, Grid, Picture, Section
+from analysis.report.phrases import label_text, phrases
 from analysis.report.sections.amounts import Shown, ends_of, shown, verb
-from analysis.report.sections.phrases import label_text, phrases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

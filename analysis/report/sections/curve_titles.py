@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.answers.words import capital
 from analysis.metrics import lower_is_better
+from analysis.report.phrases import label_text
 from analysis.report.sections.amounts import cell_mean, ends_of, verb
 from analysis.report.sections.axes import mean_of
-from analysis.report.sections.phrases import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

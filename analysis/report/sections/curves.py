@@ -9,6 +9,7 @@ from analysis.answers.words import capital
 from analysis.cells import number_of
 from analysis.plots.charts import Curves, Interval, Intervals, Scale, Series
 from analysis.report.model import Column, Grid, Picture, Section
+from analysis.report.phrases import label_text
 from analysis.report.sections.amounts import Shown, band_text, has_bands, shown_of_cells, verb
 from analysis.report.sections.axes import (
     axes_of,
@@ -23,7 +24,6 @@ from analysis.report.sections.axes import (
 from analysis.report.sections.curve_lines import MOST_LINES, few_lines
 from analysis.report.sections.curve_titles import curves_title
 from analysis.report.sections.levels import levels_of
-from analysis.report.sections.phrases import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,10 +10,10 @@ from analysis.cells import number_of
 from analysis.metrics import lower_is_better
 from analysis.plots.charts import Front, FrontPoint, Scale
 from analysis.report.model import Column, Grid, Picture, Section
+from analysis.report.phrases import label_text
 from analysis.report.sections.amounts import shown_of_cells
 from analysis.report.sections.axes import axes_of, place_of, running
 from analysis.report.sections.front_data import front_data
-from analysis.report.sections.phrases import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,9 @@ from analysis.answers.words import capital
 from analysis.metrics import lower_is_better
 from analysis.plots.charts import HeatMap
 from analysis.report.model import Column, Grid, Picture, Section
+from analysis.report.phrases import label_text, phrases
 from analysis.report.sections.amounts import cell_mean, shown_of_cells, verb
 from analysis.report.sections.axes import axes_of, best_of, missing_text, place_of, running, status_text
-from analysis.report.sections.phrases import label_text, phrases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

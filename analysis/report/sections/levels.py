@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.report.sections.phrases import in_words
+from analysis.report.phrases import in_words
 
 if TYPE_CHECKING:
     from analysis.report.sections.amounts import Shown

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from analysis.report.choice import chosen_cells
+from analysis.report.phrases import label_text, phrases
 from analysis.report.sections.axes import axes_of
-from analysis.report.sections.phrases import label_text, phrases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

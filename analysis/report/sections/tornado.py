@@ -8,10 +8,10 @@ from analysis.answers.words import capital, listed
 from analysis.cells import number_of
 from analysis.plots.charts import Swing, Tornado
 from analysis.report.model import Column, Grid, Picture, Section
+from analysis.report.phrases import label_text
 from analysis.report.sections.amounts import Shown, shown
 from analysis.report.sections.comparison import difference_note
 from analysis.report.sections.currency import currency_of
-from analysis.report.sections.phrases import label_text
 from analysis.report.sections.sensitivity_data import drawn_ends, sensitivity_of
 
 if TYPE_CHECKING:

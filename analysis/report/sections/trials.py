@@ -8,9 +8,9 @@ from analysis.answers.words import capital, name_of
 from analysis.cells import number_of, percent_text
 from analysis.plots.charts import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
 from analysis.report.model import Column, Grid, Picture
+from analysis.report.phrases import phrase
 from analysis.report.sections.amounts import shown
 from analysis.report.sections.axes import Axis
-from analysis.report.sections.phrases import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
