@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["note_of", "show_picture"]
 
 _MOST_ROWS = 14
+_MOST_BARS = 9
 
 
 def show_picture(deck: Deck, slide: Any, box: Box, picture: Picture) -> None:
@@ -186,10 +187,35 @@ def _stack(slide: Any, box: Box, chart: charts.Stack) -> bool:
     return True
 
 
+def _amounts(slide: Any, box: Box, chart: charts.HeatMap) -> bool:
+    """Draw what was lost as a stacked bar for each row; the values of other maps do not add up, and stay a table."""
+    known = [[value or 0.0 for value in row] for row in chart.values]
+    if chart.high_is_good or not known or min(map(min, known)) < 0:
+        return False
+    kept = _MOST_BARS if len(known) <= _MOST_BARS else _MOST_BARS - 1
+    names, rows = list(chart.rows[:kept]), known[:kept]
+    if known[kept:]:
+        names.append("all others")
+        rows.append([sum(column) for column in zip(*known[kept:], strict=True)])
+    columns: dict[str, list[float | None]] = {
+        name: [row[place] for row in rows]
+        for place, name in enumerate(chart.columns)
+        if any(row[place] for row in rows)
+    }
+    made = add_chart(slide, box, "BAR_STACKED", names, columns, is_downward=True, overlap=100)
+    for number in range(len(columns)):
+        color_series(made, number, hue(number))
+    show_legend(made)
+    scale_axis(made.value_axis, digits=0)
+    title_axes(made, chart.unit)
+    return True
+
+
 _NATIVE: dict[type, Callable[[Any, Box, Any], bool]] = {
     charts.Bars: _bars,
     charts.Curves: curves,
     charts.Front: front,
+    charts.HeatMap: _amounts,
     charts.Intervals: _intervals,
     charts.Stack: _stack,
     charts.Tornado: _tornado,

@@ -33,6 +33,8 @@ _DRIVERS = (
 )
 """Kinds of pictures that show where the time goes or what was compared, and what drives it; the best first."""
 
+_BRIDGE = "bridge"
+"""The picture that says best what drives a difference, where there is one."""
 _MOST_LINES = 40
 
 
@@ -83,7 +85,9 @@ def _chosen(report: Report) -> tuple[_Shown, _Shown, _Shown]:
         left.remove(best)
         return _Shown(best.title, best)
 
-    return next_one(()), next_one(_BREAKDOWN), next_one(_DRIVERS)
+    first, breakdown = next_one(()), next_one(_BREAKDOWN)
+    bridge = next((one for one in left if one.key == _BRIDGE), None)
+    return first, breakdown, next_one(_DRIVERS) if bridge is None else _Shown(bridge.title, bridge)
 
 
 def _answer(deck: Deck, report: Report) -> None:
