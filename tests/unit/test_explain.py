@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis.closed_form import _by_bucket, _by_cause, _simulated, describe_closed_form
-from analysis.closed_form_text import _converges, compared_text, print_explained
+from analysis.closed_form_text import compared_text, converges, print_explained
 from analysis.console import Page, console
 from analysis.document import document, render
 from analysis.ensemble import replicate
@@ -548,15 +548,15 @@ def test_orders_that_do_not_converge_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("totals", "converges"),
+    ("totals", "they_do"),
     [((0.2, 0.1, 0.11), True), ((0.2, 0.4, 0.25), False), ((1.2, 0.4, 0.5), False), ((0.2, -0.1, 0.1), False)],
 )
-def test_when_orders_converge(totals: tuple[float, ...], *, converges: bool) -> None:
+def test_when_orders_converge(totals: tuple[float, ...], *, they_do: bool) -> None:
     """They do if the second is not further from the exact than the first, and each is a share."""
     waste = {order: {"total": total} for order, total in zip(("first", "second", "exact"), totals, strict=True)}
-    assert _converges({"waste": waste, "waste_by_cause": {}}) is converges
+    assert converges({"waste": waste, "waste_by_cause": {}}) is they_do
     exact = {name: {"total": 0.1} for name in waste}
-    assert _converges({"waste": exact, "waste_by_cause": {"first": {"node": {"total": totals[0]}}}}) is (totals[0] <= 1)
+    assert converges({"waste": exact, "waste_by_cause": {"first": {"node": {"total": totals[0]}}}}) is (totals[0] <= 1)
 
 
 def test_time_without_nodes_is_a_bucket() -> None:

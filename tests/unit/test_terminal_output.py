@@ -116,8 +116,9 @@ def completed(*words: str) -> list[str]:
     return result.output.split()
 
 
-def test_the_script_for_bash_is_printed() -> None:
-    """`--show-completion` prints a script that a shell can read."""
+def test_the_script_for_bash_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--show-completion` prints a script that a shell can read; which shell asks is told by the processes above."""
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
     result = CliRunner().invoke(app, ["--show-completion"], prog_name="ettrick", env={"SHELL": "/bin/bash"})
     assert result.exit_code == 0
     assert "_ETTRICK_COMPLETE=complete_" in result.output
