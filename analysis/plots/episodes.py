@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from analysis.plots.calendar import BUCKETS
 from analysis.plots.style import GREY, INK, style
 
 if TYPE_CHECKING:
@@ -43,16 +44,13 @@ class Episode(NamedTuple):
 
 
 _PHASES = {
-    "stepping": "#0072B2",
-    "stepping, fewer": "#56B4E9",
-    "detection": "#D55E00",
-    "reschedule": "#E69F00",
-    "initialize": "#009E73",
-    "restore": "#CC79A7",
-    "starved": "#8a8f98",
+    "stepping": BUCKETS["productive"][0],
+    "stepping, fewer": BUCKETS["degraded"][0],
+    **{name: BUCKETS[name][0] for name in ("detection", "reschedule", "initialize", "restore", "starved")},
     "queued": "#c3c7cd",
-    "checkpoint_stall": "#7A5195",
+    "checkpoint_stall": BUCKETS["checkpoint_stall"][0],
 }
+"""Colours as on a calendar, in the order of the key."""
 
 
 def draw_episodes(episodes: Sequence[Episode], spans: Sequence[float]) -> Figure:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "SUFFIXES",
     "hue",
     "on",
-    "plain_axes",
     "render",
     "style",
 ]
@@ -67,14 +65,6 @@ def hue(number: int) -> str:
 def on(shade: int) -> str:
     """Return the colour of type on one of the shades of `RAMP`."""
     return ON_DARK if shade >= _DARK_FROM else ON_LIGHT
-
-
-def plain_axes(axes: Axes) -> None:
-    """Take away of a pair of axes what tells nothing: frames and ticks."""
-    axes.tick_params(colors=INK, length=0, labelsize=8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
 
 
 @contextlib.contextmanager

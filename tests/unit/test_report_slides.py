@@ -197,7 +197,7 @@ def test_what_was_lost_is_stacked_by_cause(shown: dict[str, Any]) -> None:
 
 
 def test_what_no_chart_can_show_is_a_table(shown: dict[str, Any]) -> None:
-    """Heat maps of what does not add up, and contours, become tables with their texts."""
+    """Heat maps of shares, and contours, become tables with their texts, in which the worst cell is the darkest."""
     made = Deck.empty("charts")
     good = replace(picture("heat map"), chart=CHARTS["heat map"]._replace(high_is_good=True))
     show_picture(made, made.slide("shares", ""), BODY, good)
@@ -205,6 +205,8 @@ def test_what_no_chart_can_show_is_a_table(shown: dict[str, Any]) -> None:
     (shape,) = (shape for shape in slide.shapes if shape.has_table)
     cells = [[cell.text for cell in row.cells] for row in shape.table.rows]
     assert cells[1:] == [["hang", "5,000", "100"], ["crash", "none", "2,500"]]
+    red = {cell.text: cell.fill.fore_color.rgb[2] for cell in list(shape.table.rows)[1].cells}
+    assert red["100"] < red["5,000"]
     (shape,) = (shape for shape in shown["contours"].shapes if shape.has_table)
     assert [cell.text for cell in list(shape.table.rows)[2].cells] == ["10.00", "80.50", "90.50", "94.50"]
 

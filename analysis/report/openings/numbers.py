@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from analysis.answers.words import Form, form_of
 from analysis.report.openings.traced import Estimate, Places, Traced, total
 from analysis.report.words import Number
+from sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,6 @@ GPU_YEARS = Form("GPU-years")
 
 _LARGE = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
 _TOKENS = (("trillion ", 1e12), *_LARGE)
-_GPU_HOUR = 3600.0
 _THOUSAND = 1000.0
 
 
@@ -78,7 +78,7 @@ def told(found: Estimate, form: Form) -> Words:
 
 def gpu_hours_form(largest: float) -> Form:
     """Return how GPU-time up to some size [GPU s] is told: in GPU-hours, or millions of them."""
-    return _scaled("GPU-hours", largest, _GPU_HOUR)
+    return _scaled("GPU-hours", largest, units.DURATION.units["h"])
 
 
 def money_form(largest: float, currency: str) -> Form:

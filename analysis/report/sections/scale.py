@@ -9,6 +9,7 @@ from analysis.cells import time_text
 from analysis.plots.charts import Curves, Dot, Scale, Series
 from analysis.report.measured import largest_measured, measured_points
 from analysis.report.model import Column, Grid, Picture, Section
+from analysis.report.sections.account import HOUR
 from analysis.report.sections.sizes import at_sizes, simulated_mtti, simulated_shares, waiting
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["section"]
 
-_HOUR = 3600.0
 _SHARE = form_of("ettr", [])
 _LEAST = 0.001
 """Share of productive time below which no curve is drawn, and no number told [-]."""
@@ -78,9 +78,9 @@ def _interruptions(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simul
         title,
         Scale("GPUs of the job", is_log=True),
         Scale("hours of running between interruptions", is_log=True),
-        _series(rows, simulated, _HOUR),
+        _series(rows, simulated, HOUR),
         edges=((float(here), "this job"),),
-        dots=_dots(measured_points("mtti"), _HOUR),
+        dots=_dots(measured_points("mtti"), HOUR),
         shaded_from=(float(largest_measured("mtti")), _EXTRAPOLATED),
     )
     known = "; ".join(f"{point.name} {time_text(point.value)}" for point in measured_points("mtti"))
