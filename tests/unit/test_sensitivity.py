@@ -365,6 +365,7 @@ def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: fl
         "indices": None,
         "indices_missing": "",
         "assumptions": ["a guess"],
+        "warnings": ["a rack is unused"],
     }
 
 
@@ -387,6 +388,7 @@ def test_the_text_of_changes() -> None:
     assert wide.count("█") == 4 * sure.count("█")
     assert more.index("█") > sure.rindex("█")
     assert "assumes: a guess" in format_sensitivity(content)
+    assert format_sensitivity(content).index("warning: a rack is unused") < format_sensitivity(content).index("Of those")
     assert "no change" in format_sensitivity(content)
 
 
