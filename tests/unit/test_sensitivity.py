@@ -387,9 +387,10 @@ def test_the_text_of_changes() -> None:
     assert wide.rstrip().endswith("77")
     assert wide.count("█") == 4 * sure.count("█")
     assert more.index("█") > sure.rindex("█")
-    assert "assumes: a guess" in format_sensitivity(content)
-    assert format_sensitivity(content).index("warning: a rack is unused") < format_sensitivity(content).index("Of those")
-    assert "no change" in format_sensitivity(content)
+    text = format_sensitivity(content)
+    assert "assumes: a guess" in text
+    assert text.index("warning: a rack is unused") < text.index("Of those")
+    assert "no change" in text
 
 
 def test_rounding_is_no_change_and_shares_are_in_points() -> None:
