@@ -6,13 +6,10 @@ imported when one of their names is first asked for: who checks a scenario needs
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-# The names are there, only not yet.
-# ruff: noqa: TC004
+from sim.lazy import import_on_use
+
 if TYPE_CHECKING:
     from sim.closed_form import ClosedForm, closed_form, job_shares, starved_at_most
     from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
@@ -85,50 +82,28 @@ __all__ = [
     "trace",
 ]
 
-_NAMES = {
-    "closed_form": "ClosedForm closed_form job_shares starved_at_most",
-    "contracts": "CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE Bucket",
-    "documents": "dump",
-    "explained": "Comeback comeback",
-    "inventory": "inventory",
-    "layouts": "Candidate LayoutSearch",
-    "load": "ScenarioError Template find load locate parse shipped template",
-    "load_cluster": "find_cluster load_cluster",
-    "no_layout": "NoLayoutError",
-    "prepare": "PathError examine prepare",
-    "prepare_layout": "Placement placement",
-    "prepare_step": "check_memory",
-    "prepared": "Prepared PreparedJob",
-    "result": "JobResult Ratio Result",
-    "run": "run trace",
-    "scenario": "Scenario",
-    "scenario_model": "schema",
-    "shared": "Shared",
-    "timeline": "Span Timeline",
-    "topology": "FABRIC_PARTS ClusterSpec Topology edges",
-}
-"""The names above by their modules."""
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-class _Package(ModuleType):
-    """The package, which imports what is asked for."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _HOMES:
-            message = f"module {__name__!r} has no attribute {name!r}"
-            raise AttributeError(message)
-        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        setattr(self, name, value)
-        return value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # An import binds the module to its package, but ``sim.load`` is the function of that module.
-        is_function = isinstance(value, ModuleType) and _HOMES.get(name) == name
-        super().__setattr__(name, getattr(value, name) if is_function else value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_HOMES})
-
-
-sys.modules[__name__].__class__ = _Package
+import_on_use(
+    __name__,
+    {
+        "closed_form": "ClosedForm closed_form job_shares starved_at_most",
+        "contracts": "CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE Bucket",
+        "documents": "dump",
+        "explained": "Comeback comeback",
+        "inventory": "inventory",
+        "layouts": "Candidate LayoutSearch",
+        "load": "ScenarioError Template find load locate parse shipped template",
+        "load_cluster": "find_cluster load_cluster",
+        "no_layout": "NoLayoutError",
+        "prepare": "PathError examine prepare",
+        "prepare_layout": "Placement placement",
+        "prepare_step": "check_memory",
+        "prepared": "Prepared PreparedJob",
+        "result": "JobResult Ratio Result",
+        "run": "run trace",
+        "scenario": "Scenario",
+        "scenario_model": "schema",
+        "shared": "Shared",
+        "timeline": "Span Timeline",
+        "topology": "FABRIC_PARTS ClusterSpec Topology edges",
+    },
+)

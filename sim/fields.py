@@ -50,15 +50,18 @@ class RuleError(ValueError):
         return self.rule
 
 
-def _be_strict(schema: Any) -> None:
-    """Make every number and truth value in a schema strict."""
+def _be_strict(schema: Any, model: type[Model]) -> None:
+    """Make every number and truth value in the schema of a model strict; the models in it have done so."""
     if isinstance(schema, dict):
-        if schema.get("type") in ("int", "float", "bool"):
+        kind = schema.get("type")
+        if kind == "model" and schema["cls"] is not model:
+            return
+        if kind in ("int", "float", "bool"):
             schema["strict"] = True
         schema = list(schema.values())
     if isinstance(schema, list):
         for part in schema:
-            _be_strict(part)
+            _be_strict(part, model)
 
 
 class Model(BaseModel):
@@ -82,7 +85,7 @@ class Model(BaseModel):
         Strictness of the whole model would also refuse a list for a tuple.
         """
         schema = handler(source)
-        _be_strict(schema)
+        _be_strict(schema, cls)
         return schema
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
