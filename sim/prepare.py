@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim import perf
 from sim.checkpoint import Pause
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.fields import RuleError
 from sim.job_spec import Work
 from sim.path_error import PathError
-from sim.perf.memory import checkpoint_size
 from sim.places import Reserve
 from sim.prepare_cost import upkeep_of
 from sim.prepare_failures import build_sources, prior
@@ -270,7 +270,7 @@ def checkpoint_of(
     """
     checkpoint: Any = scenario.checkpoint
     spec = scenario.jobs[index]
-    size = checkpoint_size(shape_of(scenario, index)) if spec.model is not None else None
+    size = perf.checkpoint_size(shape_of(scenario, index)) if spec.model is not None else None
     pauses = _pauses(spec, index, step_time)
     try:
         found: Periodic | Ladder = checkpoint.build(

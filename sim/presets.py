@@ -30,7 +30,7 @@ _STORES: Keys = ("checkpoint", "tiers")
 def strategies() -> dict[str, type[BaseModel]]:
     """Return the strategies of recovery by name; those that presets are made of go by the names of these too."""
     plain: dict[str, Any] = dict(RECOVERIES)
-    presets = {name: catalog.recovery(name)["recovery"]["use"] for name in catalog.recoveries()}
+    presets = {name: catalog.strategy_of(name) for name in catalog.recoveries()}
     wide: dict[str, type[BaseModel]] = {}
     for own in set(presets.values()):
         base = plain[own]

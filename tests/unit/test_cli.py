@@ -387,3 +387,9 @@ def test_run_does_not_import_scipy_stats() -> None:
     """A run does without scipy.stats, whose import takes longer than a small run; it needs scipy.special."""
     names = {"scipy.stats", "scipy.special", "matplotlib", "networkx", "pandas"}
     assert imported(names, "run", "quickstart", "--replications", "2") == {"scipy.special"}
+
+
+def test_one_replication_needs_no_scipy() -> None:
+    """What has neither an interval nor a quantile does without scipy, and one process without others."""
+    names = {"scipy", "multiprocessing", "concurrent.futures"}
+    assert imported(names, "run", "quickstart", "--replications", "1") == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -278,3 +279,61 @@ def test_loading_is_light() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(sim.__file__).parents[1]
     )
     assert done.stdout.strip() == ""
+
+
+def loaded_after(program: str) -> str:
+    """Return what a program prints at its end, in a process that has imported nothing yet."""
+    folder = Path(sim.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder)
+    return done.stdout.strip()
+
+
+def test_the_package_imports_nothing_by_itself() -> None:
+    """To import the package imports no module of it but the one that imports others on use, and no library."""
+    program = (
+        "import sys, sim\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('sim.')))\n"
+        "print(*{'numpy', 'pydantic', 'yaml', 'simpy', 'typer'} & set(sys.modules))"
+    )
+    assert loaded_after(program) == "sim.lazy"
+
+
+@pytest.mark.parametrize("package", ["sim", "sim.perf", "sim.theory"])
+def test_every_public_name_is_imported_on_use(package: str) -> None:
+    """What a package that imports on use promises to have is there, also where a module has the name of a function."""
+    program = (
+        f"import importlib, types; package = importlib.import_module('{package}')\n"
+        f"assert set(package.__all__) <= set(dir(package))\n"
+        "print(*(name for name in package.__all__ if isinstance(getattr(package, name), types.ModuleType)))\n"
+        f"modules = [importlib.import_module(f'{package}.{{home}}') for home in set(package._homes.values())]\n"
+        "print(*(name for name in package.__all__ if isinstance(getattr(package, name), types.ModuleType)))\n"
+        "print(*set(package.__all__) ^ set(package._homes))"
+    )
+    assert loaded_after(program) == ""
+
+
+def test_only_the_kinds_of_a_scenario_are_built() -> None:
+    """Loading a scenario makes validators of the kinds that it names; the engine and the step model stay away."""
+    program = (
+        "import sys, sim\n"
+        "sim.load(sim.find('quickstart'))\n"
+        "from sim.fields import Model\n"
+        "kinds, found = [Model], set()\n"
+        "while kinds:\n"
+        "    kind = kinds.pop()\n"
+        "    kinds += kind.__subclasses__()\n"
+        "    found |= {kind} if kind.__pydantic_complete__ else set()\n"
+        "print(len(found))\n"
+        "print(*{'sim.engine', 'sim.closed_form', 'sim.perf.step', 'sim.topology.paths', 'simpy'} & set(sys.modules))\n"
+        "print(*(kind.__name__ for kind in found if kind.__module__.startswith('sim.detection.of_')))"
+    )
+    built = int(loaded_after(program))
+    assert built < 25  # of about 130
+
+
+def test_what_was_unpickled_can_be_written() -> None:
+    """In a process that has validated nothing, the parts of a scenario that were sent to it are written as here."""
+    scenario = sim.load(sim.find("recovery-16k"))
+    parts = [scenario.cluster, scenario.checkpoint, scenario.detection, scenario.recovery, scenario.repair]
+    program = f"import pickle; print([part.model_dump(mode='json') for part in pickle.loads({pickle.dumps(parts)!r})])"
+    assert loaded_after(program) == repr([part.model_dump(mode="json") for part in parts])

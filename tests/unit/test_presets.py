@@ -75,6 +75,12 @@ def strategy(name: str) -> Any:
 # ------------------------------------------------------------------------------------------------ loading
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_strategy_is_that_of_the_file(name: str) -> None:
+    """What is read of a preset at every start, without its file being parsed, is what the file says."""
+    assert catalog.strategy_of(name) == catalog.recovery(name)["recovery"]["use"]
+
+
 def test_the_presets() -> None:
     """The ways of production stacks whose timings are published are there, each under a name of no strategy."""
     assert set(PRESETS) == NAMES
