@@ -85,7 +85,7 @@ class Queue:
         groups = self.simulation.groups
         self.simulation.replicas.absorb(job, now)
         groups.stop(job.main, now)
-        groups.expose(job.main, now, exposed=False)
+        groups.expose(job.main, now, "none")
         job.main.running = False
         job.end = now
         job.finished = finished

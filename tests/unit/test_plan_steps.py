@@ -118,7 +118,7 @@ def test_exposed_stall() -> None:
 
 def test_unexposed_stall() -> None:
     """A failure cannot hit a job in an unexposed stall: it does not happen, and is counted as suppressed."""
-    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0, exposed=False), Acquire(), Restore(), Run()))
+    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0, exposed="none"), Acquire(), Restore(), Run()))
     case = prepared()
     quiet = play(case, [(250.0, FIRST, 0)], recovery)
     two = play(case, [(250.0, FIRST, 0), (280.0, SECOND, 1)], recovery)
@@ -169,7 +169,7 @@ def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: f
 # --------------------------------------------------------------------------------------------------- acquire
 
 
-@pytest.mark.parametrize("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed=False)])
+@pytest.mark.parametrize("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed="none")])
 def test_acquire_waits_for_a_repair(pause: Stall) -> None:
     """Without a spare the job is starved until its node is back, and goes on with its plan."""
     recovery = Scripted((Acquire(), pause, Restore(), Run()), begin=RESTART)

@@ -81,11 +81,11 @@ def test_n_nodes_take_n_delays() -> None:
 
 
 def test_a_second_failure_does_not_make_nodes_ready() -> None:
-    """A failure of the job at 310 s needs no node of its own, but the warm node is not there before 600 s."""
+    """A node that fails at 310 s and is back at once needs no other; the warm node is not there before 600 s."""
     cause = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
-    bug = {"use": "job", "name": "second", "rate": "1 per 1000 job-d"}
-    one = case(4, {"warm": {"nodes": 2, "delay": "300 s"}}, failures=[{**cause, "name": "first"}, bug])
-    result = play(one, [(300.0, 0, 0), (310.0, 1, 0)])
+    brief = {**cause, "name": "second", "repair": "0 s"}
+    one = case(4, {"warm": {"nodes": 2, "delay": "300 s"}}, failures=[{**cause, "name": "first"}, brief])
+    result = play(one, [(300.0, 0, 0), (310.0, 1, 1)])
     assert result.jobs[0].interruptions == {1: 1, 2: 1}
     assert seconds(result)["starved"] == pytest.approx(300)
     assert seconds(result)["initialize"] == pytest.approx(30 + 30)
