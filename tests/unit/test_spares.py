@@ -161,7 +161,7 @@ def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, que
 
 
 def test_a_stationary_start_finds_a_job_of_all_nodes_but_the_spares_running() -> None:
-    """Unless more nodes are in repair than there are spares it starts at once: 12 nodes, each down a fifth of the time."""
+    """It starts at once unless more nodes are in repair than there are spares: 12 nodes, each down a fifth of time."""
     rate = {"use": "component", "name": "node", "part": "node", "rate": "21.6 per node-day"}
     one = case(12, {"hot": 2}, jobs=[{"name": "job", "gpus": 10}], failures=[rate], repair={"time": "1000 s"})
     results = [sim.run(replace(one, stationary=True), number).jobs[0] for number in range(400)]
