@@ -392,6 +392,22 @@ def test_a_replica_leaves_and_rejoins() -> None:
     assert result.jobs[0].disruptions == {1: 1}
 
 
+@pytest.mark.parametrize(
+    ("reconfigure", "rescheduled", "initialized"),
+    [("100 s", 100 - 30 / 2, 30 + 30 / 2), ("10 s", 10 / 2, 30 + 30 / 2 + 7)],
+)
+def test_the_background_begins_beside_reconfigure(reconfigure: str, rescheduled: float, initialized: float) -> None:
+    """One of two replicas takes a new node at 250 s and is ready at 280 s, whatever the other one does until then.
+
+    If that one is still regrouping, to 350 s, both step on from there without `rejoin`; else it has to stop for it.
+    """
+    recovery = {"use": "shrink-rejoin", "reconfigure": reconfigure, "initialize": "30 s", "rejoin": "7 s"}
+    job = {"name": "job", "gpus": 2, "parallelism": {"data": 2}}
+    result = play(prepared(cluster=cluster(3), jobs=[job], recovery=recovery), [(250.0, FIRST, 0)])
+    assert seconds(result)["reschedule"] == pytest.approx(rescheduled, abs=EXACT)
+    assert seconds(result)["initialize"] == pytest.approx(initialized, abs=EXACT)
+
+
 def test_two_replicas_away_at_once() -> None:
     """Of four replicas two are away together, each starved until its own node is back."""
     away = Background((Acquire(), Stall(Bucket.INITIALIZE, 20.0)), REJOIN)
