@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
@@ -58,7 +58,7 @@ def _from_truth(value: Any) -> Any:
 Exposed = Annotated[
     Exposure,
     BeforeValidator(_from_truth),
-    WithJsonSchema({"enum": ["both", "processes", "nodes", "none", True, False]}),
+    WithJsonSchema({"anyOf": [{"enum": list(get_args(Exposure))}, {"type": "boolean"}]}),
 ]
 """Who can fail in a phase; ``true`` is `both`, ``false`` is `none`."""
 

@@ -325,3 +325,28 @@ def test_held_nodes_fail_at_their_idle_hazard() -> None:
     error = theirs.std() / math.sqrt(len(hits))
     assert abs(hits.mean() - theirs.mean()) <= Z * error
     assert abs(count * (1 - math.exp(-1)) - theirs.mean()) > 3 * Z * error, "the hazard can be seen"
+
+
+def test_what_the_expected_mtti_is_the_mean_of() -> None:
+    """It is stepping time over disruptions; over all interruptions that is shorter, and all time over them longer."""
+    one = case(
+        failures=[
+            {"use": "component", "name": "node", "part": "node", "rate": "2 per node-day"},
+            {"use": "job", "name": "software", "rate": "20 per job-day"},
+        ],
+        cluster=nodes(11),
+        jobs=[{"name": "job", "gpus": 10}],
+        spares={"hot": 1},
+        repair={"time": "6000 s"},
+        horizon="1000000 s",
+    )
+    jobs = [sim.run(one, replication).jobs[0] for replication in range(10)]
+    running, elapsed = sum(job.running for job in jobs), sum(job.end - job.start for job in jobs)
+    disruptions = sum(sum(job.disruptions.values()) for job in jobs)
+    interruptions = sum(sum(job.interruptions.values()) for job in jobs)
+    expected = one.jobs[0].mtti
+    assert expected == pytest.approx(86400 / (10 * 2 + 20))
+    assert abs(disruptions - running / expected) <= Z * math.sqrt(running / expected)
+    margin = Z * math.sqrt(interruptions)
+    assert running / expected < interruptions - margin
+    assert elapsed / expected > interruptions + margin
