@@ -10,12 +10,12 @@ from sim.footprint import Footprint
 from sim.perf import Impairment, rerouted_pace, stated_pace
 
 if TYPE_CHECKING:
-    from sim.contracts import CheckpointStrategy, Progress
+    from sim.contracts import CheckpointStrategy, Exposure, Progress
     from sim.footprint import Network
     from sim.ledger import Account
     from sim.perf import StepPlan
 
-__all__ = ["Group", "Job", "Taint"]
+__all__ = ["Clock", "Group", "Job", "Taint"]
 
 
 class Taint:
@@ -29,6 +29,32 @@ class Taint:
         self.is_known = False
 
 
+class Clock:
+    """Time that runs now and then, and a heap of the lives that it ends."""
+
+    __slots__ = ("at", "is_on", "lives", "since", "total")
+
+    def __init__(self, now: float) -> None:
+        self.is_on = False
+        self.since = now
+        self.total = 0.0
+        self.lives: list[Any] = []
+        self.at = math.inf
+        """When an event looks whether the first of them has ended [s]."""
+
+    def read(self, now: float) -> float:
+        """Return for how long it has run so far [s]."""
+        return self.total + (now - self.since) if self.is_on else self.total
+
+    def turn(self, now: float, *, on: bool) -> None:
+        """Let it run, or stand still."""
+        if not on:
+            self.total = self.read(now)
+        elif not self.is_on:
+            self.since = now
+        self.is_on = on
+
+
 class Group:
     """Replicas of one job that move through phases together.
 
@@ -38,6 +64,7 @@ class Group:
 
     __slots__ = (
         "attempt",
+        "busy",
         "called",
         "cause",
         "deferred",
@@ -46,16 +73,13 @@ class Group:
         "ended",
         "epoch",
         "exposed",
-        "exposed_from",
-        "exposed_total",
         "failure",
         "first",
         "incident",
         "job",
-        "lives",
-        "lives_at",
         "missing",
         "plan",
+        "processes",
         "ready_at",
         "replaced",
         "replicas",
@@ -120,15 +144,14 @@ class Group:
         self.called = False
         """Whether the plan has called upon nodes that had to be got ready."""
         self.deferred: list[tuple[int, int, int, float]] = []
-        """Candidates that wait until failures can hit the group again: source, slot, round, end."""
+        """Candidates that wait until its nodes are exposed again: source, slot, round, end."""
         self.attempt = 0
-        self.exposed = False
-        self.exposed_from = now
-        self.exposed_total = 0.0
-        self.lives: list[Any] = []
-        """Heap of lives that run only while the group is exposed, keyed by :meth:`clock`."""
-        self.lives_at = math.inf
-        """When an event looks whether the first of them has ended [s]."""
+        self.exposed: Exposure = "none"
+        """Who can fail now."""
+        self.processes = Clock(now)
+        """Runs while the processes of the job are exposed: lives of the job."""
+        self.busy = Clock(now)
+        """Runs while both are: lives of its nodes that end only with processes on them."""
 
     @property
     def gpus(self) -> float:
@@ -139,10 +162,6 @@ class Group:
     def is_running(self, now: float) -> bool:
         """Return whether the group steps at `now` [s]; it may not have been settled since it began to."""
         return self.running or self.run_at <= now
-
-    def clock(self, now: float) -> float:
-        """Return for how long failures could hit this group so far [s]."""
-        return self.exposed_total + (now - self.exposed_from) if self.exposed else self.exposed_total
 
 
 class Job:

@@ -194,7 +194,7 @@ def _check_clock(source: Source, index: int, recovery: Any) -> None:
     if recovery.has_unexposed_phases and is_on_wall and not memoryless and not source.defer:
         rule = (
             f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
-            f"hit (exposed: false); give the source clock: busy, or defer: true"
+            f"hit (exposed: none or processes); give the source clock: busy, or defer: true"
         )
         raise PathError(("failures", index), rule)
 

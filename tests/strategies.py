@@ -27,6 +27,7 @@ __all__ = ["laws", "odd_scenarios", "scenarios", "seconds"]
 
 RECOVERIES = ("full-restart", "hot-spare", "shrink-rejoin", "standby")
 POOLS = ("spare", "warm", "idle", "cold")
+EXPOSURES = (True, False, "processes", "nodes")
 
 
 @st.composite
@@ -121,9 +122,9 @@ def _recoveries(draw: Draw, kind: str, reserves: dict[str, Any], replicas: int) 
         recovery["pools"] = pools
     if kind == "standby":
         recovery |= {"recovery": draw(times(60, 900)), "selection": draw(times(30, 300))}
-        return recovery | {"exposed": draw(st.booleans())}
+        return recovery | {"exposed": draw(st.sampled_from(EXPOSURES))}
     if kind == "hot-spare":
-        recovery |= {"reschedule": draw(times(30, 300)), "exposed": draw(st.sampled_from((True, True, False)))}
+        recovery |= {"reschedule": draw(times(30, 300)), "exposed": draw(st.sampled_from((True, *EXPOSURES)))}
         if draw(st.booleans()):
             recovery |= {"patience": draw(moments(10, 2_000)), "requeue_delay": draw(moments(1, 300))}
         return recovery
@@ -166,7 +167,7 @@ def scenarios(
         units=fleet.units,
         behind=fleet.behind,
         horizon=horizon,
-        memoryless=not recovery.get("exposed", True),
+        memoryless=recovery.get("exposed", True) in (False, "none", "processes"),
         stationary=initial == "stationary",
         tiers=tuple(tier["name"] for tier in repair.get("tiers", ())),
     )

@@ -39,7 +39,9 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Starvation | None:
     repairs, lives = repairs_by_cause(prepared), lives_and_repairs(prepared)
     if repairs is None or lives is None:
         return None if repairs is None else _PLENTY
-    hazards = {source.idle_hazard for source in prepared.sources if source.name in repairs}
+    hazards = {
+        0.0 if source.clock == "busy" else source.idle_hazard for source in prepared.sources if source.name in repairs
+    }
     swaps_first = not recovery.elastic and getattr(recovery, "patience", math.inf) is None
     if not swaps_first or len(prepared.jobs) > 1 or prepared.units is not None or hazards not in ({0.0}, {1.0}):
         return None
@@ -47,7 +49,9 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Starvation | None:
     if any(pool.nodes and (pool.delay or name not in recovery.pools) for name, pool in reserves.items()):
         return None
     spares = sum(pool.nodes for pool in reserves.values())
-    found = starvation(*lives, job.nodes, spares, downtime=job.detection_mean, cold=hazards == {0.0})
+    cold = hazards == {0.0}
+    # Nodes that wait with their job are hit like those outside.
+    found = starvation(*lives, job.nodes, spares, downtime=job.detection_mean, cold=cold, exposed=not cold)
     return found if found.share > _NEVER else _PLENTY
 
 

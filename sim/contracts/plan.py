@@ -13,6 +13,7 @@ __all__ = [
     "Acquire",
     "Background",
     "Evict",
+    "Exposure",
     "Keeps",
     "Memory",
     "Plan",
@@ -29,16 +30,23 @@ PoolName: TypeAlias = Literal["spare", "warm", "idle", "cold"]
 ANY_POOL: tuple[PoolName, ...] = ("spare", "warm", "idle", "cold")
 """Where replacements come from, quickest first."""
 
+Exposure: TypeAlias = Literal["both", "processes", "nodes", "none"]
+"""Who can fail in a phase: the processes of the job (sources of ``use: job``), the nodes that it holds, both or none.
+
+Where nodes alone are exposed no process runs on them, and they are hit like idle ones: at their idle hazard, while
+their lives on the clock ``busy`` stand still.
+"""
+
 
 class Stall(NamedTuple):
-    """The group waits; the time goes to `bucket`. `exposed` tells whether failures can hit it meanwhile.
+    """The group waits; the time goes to `bucket`. `exposed` tells who can fail meanwhile.
 
     ``excess`` is by how much a drawn time is above the mean of its law [s]: what luck has to do with it.
     """
 
     bucket: Bucket
     seconds: float
-    exposed: bool = True
+    exposed: Exposure = "both"
     excess: float = 0.0
 
 
@@ -47,7 +55,8 @@ class Acquire(NamedTuple):
 
     ``wanted`` of 0 means all that are missing. Nodes of a pool with a delay are there when it is over. After `timeout`
     seconds [s] without success the plan goes on with `otherwise`; without an `otherwise` it waits. With `fill`, the
-    hot spares are filled up from the idle nodes, and from the cold ones too if one of those was needed.
+    hot spares are filled up from the idle nodes, and from the cold ones too if one of those was needed. While the group
+    waits no process runs, so only the nodes that it holds can be exposed.
     """
 
     wanted: int = 0
@@ -55,14 +64,14 @@ class Acquire(NamedTuple):
     timeout: float = math.inf
     otherwise: tuple[Any, ...] = ()
     pools: tuple[PoolName, ...] = ANY_POOL
-    exposed: bool = True
+    exposed: Literal["nodes", "none"] = "nodes"
     fill: bool = False
 
 
 class Save(NamedTuple):
     """The job, which knows that it has to stop, makes its progress durable first."""
 
-    exposed: bool = True
+    exposed: Exposure = "both"
 
 
 Keeps: TypeAlias = Literal["live", "processes", "hosts", "stores"]
@@ -86,7 +95,7 @@ class Restore(NamedTuple):
     """
 
     keeps: Keeps = "hosts"
-    exposed: bool = True
+    exposed: Exposure = "both"
 
 
 class Evict(NamedTuple):

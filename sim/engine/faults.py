@@ -73,7 +73,7 @@ class Faults:
         nodes = self.nodes_of(info, slot, number)
         inside, outside = self.find(nodes)
         # The common case first: a fault of one node, which can be hit where it is.
-        is_hit = waited or inside[0][0].exposed if inside else info.always or not outside
+        is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or not outside
         if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
             not info.always and self._is_thinned(info, nodes, failure)
         ):
@@ -96,7 +96,7 @@ class Faults:
     def _drop(self, failure: Failure, inside: Inside, until: float) -> None:
         """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
         info = failure.info
-        if info.source.defer and inside and not inside[0][0].exposed:
+        if info.source.defer and inside and inside[0][0].exposed in ("none", "processes"):
             inside[0][0].deferred.append((info.index, failure.slot, failure.round, until))
             self.counts.candidates -= 1
             return
@@ -128,11 +128,11 @@ class Faults:
         return inside, outside
 
     def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: Failure) -> bool:
-        """Return whether a fault can happen to any of these now."""
-        for group, _ in inside:
-            if group.exposed:
-                return True
-        return bool(outside) and failure.mark("idle") < info.source.idle_hazard
+        """Return whether a fault can happen to any of these now; nodes without processes are hit like idle ones."""
+        exposures = {group.exposed for group, _ in inside}
+        if "both" in exposures:
+            return True
+        return (bool(outside) or "nodes" in exposures) and failure.mark("idle") < info.source.idle_hazard
 
     def _is_thinned(self, info: SourceInfo, nodes: Sequence[int], failure: Failure) -> bool:
         """Return whether a candidate that was drawn at the highest hazard is one too many."""

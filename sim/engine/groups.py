@@ -12,6 +12,7 @@ from sim.engine.kernel import Order
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.contracts import Exposure
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
     from sim.job import Group, Job
@@ -120,33 +121,31 @@ class Groups:
         group.segment = index
         group.since = now
 
-    def expose(self, group: Group, now: float, *, exposed: bool) -> None:
-        """Say whether failures can hit the group from now on."""
+    def expose(self, group: Group, now: float, exposed: Exposure) -> None:
+        """Say who can fail from now on: the processes of the group, its nodes, both or none."""
         if group.exposed == exposed:
             return
-        if exposed:
-            group.exposed_from = now
-        else:
-            group.exposed_total += now - group.exposed_from
         group.exposed = exposed
-        if exposed:
-            self.lives.arm(group, now)
-        if exposed and group.deferred:
+        group.processes.turn(now, on=exposed in ("both", "processes"))
+        group.busy.turn(now, on=exposed == "both")
+        self.lives.arm(group.processes, now)
+        self.lives.arm(group.busy, now)
+        if group.deferred and exposed in ("both", "nodes"):
             self.deliver(group, now)
 
     def deliver(self, group: Group, now: float) -> None:
-        """Let happen to an exposed group what has waited for that."""
+        """Let happen to a group whose nodes are exposed what has waited for that."""
         for candidate in group.deferred:
             self.kernel.at(now, Order.FAILURE, self.simulation.faults.on_deferred, candidate)
         group.deferred = []
 
-    def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: bool) -> None:
+    def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: Exposure) -> None:
         """Put a settled group into waiting phases."""
         group.running = False
         group.segments = segments
         group.segment = 0
         if group.exposed != exposed:
-            self.expose(group, now, exposed=exposed)
+            self.expose(group, now, exposed)
 
     def stop(self, group: Group, now: float) -> None:
         """Charge a group and void what it was going to do."""
@@ -244,7 +243,7 @@ class Groups:
         if not segments:
             return False
         self.wait(group, segments, now, exposed=exposed)
-        if exposed and isinstance(following, Run) and group is job.main:
+        if exposed == "both" and isinstance(following, Run) and group is job.main:
             # Nothing is decided when the waiting ends: no event, settle() turns it into running.
             group.run_at = end
             group.run_step = following
@@ -266,7 +265,7 @@ class Groups:
         if job.narrow:
             self.simulation.incidents.let_go(job, now)
         self.cluster.release(job, now)
-        self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed=False)
+        self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed="none")
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
         self.simulation.queue.serve(now)
         return True
@@ -276,7 +275,7 @@ class Groups:
         if epoch == group.epoch:
             now = self.kernel.now
             self.settle(group, now)
-            self.wait(group, [(Bucket.QUEUED, math.inf)], now, exposed=False)
+            self.wait(group, [(Bucket.QUEUED, math.inf)], now, exposed="none")
             self.simulation.queue.enter(group.job, now)
 
     def _run(self, group: Group, step: Run, now: float) -> bool:
@@ -285,8 +284,8 @@ class Groups:
         if group is not job.main:
             return False
         self._begin_run(group, step)
-        if not group.exposed:
-            self.expose(group, now, exposed=True)
+        if group.exposed != "both":
+            self.expose(group, now, "both")
         if job.stops_at < math.inf:
             self.paces.expect_finish(group, now)
         return True

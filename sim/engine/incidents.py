@@ -14,7 +14,7 @@ from sim.laws import draw
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.contracts import Plan
+    from sim.contracts import Exposure, Plan
     from sim.engine.failure import Failure
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
@@ -79,7 +79,9 @@ class Incidents:
         if latency > 0:
             group.detecting = True
             group.detect_at = known
-            groups.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=True)
+            # Where no process ran, none runs until somebody knows.
+            exposed: Exposure = "nodes" if group.exposed == "nodes" else "both"
+            groups.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
             self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
         else:
             group.running = False

@@ -1,4 +1,4 @@
-"""Lives on the clock ``busy``: they run only while their node, or their job, can be hit in a running job."""
+"""Lives on the clock ``busy``: they run only while the processes of a job do, on their node or in their job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.engine.kernel import Call, Kernel
-    from sim.job import Group
+    from sim.job import Clock, Group
 
 __all__ = ["Life", "Lives"]
 
@@ -43,11 +43,16 @@ class _NodeClock:
         self.group: Group | None = None
         self.lives: list[Life] = []
 
+    def push(self, life: Life) -> None:
+        """Let a life of the node end with the clock of its group."""
+        assert self.group is not None
+        _push(self.group.busy, life, life.due - self.before + self.joined)
+
 
 class Lives:
-    """Each group keeps a heap of the lives of its nodes in its own clock, and one event for the first of them.
+    """Each group has two clocks, of its processes and of its nodes, each with its lives and an event for the first.
 
-    An event is armed only while the group is exposed, so the cost follows the failures, not the phases.
+    An event is armed only while its clock runs, so the cost follows the failures, not the phases.
     """
 
     def __init__(self, kernel: Kernel, group_of: Callable[[int], Group | None]) -> None:
@@ -64,7 +69,7 @@ class Lives:
 
     def add_group_life(self, group: Group, life: Life) -> None:
         """Give a group a life of its own."""
-        heappush(group.lives, (life.due, life.source, life.slot, life.round, life.token, life))
+        _push(group.processes, life, life.due)
 
     def begin(self, life: Life, seconds: float, now: float) -> None:
         """Let a life of a node, which may be in a group, end after `seconds` of its busy time."""
@@ -74,14 +79,14 @@ class Lives:
             clock = self.nodes[life.node] = _NodeClock()
             if group is not None:
                 clock.group = group
-                clock.joined = group.clock(now)
+                clock.joined = group.busy.read(now)
         life.due = clock.before + seconds
         if clock.group is not None:
-            life.due += clock.group.clock(now) - clock.joined
+            life.due += clock.group.busy.read(now) - clock.joined
         clock.lives.append(life)
         if clock.group is not None:
-            self._push(clock, life)
-            self.arm(clock.group, now)
+            clock.push(life)
+            self.arm(clock.group.busy, now)
 
     def void(self, life: Life) -> None:
         """Forget a life."""
@@ -103,69 +108,66 @@ class Lives:
         if clock is None:
             return
         clock.group = group
-        clock.joined = group.clock(now)
+        clock.joined = group.busy.read(now)
         for life in clock.lives:
-            self._push(clock, life)
-        self.arm(group, now)
+            clock.push(life)
+        self.arm(group.busy, now)
 
     def leave(self, node: int, group: Group, now: float) -> None:
         """Stop the lives of a node."""
         clock = self.nodes.get(node)
         if clock is None:
             return
-        clock.before += group.clock(now) - clock.joined
+        clock.before += group.busy.read(now) - clock.joined
         clock.group = None
         for life in clock.lives:
             life.token += 1
 
-    def _push(self, clock: _NodeClock, life: Life) -> None:
-        group = clock.group
-        assert group is not None
-        due = life.due - clock.before + clock.joined
-        heappush(group.lives, (due, life.source, life.slot, life.round, life.token, life))
+    def arm(self, clock: Clock, now: float) -> None:
+        """Arrange the event of the first life to end, if the clock runs.
 
-    def arm(self, group: Group, now: float) -> None:
-        """Arrange the event of the first life to end, if the group is exposed.
-
-        One event waits for each group: waiting only moves the end away, and an event that comes too early looks again.
+        One event waits for each clock: waiting only moves the end away, and an event that comes too early looks again.
         """
-        if not group.exposed:
-            return
-        if self._first(group) is not None:
-            time = now + max(group.lives[0][0] - group.clock(now), 0.0)
-            if time < group.lives_at:
-                group.lives_at = time
-                self.kernel.at(time, Order.FAILURE, self._on_due, (group, time))
+        if clock.is_on and self._first(clock) is not None:
+            time = now + max(clock.lives[0][0] - clock.read(now), 0.0)
+            if time < clock.at:
+                clock.at = time
+                self.kernel.at(time, Order.FAILURE, self._on_due, (clock, time))
 
-    def _first(self, group: Group) -> Life | None:
-        """Return the first life of a group to end; forget those whose node has left."""
-        heap = group.lives
+    def _first(self, clock: Clock) -> Life | None:
+        """Return the first life of a clock to end; forget those whose node has left."""
+        heap = clock.lives
         while heap and heap[0][5].token != heap[0][4]:
             heappop(heap)
         return heap[0][5] if heap else None
 
     def _on_due(self, call: Call) -> None:
-        group, time = call.argument
-        if time != group.lives_at:
+        clock, time = call.argument
+        if time != clock.at:
             return
-        group.lives_at = math.inf
-        life = self._first(group)
-        if life is None or not group.exposed:
+        clock.at = math.inf
+        life = self._first(clock)
+        if life is None or not clock.is_on:
             return
         now = self.kernel.now
-        if now + (group.lives[0][0] - group.clock(now)) > now:
-            self.arm(group, now)
+        if now + (clock.lives[0][0] - clock.read(now)) > now:
+            self.arm(clock, now)
             return
-        heappop(group.lives)
-        clock = self.nodes.get(life.node)
-        if clock is not None:
-            clock.lives.remove(life)
+        heappop(clock.lives)
+        node = self.nodes.get(life.node)
+        if node is not None:
+            node.lives.remove(life)
         following = self.occur(life)
         if following is not None:
-            if clock is None:
-                self.add_group_life(group, following)
+            if node is None:
+                _push(clock, following, following.due)
             else:
-                clock.lives.append(following)
-                if clock.group is not None:
-                    self._push(clock, following)
-        self.arm(group, now)
+                node.lives.append(following)
+                if node.group is not None:
+                    node.push(following)
+        self.arm(clock, now)
+
+
+def _push(clock: Clock, life: Life, due: float) -> None:
+    """Let a life end at a reading of a clock [s]."""
+    heappush(clock.lives, (due, life.source, life.slot, life.round, life.token, life))

@@ -52,9 +52,15 @@ class Queue:
                 self._start(job, now)
 
     def _call_spares(self, job: Job, now: float) -> None:
-        """Let a job that was requeued have hot spares, if it can start with them: they are kept for such as it."""
+        """Let the first job have hot spares, if it can start with them.
+
+        They are kept for jobs that run, and come back: a first start has them only while no other job holds nodes. It
+        fits beside all spares, so that it is never short of more nodes than are out of use.
+        """
         short = job.nodes_needed - self.cluster.idle.count
-        if job.starts and 0 < short <= self.cluster.spare.count:
+        if not 0 < short <= self.cluster.spare.count:
+            return
+        if job.starts or not any(other.holding for other in self.simulation.jobs):
             self.cluster.move("spare", "idle", short, now)
 
     def _start(self, job: Job, now: float) -> None:
@@ -85,7 +91,7 @@ class Queue:
         groups = self.simulation.groups
         self.simulation.replicas.absorb(job, now)
         groups.stop(job.main, now)
-        groups.expose(job.main, now, exposed=False)
+        groups.expose(job.main, now, "none")
         job.main.running = False
         job.end = now
         job.finished = finished

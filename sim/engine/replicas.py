@@ -86,7 +86,7 @@ class Replicas:
     def _merge(self, group: Group, now: float) -> None:
         job = group.job
         main = job.main
-        self.simulation.groups.expose(group, now, exposed=False)
+        self.simulation.groups.expose(group, now, "none")
         group.epoch += 1
         job.away.remove(group)
         main.replicas += 1
@@ -94,6 +94,6 @@ class Replicas:
         if group.deferred:
             # What could not strike while the replica was away waits on with the others.
             main.deferred += group.deferred
-            if main.exposed:
+            if main.exposed in ("both", "nodes"):
                 self.simulation.groups.deliver(main, now)
         self._move(group, group, main, now)

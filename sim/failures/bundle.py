@@ -31,7 +31,7 @@ class Bundle(Strategy):
     renews: Renews | None = Field(None, description="When the next life of a part begins.")
     clock: Clock | None = Field(None, description="Which time wears the parts out.")
     idle_hazard: Fraction | None = Field(
-        None, description="Hazard of a node without a job, relative to one with a job."
+        None, description="Hazard of a node on which no process of a job runs, relative to one on which some do."
     )
     defer: bool | None = Field(
         None, description="Whether failures wait for the end of a phase that failures cannot hit, or never happen."

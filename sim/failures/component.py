@@ -45,7 +45,9 @@ class Struck(Cause):
     """What every cause that strikes nodes has; a kind of source says which nodes."""
 
     clock: Clock = Field("wall", description="Which time wears the part out.")
-    idle_hazard: Fraction = Field(1.0, description="Hazard of a node without a job, relative to one with a job.")
+    idle_hazard: Fraction = Field(
+        1.0, description="Hazard of a node on which no process of a job runs, relative to one on which some do."
+    )
     defer: bool = Field(
         False, description="Whether a failure waits for the end of a phase that failures cannot hit, or never happens."
     )

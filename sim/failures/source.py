@@ -154,7 +154,7 @@ class Source:
     clock
         What a life counts: all time, time in which the node is not down, or time in which it serves a running job.
     idle_hazard
-        Hazard of a node that serves no job, relative to one that does [-].
+        Hazard of a node on which no process of a job runs, relative to one on which some do [-].
     interrupts
         Probability that a fault becomes a failure [-].
     repair, detection

@@ -15,7 +15,7 @@ from sim.laws import Fixed, LawModel, draw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
+    from sim.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
     from sim.recovery.returns import Hit, Return
 
 __all__ = ["Absence", "Drawn", "FromStore", "InPlace", "initialized", "scaled"]
@@ -81,7 +81,7 @@ class Drawn(NamedTuple):
         seconds = draw(law, mark, purpose)
         return cls(seconds, seconds - law.mean_value)
 
-    def stall(self, bucket: Bucket, *, exposed: bool = True) -> tuple[Step, ...]:
+    def stall(self, bucket: Bucket, *, exposed: Exposure = "both") -> tuple[Step, ...]:
         """Return the step that waits so long; none where there is never anything to wait for."""
         return (Stall(bucket, self.seconds, exposed, self.excess),) if self.seconds > 0 or self.excess else ()
 
@@ -115,21 +115,26 @@ class FromStore(Strategy, ABC):
         return False
 
     @property
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return frozenset()
+
+    @property
     def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return False
+        """Whether failures of nodes are kept out of some phase."""
+        return not self.exposures.isdisjoint({"none", "processes"})
 
     @property
     def no_formula(self) -> str:
         """Why no closed form describes the strategy; nothing where one does."""
-        return ""
+        return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
 
     def returns(self, hit: Hit) -> tuple[Return, ...] | None:
         """Return the ways back after a failure, if the closed form of a restart describes them; else ``None``.
 
         Every failure is taken to be the first one, with healthy nodes at hand.
         """
-        found = self._returns(hit)
+        found = self._returns(hit) if self.exposures <= {"both", "none"} else None
         return None if found is None else tuple(way.scaled(self.scale) for way in found)
 
     def absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
@@ -180,12 +185,12 @@ class InPlace(FromStore, ABC):
     """Names of the two laws, in the order in which `_steps` takes their times."""
 
     if TYPE_CHECKING:
-        exposed: bool
+        exposed: Exposure
 
     @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return not self.exposed
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures."""
+        return frozenset({self.exposed})
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Restart in place, with a swap if nodes are missing."""

@@ -10,6 +10,7 @@ from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore,
 from sim.fields import Duration
 from sim.laws import Law
 from sim.recovery.base import InPlace, initialized
+from sim.recovery.phases import Exposed
 from sim.recovery.returns import Return, Span
 
 if TYPE_CHECKING:
@@ -33,15 +34,17 @@ class HotSpare(InPlace):
         None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
     )
     requeue_delay: Duration = Field("0 s", description="From giving up to being eligible in the queue.")  # type: ignore[assignment]
-    exposed: bool = Field(
-        True, description="Whether failures can hit the job while it reschedules (teardown and swap)."
+    exposed: Exposed = Field(
+        "both",
+        description="Who can fail while the job reschedules (teardown and swap): its processes, its nodes (hit like "
+        "idle ones), both (true) or none (false).",
     )
 
     _times = ("reschedule", "initialize")
 
     def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
         """Return the two times."""
-        times = Span(self.reschedule, exposed=self.exposed), Span(self.initialize)
+        times = Span(self.reschedule, exposed=self.exposed == "both"), Span(self.initialize)
         return (Return("hosts", times, joiners=hit.takes),)
 
     def _start(self, job: JobView) -> Plan:

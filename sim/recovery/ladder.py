@@ -11,12 +11,12 @@ from sim.contracts import Evict, Requeue, Restore, Run
 from sim.fields import RuleError
 from sim.laws import Law
 from sim.recovery.base import Drawn, FromStore
-from sim.recovery.phases import Crew, some
+from sim.recovery.phases import Crew, exposures
 from sim.recovery.returns import Return, Span, spans
 from sim.recovery.rung import Eviction, Rung
 
 if TYPE_CHECKING:
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
     from sim.recovery.returns import Hit
 
 __all__ = ["Ladder", "LadderMemory"]
@@ -82,16 +82,14 @@ class Ladder(FromStore):
         return self
 
     @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return any(
-            some(phases, lambda phase: not phase.exposed) for rung in self.rungs for phases in (rung.stop, rung.launch)
-        )
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return exposures(*(phases for rung in self.rungs for phases in (rung.stop, rung.launch)))
 
     @property
     def no_formula(self) -> str:
         """Why no closed form describes the strategy; nothing where one does."""
-        return "with no way left the job has failed for good" if self.gives_up else ""
+        return "with no way left the job has failed for good" if self.gives_up else super().no_formula
 
     def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
         """Return what the first rung takes that may be tried: without the first node another one may be."""

@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 from sim.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
 from sim.fields import Duration, Fraction, RuleError
 from sim.recovery.base import FromStore
-from sim.recovery.phases import Crew, Phases, back_to_queue, some, steps
+from sim.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
 
 if TYPE_CHECKING:
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 __all__ = ["Narrow"]
 
@@ -86,9 +86,9 @@ class Narrow(FromStore):
         return min(gpus, self.tensor) - lost >= fewest
 
     @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return any(some(phases, lambda phase: not phase.exposed) for phases in (self.stop, self.launch))
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return exposures(self.stop, self.launch)
 
     @property
     def no_formula(self) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from sim.contracts import FAULTS, Requeue, Stall
+from sim.contracts import FAULTS, Exposure, Requeue, Stall
 from sim.fields import Model, RuleError
 from sim.laws import Fixed, Law, LawModel, draw
 
@@ -31,10 +31,12 @@ else:
 
 __all__ = [
     "Crew",
+    "Exposed",
     "Fault",
     "Phase",
     "Phases",
     "back_to_queue",
+    "exposures",
     "is_fixed",
     "longest",
     "mean",
@@ -46,6 +48,19 @@ __all__ = [
 
 _MOST = 1 - 2.0**-53
 """The largest number below 1 that a float can hold."""
+
+
+def _from_truth(value: Any) -> Any:
+    """Return what `true` and `false` stand for."""
+    return {True: "both", False: "none"}[value] if isinstance(value, bool) else value
+
+
+Exposed = Annotated[
+    Exposure,
+    BeforeValidator(_from_truth),
+    WithJsonSchema({"anyOf": [{"enum": list(get_args(Exposure))}, {"type": "boolean"}]}),
+]
+"""Who can fail in a phase; ``true`` is `both`, ``false`` is `none`."""
 
 
 class Crew(NamedTuple):
@@ -73,7 +88,11 @@ class Phase(Model):
     )
     exponent: float = Field(0.0, ge=0, le=4, description="The time grows as this power of the number of GPUs.")
     at: int | None = Field(None, ge=1, description="Number of GPUs at which the time is as stated.")
-    exposed: bool = Field(True, description="Whether failures can hit the job meanwhile.")
+    exposed: Exposed = Field(
+        "both",
+        description="Who can fail meanwhile: the job's processes, its nodes (hit like idle ones, because no process "
+        "runs), both (true) or none (false).",
+    )
 
     @model_validator(mode="after")
     def _grows_from_somewhere(self) -> Self:
@@ -243,8 +262,13 @@ def mean(phases: Held, crew: Crew) -> tuple[float, float]:
     if isinstance(phases, LawModel):
         return 0.0, phases.mean_value
     needed = [phase for phase in phases if phase.takes_part(crew, "")]
-    hidden = sum(phase.mean_seconds(crew) for phase in needed if not phase.exposed)
-    return hidden, sum(phase.mean_seconds(crew) for phase in needed if phase.exposed)
+    hidden = sum(phase.mean_seconds(crew) for phase in needed if phase.exposed == "none")
+    return hidden, sum(phase.mean_seconds(crew) for phase in needed if phase.exposed != "none")
+
+
+def exposures(*given: Held | None) -> frozenset[Exposure]:
+    """Return how phases are exposed, as far as they say so."""
+    return frozenset(phase.exposed for phases in given if isinstance(phases, tuple) for phase in phases)
 
 
 def some(phases: Held, is_such: Callable[[Phase], bool]) -> bool:

@@ -9,10 +9,10 @@ from pydantic import Field
 from sim.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
 from sim.fields import Duration
 from sim.recovery.base import FromStore
-from sim.recovery.phases import Crew, Phases, back_to_queue, some, steps
+from sim.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
 
 if TYPE_CHECKING:
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan, Step
+    from sim.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
 
 __all__ = ["RestartSmaller", "Restarts"]
 
@@ -66,10 +66,9 @@ class RestartSmaller(FromStore):
         return True
 
     @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        given = (self.stop, self.launch, self.rejoin, self.start_up)
-        return any(phases is not None and some(phases, lambda phase: not phase.exposed) for phases in given)
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return exposures(self.stop, self.launch, self.rejoin, self.start_up)
 
     @property
     def no_formula(self) -> str:

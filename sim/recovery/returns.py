@@ -129,7 +129,7 @@ def spans(phases: Held, crew: Crew, fault: str = "", *, exposed: bool = True) ->
         return
     for phase in phases:
         if phase.is_due(crew, fault):
-            yield _of(phase, crew, exposed=exposed and phase.exposed)
+            yield _of(phase, crew, exposed=exposed and phase.exposed == "both")
 
 
 def _of(phase: Phase, crew: Crew, *, exposed: bool) -> Span:

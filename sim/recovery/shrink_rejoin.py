@@ -10,10 +10,10 @@ from pydantic import Field
 from sim.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
 from sim.fields import Duration
 from sim.recovery.base import Absence, FromStore
-from sim.recovery.phases import Crew, Phases, is_fixed, mean, some, steps
+from sim.recovery.phases import Crew, Phases, exposures, is_fixed, mean, some, steps
 
 if TYPE_CHECKING:
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 __all__ = ["Absence", "ShrinkRejoin"]
 
@@ -54,9 +54,9 @@ class ShrinkRejoin(FromStore):
         return True
 
     @property
-    def has_unexposed_phases(self) -> bool:
-        """Whether failures are kept out of some phase."""
-        return any(some(phases, lambda phase: not phase.exposed) for phases in self._all)
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return exposures(*self._all)
 
     @property
     def no_formula(self) -> str:

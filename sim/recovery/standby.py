@@ -9,6 +9,7 @@ from pydantic import Field
 from sim.contracts import Acquire, Bucket, PoolName, Restore, Run
 from sim.laws import Law
 from sim.recovery.base import Drawn, InPlace
+from sim.recovery.phases import Exposed
 from sim.recovery.returns import Return, Span
 
 if TYPE_CHECKING:
@@ -31,14 +32,18 @@ class Standby(InPlace):
     pools: tuple[PoolName, ...] = Field(
         ("idle", "warm", "cold", "spare"), min_length=1, description="Where a selection takes nodes, in this order."
     )
-    exposed: bool = Field(True, description="Whether failures can hit the job before it steps again.")
+    exposed: Exposed = Field(
+        "both",
+        description="Who can fail before the job steps again: its processes, its nodes (hit like idle ones), both "
+        "(true) or none (false). While it waits for nodes no process runs.",
+    )
 
     _times = ("recovery", "selection")
 
     def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
         """Return the recovery time: a hot spare is at hand."""
-        recovery = Span(self.recovery, exposed=self.exposed)
-        return (Return("hosts", (recovery,), joiners=hit.takes, exposed=self.exposed),)
+        exposed = self.exposed == "both"
+        return (Return("hosts", (Span(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
 
     def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""
@@ -49,12 +54,13 @@ class Standby(InPlace):
         recover = recovery.stall(Bucket.INITIALIZE, exposed=self.exposed)
         if not swap:
             return (*recover, *self._end())
+        waiting: Literal["nodes", "none"] = "nodes" if self.exposed in ("both", "nodes") else "none"
         anew = (
-            Acquire(pools=self.pools, exposed=self.exposed, fill=True),
+            Acquire(pools=self.pools, exposed=waiting, fill=True),
             *selection.stall(Bucket.RESCHEDULE, exposed=self.exposed),
             *self._end(),
         )
-        return (*recover, Acquire(pools=("spare",), timeout=0.0, otherwise=anew, exposed=self.exposed), *self._end())
+        return (*recover, Acquire(pools=("spare",), timeout=0.0, otherwise=anew, exposed=waiting), *self._end())
 
     def _end(self) -> tuple[Step, ...]:
         return Restore("hosts", self.exposed), Run()

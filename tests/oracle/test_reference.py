@@ -1,9 +1,10 @@
 """The engine equals a plain SimPy model with a process per node and an event per checkpoint, trace by trace.
 
 Half of the comparison is exact: on a grid of 2^-10 s every sum of times is a number that floats hold exactly, whatever
-the order of the additions. Failure k of a trace happens k + 1 grid points after a quarter of a second and every other
-time is a multiple of a quarter, so nothing that follows from one failure coincides with another failure. What happens
-when times do coincide is compared with values worked out by hand.
+the order of the additions. Failure k of a trace happens k + 1 grid points after a quarter of a second, one of the
+software as many points of a finer grid, and every other time is a multiple of a quarter, so nothing that follows from
+one failure coincides with another failure. What happens when times do coincide is compared with values worked out by
+hand.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Failures = list[tuple[float, int]]
 
 GRID = 2.0**-10
+FINER = 2.0**-20
 GPUS_PER_NODE = 8
 OUTSIDE = ("spare_idle", "repair", "unallocated")
 
@@ -47,7 +49,10 @@ def _plain(setup: Setup) -> dict[str, Any]:
         "cluster": {"nodes": setup.nodes + setup.idle + setup.spares},
         "horizon": text(setup.horizon),
         "jobs": [job],
-        "failures": [{"use": "component", "name": "node", "rate": "1 per node-day"}],
+        "failures": [
+            {"use": "component", "name": "node", "rate": "1 per node-day", "idle_hazard": setup.idle_hazard},
+            {"use": "job", "name": "software", "law": {"law": "fixed", "value": "1000 d"}},
+        ],
         "checkpoint": {"tiers": [{"interval": text(setup.interval), "restore": text(setup.restore), **mode}]},
         "detection": {"time": text(setup.detection)},
         "recovery": {
@@ -63,14 +68,22 @@ def _plain(setup: Setup) -> dict[str, Any]:
 def _simulate(data: dict[str, Any], failures: Sequence[tuple[float, int]], sources: Sequence[int] = ()) -> sim.Result:
     """Return what the engine makes of a list of (time, node); `sources` if there are several."""
     count = len(failures)
+    order = sorted(range(count), key=lambda row: failures[row][0])
+    failures, sources = [failures[row] for row in order], [sources[row] if sources else 0 for row in order]
     trace = FailureTrace(
         time=np.asarray([time for time, _ in failures], dtype=np.float64),
-        source=np.asarray(sources or [0] * count, dtype=np.int64),
+        source=np.asarray(sources, dtype=np.int64),
         slot=np.asarray([node for _, node in failures], dtype=np.int64),
         round=np.arange(count, dtype=np.int64),
         until=np.full(count, np.nan),
     )
     return sim.run(sim.prepare(sim.parse(data)), 0, trace)
+
+
+def _play(setup: Setup, failures: Failures) -> sim.Result:
+    """Return what the engine makes of a set-up of the reference and failures of its nodes."""
+    rows = [*failures, *((time, 0) for time in setup.software)]
+    return _simulate(_plain(setup), rows, [0] * len(failures) + [1] * len(setup.software))
 
 
 def _amounts(result: sim.Result) -> dict[str, float]:
@@ -120,6 +133,7 @@ def _draw(seed: int, rounded: Callable[[float], float]) -> tuple[Setup, Failures
         reschedule=pick(0, 0, 10),
         initialize=pick(0, 10, 60, 300),
         repair=pick(0, 20, 200, 2_000),
+        idle_hazard=int(rng.integers(0, 2)),
     )
     count = int(rng.integers(0, 120))
     times = np.sort(rng.uniform(0, setup.horizon - 1, count)).tolist()
@@ -127,7 +141,9 @@ def _draw(seed: int, rounded: Callable[[float], float]) -> tuple[Setup, Failures
     failures = [
         (rounded(time) + (k + 1) * GRID, node) for k, (time, node) in enumerate(zip(times, victims, strict=True))
     ]
-    return setup, sorted(failures)
+    software = sorted(rng.uniform(0, setup.horizon - 1, int(rng.integers(0, 20))).tolist())
+    times = tuple(rounded(time) + (k + 1) * FINER for k, time in enumerate(software))
+    return setup._replace(software=times), sorted(failures)
 
 
 def _on_the_grid(value: float) -> float:
@@ -143,7 +159,7 @@ def test_engine_equals_the_reference_exactly_on_the_grid(batch: int) -> None:
     """On 200 random traces on a 2^-10 s grid every bucket and count of the engine equals the reference's exactly."""
     for seed in range(20 * batch, 20 * (batch + 1)):
         setup, failures = _draw(seed, _on_the_grid)
-        assert _amounts(_simulate(_plain(setup), failures)) == _expected(play(setup, failures)), (seed, setup)
+        assert _amounts(_play(setup, failures)) == _expected(play(setup, failures)), (seed, setup)
 
 
 def test_engine_equals_the_reference_off_the_grid() -> None:
@@ -151,7 +167,7 @@ def test_engine_equals_the_reference_off_the_grid() -> None:
     for seed in range(1_000, 1_050):
         setup, failures = _draw(seed, float)
         expected = _expected(play(setup, failures))
-        amounts = _amounts(_simulate(_plain(setup), failures))
+        amounts = _amounts(_play(setup, failures))
         assert amounts == pytest.approx(expected, rel=1e-9, abs=1e-9 * expected["end"]), (seed, setup)
 
 
@@ -179,6 +195,8 @@ def test_the_traces_reach_every_corner() -> None:
         ("initialize", lambda value: value / 2),
         ("interval", lambda value: 2 * value),
         ("spares", lambda value: 0),
+        ("software", lambda value: value[1:]),
+        ("idle_hazard", lambda value: 1 - value),
     ],
 )
 def test_the_comparison_has_teeth(field: str, change: Callable[[float], float]) -> None:
@@ -191,7 +209,7 @@ def test_the_comparison_has_teeth(field: str, change: Callable[[float], float]) 
         wrong = wrong._replace(idle=setup.idle + setup.spares - wrong.spares)
         if wrong != setup:
             changed += 1
-            red += _amounts(_simulate(_plain(setup), failures)) != _expected(play(wrong, failures))
+            red += _amounts(_play(setup, failures)) != _expected(play(wrong, failures))
     assert changed >= 20
     assert red > changed / 3
 
@@ -308,6 +326,6 @@ def test_what_is_found_first_ends_the_wait() -> None:
     crash = {"use": "component", "name": "crash", "rate": "1 per node-day", "detection": "10 s"}
     data = _plain(QUIET) | {"detection": {"time": "100 s"}}
     data["failures"] = [*data["failures"], crash]
-    amounts = _amounts(_simulate(data, [(50.0, 0), (60.0, 1)], [0, 1]))
+    amounts = _amounts(_simulate(data, [(50.0, 0), (60.0, 1)], [0, 2]))
     assert (amounts["detection"], amounts["lost_work"], amounts["productive"]) == (20.0, 30.0, 100.0)
     assert (amounts["interruptions"], amounts["disruptions"]) == (2, 1)

@@ -109,6 +109,8 @@ def theory(given: dict[str, Any]) -> dict[str, float]:
     return starved_shares(
         *(given[name] for name in ("interval", "write", "life", "repair", "required", "spares")),
         **{name: given[name] for name in names if name in given},
+        # Nodes that wait with their job are hit like those outside it.
+        exposed=not given.get("cold"),
     )
 
 
@@ -148,7 +150,7 @@ def test_every_share_is_that_of_theory(name: str) -> None:
 
 
 def test_a_job_that_fails_only_while_it_runs() -> None:
-    """Without exposure in waits, and with cold spares, one node is missing at most: Erlang's loss formula.
+    """Where nodes without processes cannot fail, one node is missing at most: Erlang's loss formula.
 
     The recovery time of `standby` comes before the swap here and is not exposed either: short, it is a downtime.
     """

@@ -131,9 +131,9 @@ def _check_job(job: Job, now: float) -> None:
         empty = [position for position in _positions(group) if job.nodes[position] < 0]
         assert sorted(group.missing) == empty
         assert group.since <= now or not job.arrival <= now
-        assert job.holding or not group.exposed
+        assert job.holding or group.exposed == "none"
         assert not (group.running and group.waiting)
-        assert not (group.exposed and group.deferred)
+        assert not (group.exposed in ("both", "nodes") and group.deferred)
     if job.main.is_running(now):
         assert not any(taint.is_known for taint in job.taints), "a job steps on from what it knows to be wrong"
         assert job.holding or job.finished

@@ -34,7 +34,7 @@ class _Finite(Watch):
         assert self.events < MOST_EVENTS
         assert min(self.cluster.outages) >= 0
         for job in self.jobs:
-            assert not any(group.exposed and group.deferred for group in (job.main, *job.away))
+            assert not any(group.exposed in ("both", "nodes") and group.deferred for group in (job.main, *job.away))
         readings = self.stores.readings
         assert len({reading.group for reading in readings}) == len(readings)
         assert not any(reading.group.running for reading in readings)
@@ -78,10 +78,11 @@ def _saving(draw: Draw) -> dict[str, Any]:
 
 @st.composite
 def _phases(draw: Draw, *means: float) -> Any:
-    """Return a time, or two phases of which failures cannot hit one."""
+    """Return a time, or two phases of which not everybody can fail in one."""
     if draw(st.booleans()):
         return draw(times(*means))
-    hidden = {"name": "hidden", "time": draw(seconds(1, 2 * max(means))), "exposed": False}
+    exposed = draw(st.sampled_from((False, "processes", "nodes")))
+    hidden = {"name": "hidden", "time": draw(seconds(1, 2 * max(means))), "exposed": exposed}
     rest = {"name": "rest", "time": draw(times(*means))}
     return [hidden, rest] if draw(st.booleans()) else [rest, hidden]
 

@@ -1,6 +1,7 @@
 """One job with hot spares, written the obvious way: a process per node and per job, and an event per checkpoint.
 
-It shares no code with the simulator. It knows one job from time zero on, fixed times, and a list of failures.
+It shares no code with the simulator. It knows one job from time zero on, fixed times, a list of failures of nodes, and
+one of failures of the job's software, in the time in which that runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
 __all__ = ["Outcome", "Setup", "play"]
+
+
+ROUNDING = 1e-9
+"""Less than this is no time any more [s]."""
 
 
 class Setup(NamedTuple):
@@ -34,6 +39,10 @@ class Setup(NamedTuple):
     reschedule: float
     initialize: float
     repair: float
+    software: tuple[float, ...] = ()
+    """When the software fails, counted in the time in which it runs."""
+    idle_hazard: int = 1
+    """Whether nodes fail on which it does not run, 1 or 0."""
 
 
 class Outcome(NamedTuple):
@@ -67,14 +76,16 @@ class Model:
         places = ["job"] * setup.nodes + ["unallocated"] * setup.idle + ["spare_idle"] * setup.spares
         self.nodes = [Meter(self.env, place) for place in places]
         self.phase = Meter(self.env, "initialize")
+        self.software = Meter(self.env, "runs")
         self.committed = 0.0
         self.broken: list[int] = []
         self.interruptions = self.disruptions = 0
         self.writer: simpy.Process | None = None
-        self.returned = self.env.event()
+        self.returned, self.resumed = self.env.event(), self.env.event()
         self.job = self.env.process(self._job())
         for number in range(len(places)):
             self.env.process(self._node(number, [time for time, node in failures if node == number]))
+        self.env.process(self._software())
 
     def _count(self, place: str) -> int:
         return sum(node.state == place for node in self.nodes)
@@ -85,6 +96,8 @@ class Model:
             if time < self.env.now:
                 continue  # It was down then, and what is down cannot fail.
             yield self.env.timeout(time - self.env.now)
+            if not self.setup.idle_hazard and (place.state != "job" or self.software.state != "runs"):
+                continue
             known = 0.0
             if place.state == "job":
                 known = self.setup.detection
@@ -98,12 +111,29 @@ class Model:
                 self.returned.succeed()
                 self.returned = self.env.event()
 
+    def _software(self) -> Generator[simpy.Event, object, None]:
+        for time in self.setup.software:
+            while True:
+                if self.software.state != "runs":
+                    yield self.resumed
+                self.software.enter("runs")
+                left = time - self.software.seconds["runs"]
+                if left <= ROUNDING:
+                    break
+                # It may stop meanwhile, which moves the failure away: look again then.
+                yield self.env.timeout(left)
+            if self.job.is_alive:
+                self.job.interrupt()
+
     def _job(self) -> Generator[simpy.Event, object, None]:
         failed = False
         while True:
             try:
                 if failed:
                     yield from self._acquire()
+                    self.software.enter("runs")
+                    self.resumed.succeed()
+                    self.resumed = self.env.event()
                     self.phase.enter("reschedule")
                     yield self.env.timeout(self.setup.reschedule)
                 self.phase.enter("initialize")
@@ -126,6 +156,7 @@ class Model:
                 free[0].enter("job")
             else:
                 self.phase.enter("starved")
+                self.software.enter("is stopped")
                 yield self.returned
 
     def _train(self) -> Generator[simpy.Event, object, None]:

@@ -53,9 +53,21 @@ def test_starved_time_goes_to_causes_by_the_nodes_that_they_keep_in_repair() -> 
     assert sum(sum(row.values()) for row in found.waste["exact"].values()) == pytest.approx(1 - found.ettr, abs=1e-12)
 
 
-def test_the_simulated_job_is_starved_as_often() -> None:
-    """20 runs of 200 days: the productive share and the starved one, each within Z errors and the first repair."""
-    case = small.prepare(**FEW, horizon="200 d", seed=SEED)
+NODE = cause("node", 200.0, "4 h")
+SOFTWARE = {"use": "job", "name": "software", "rate": "5 per job-d"}
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [[NODE], [NODE | {"idle_hazard": "0 %"}], [NODE | {"clock": "busy"}], [NODE, SOFTWARE]],
+    ids=["wall", "only with work", "busy", "software"],
+)
+def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -> None:
+    """20 runs of 200 days: the productive share and the starved one, each within Z errors and the first repair.
+
+    Where nodes fail only with processes on them, those of a job that waits do not fail, and software never does.
+    """
+    case = small.prepare(**FEW, failures=failures, horizon="200 d", seed=SEED)
     jobs = [sim.run(case, number).jobs[0] for number in range(20)]
     closed = sim.closed_form(case).shares
     for name in ("productive", "starved"):

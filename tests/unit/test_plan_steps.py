@@ -118,7 +118,7 @@ def test_exposed_stall() -> None:
 
 def test_unexposed_stall() -> None:
     """A failure cannot hit a job in an unexposed stall: it does not happen, and is counted as suppressed."""
-    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0, exposed=False), Acquire(), Restore(), Run()))
+    recovery = Scripted((Stall(Bucket.INITIALIZE, 50.0, exposed="none"), Acquire(), Restore(), Run()))
     case = prepared()
     quiet = play(case, [(250.0, FIRST, 0)], recovery)
     two = play(case, [(250.0, FIRST, 0), (280.0, SECOND, 1)], recovery)
@@ -169,7 +169,7 @@ def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: f
 # --------------------------------------------------------------------------------------------------- acquire
 
 
-@pytest.mark.parametrize("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed=False)])
+@pytest.mark.parametrize("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed="none")])
 def test_acquire_waits_for_a_repair(pause: Stall) -> None:
     """Without a spare the job is starved until its node is back, and goes on with its plan."""
     recovery = Scripted((Acquire(), pause, Restore(), Run()), begin=RESTART)
@@ -390,6 +390,22 @@ def test_a_replica_leaves_and_rejoins() -> None:
     )
     assert {cause for bucket, cause in losses(case, result) if bucket != "checkpoint_stall"} == {"first"}
     assert result.jobs[0].disruptions == {1: 1}
+
+
+@pytest.mark.parametrize(
+    ("reconfigure", "rescheduled", "initialized"),
+    [("100 s", 100 - 30 / 2, 30 + 30 / 2), ("10 s", 10 / 2, 30 + 30 / 2 + 7)],
+)
+def test_the_background_begins_beside_reconfigure(reconfigure: str, rescheduled: float, initialized: float) -> None:
+    """One of two replicas takes a new node at 250 s and is ready at 280 s, whatever the other one does until then.
+
+    If that one is still regrouping, to 350 s, both step on from there without `rejoin`; else it has to stop for it.
+    """
+    recovery = {"use": "shrink-rejoin", "reconfigure": reconfigure, "initialize": "30 s", "rejoin": "7 s"}
+    job = {"name": "job", "gpus": 2, "parallelism": {"data": 2}}
+    result = play(prepared(cluster=cluster(3), jobs=[job], recovery=recovery), [(250.0, FIRST, 0)])
+    assert seconds(result)["reschedule"] == pytest.approx(rescheduled, abs=EXACT)
+    assert seconds(result)["initialize"] == pytest.approx(initialized, abs=EXACT)
 
 
 def test_two_replicas_away_at_once() -> None:

@@ -88,7 +88,7 @@ def test_hot_spare_options() -> None:
     plan, _ = strategy("hot-spare", patience="2 min", requeue_delay="9 s", pools=["spare"]).plan(*views(), None)
     assert plan[0] == Acquire(timeout=120.0, otherwise=(Requeue(9.0),), pools=("spare",))
     plan, _ = strategy("hot-spare", exposed=False).plan(*views(), None)
-    assert Stall(Bucket.RESCHEDULE, 15.0, exposed=False) in plan
+    assert Stall(Bucket.RESCHEDULE, 15.0, exposed="none") in plan
     assert Stall(Bucket.INITIALIZE, 30.0) in plan, "only teardown and swap are out of reach"
 
 
@@ -150,7 +150,7 @@ def test_standby_options() -> None:
     plan, _ = strategy("standby", exposed=False, pools=["cold"]).plan(*views(), None)
     steps = [*plan[:-1], *plan[1].otherwise[:-1]]
     assert len(steps) == 6
-    assert not any(step.exposed for step in steps)
+    assert {step.exposed for step in steps} == {"none"}
     assert plan[1].otherwise[0].pools == ("cold",)
     law = {"law": "uniform", "low": "10 s", "high": "30 s"}
     failure, job, cluster = views()

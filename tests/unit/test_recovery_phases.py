@@ -105,7 +105,7 @@ def test_steps_of_one_exposure_are_one_step() -> None:
     ]
     assert steps(tuple(parts), Bucket.RESCHEDULE, JOB, number(0.5), "stop") == (
         Stall(Bucket.RESCHEDULE, 3.0),
-        Stall(Bucket.RESCHEDULE, 4.0, exposed=False),
+        Stall(Bucket.RESCHEDULE, 4.0, exposed="none"),
         Stall(Bucket.RESCHEDULE, 8.0),
     )
     assert mean(tuple(parts), JOB) == (4.0, 11.0)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from scipy import stats
 
 import sim
 from sim.contracts import Bucket
 from sim.engine import Simulation
 from sim.places import Place
-from tests.harness import _Watched, play, prepared, seconds, trace
+from tests.harness import Z, _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,11 +83,11 @@ def test_n_nodes_take_n_delays() -> None:
 
 
 def test_a_second_failure_does_not_make_nodes_ready() -> None:
-    """A failure of the job at 310 s needs no node of its own, but the warm node is not there before 600 s."""
+    """A node that fails at 310 s and is back at once needs no other; the warm node is not there before 600 s."""
     cause = {"use": "component", "part": "node", "law": {"law": "exponential", "mean": "1000 d"}}
-    bug = {"use": "job", "name": "second", "rate": "1 per 1000 job-d"}
-    one = case(4, {"warm": {"nodes": 2, "delay": "300 s"}}, failures=[{**cause, "name": "first"}, bug])
-    result = play(one, [(300.0, 0, 0), (310.0, 1, 0)])
+    brief = {**cause, "name": "second", "repair": "0 s"}
+    one = case(4, {"warm": {"nodes": 2, "delay": "300 s"}}, failures=[{**cause, "name": "first"}, brief])
+    result = play(one, [(300.0, 0, 0), (310.0, 1, 1)])
     assert result.jobs[0].interruptions == {1: 1, 2: 1}
     assert seconds(result)["starved"] == pytest.approx(300)
     assert seconds(result)["initialize"] == pytest.approx(30 + 30)
@@ -141,6 +143,44 @@ def test_two_jobs_share_the_spare() -> None:
     assert "starved" not in seconds(result, 0)
     assert seconds(result, 1)["starved"] == pytest.approx(190)
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(300 + 490)
+
+
+@pytest.mark.parametrize(
+    ("down", "queued", "nodes"), [(1, 0.0, [1, 2, 3, 4]), (2, 0.0, [2, 3, 4, 5]), (3, 150.0, [0, 3, 4, 5])]
+)
+def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, queued: float, nodes: list[int]) -> None:
+    """A job of all nodes but the two spares, some of which are down from 50 s to 250 s, arrives at 100 s.
+
+    It starts with a spare for each; three down are too many, until the first is back. Those that return are the spares.
+    """
+    one = case(6, {"hot": 2}, jobs=[{"name": "job", "gpus": 4, "arrival": "100 s"}])
+    simulation = ended(one, [(50.0, 0, node) for node in range(down)])
+    assert seconds(simulation._result()).get("queued", 0.0) == pytest.approx(queued)
+    assert simulation.jobs[0].nodes == nodes
+    assert places(simulation, Place.SPARE) == sorted(set(range(6)).difference(nodes))
+
+
+def test_a_stationary_start_finds_a_job_of_all_nodes_but_the_spares_running() -> None:
+    """It starts at once unless more nodes are in repair than there are spares: 12 nodes, each down a fifth of time."""
+    rate = {"use": "component", "name": "node", "part": "node", "rate": "21.6 per node-day"}
+    one = case(12, {"hot": 2}, jobs=[{"name": "job", "gpus": 10}], failures=[rate], repair={"time": "1000 s"})
+    results = [sim.run(replace(one, stationary=True), number).jobs[0] for number in range(400)]
+    waits = float(stats.binom.sf(2, 12, 1000 / 5000))
+    found = sum(job.start > 0 for job in results)
+    assert abs(found - 400 * waits) <= Z * (400 * waits * (1 - waits)) ** 0.5
+    assert any(job.start == 0 for job in results)
+
+
+@pytest.mark.parametrize(("work", "gpus", "queued"), [("1 d", 2, 150.0), ("40 s", 4, 0.0)])
+def test_hot_spares_are_kept_for_a_job_that_runs(work: str, gpus: int, queued: float) -> None:
+    """A job has two of five nodes from 0 s on, one is a spare, one is down from 50 s to 250 s. Another comes at 100 s.
+
+    It is one node short. While the first job runs it does not get the spare; if that is done by then, it does.
+    """
+    later = {"name": "later", "gpus": gpus, "arrival": "100 s"}
+    jobs = [{"name": "first", "gpus": 2, "work": {"time": work}}, later]
+    result = play(case(5, {"hot": 1}, jobs=jobs), [(50.0, 0, 2)])
+    assert seconds(result, 1).get("queued", 0.0) == pytest.approx(queued)
 
 
 def test_spares_fail_while_they_wait() -> None:
