@@ -11,7 +11,7 @@ from sim.documents import dump
 from sim.explained import Comeback, comeback
 from sim.inventory import inventory
 from sim.layouts import Candidate, LayoutSearch
-from sim.load import ScenarioError, Template, find, load, locate, parse, shipped, template
+from sim.load import ScenarioError, Template, building_blocks, find, load, locate, parse, shipped, template
 from sim.load_cluster import find_cluster, load_cluster
 from sim.no_layout import NoLayoutError
 from sim.prepare import PathError, examine, prepare
@@ -52,6 +52,7 @@ __all__ = [
     "Template",
     "Timeline",
     "Topology",
+    "building_blocks",
     "check_memory",
     "closed_form",
     "comeback",

@@ -194,6 +194,17 @@ def test_mistakes_are_one_line(arguments: list[str], parts: list[str], scenario:
     assert sorted(path.name for path in Path().iterdir()) == ["small.yaml"]
 
 
+def test_of_thousands_of_mistakes_twenty_are_shown_and_counted(scenario: str) -> None:
+    """Whoever has 3,000 unknown keys sees the first of them and how many they are; of 20 all are seen."""
+    for count, shown in ((20, 20), (3_000, 21)):
+        Path(scenario).write_text(small.YAML + "".join(f"x{number}: 1\n" for number in range(count)))
+        result = call("check", scenario)
+        lines = result.stderr.splitlines()
+        assert (result.exit_code, len(lines)) == (WRONG, shown)
+        assert all(f"x{number}: unknown key" in line for number, line in enumerate(lines[:20]))
+    assert lines[20] == "... 3,000 mistakes; the first 20 are shown"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -330,7 +341,9 @@ def test_out_where_nothing_can_be_written(scenario: str) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("arguments", [["run", "quickstart", "--replications", "2"], ["schema"]])
+@pytest.mark.parametrize(
+    "arguments", [["run", "quickstart", "--replications", "2"], ["schema"], ["--help"], ["run", "--help"]]
+)
 def test_full_standard_output(arguments: list[str]) -> None:
     """Standard output that takes nothing is one line and 2: no traceback, not even at the very end."""
     # Unbuffered output would hide what happens to the rest of the buffer at the end.
