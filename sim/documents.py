@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -297,9 +298,10 @@ def known_file(path: Path, name: str, known: Mapping[str, Path]) -> Path | None:
 
     What has the ending or the folder of a file is never taken for a name.
     """
-    if name in known and not (path.exists() and not path.is_dir()):
+    is_there = os.path.exists(path)  # noqa: PTH110  (no error for a name that no file can have)
+    if name in known and not (is_there and not path.is_dir()):
         return known[name]
-    is_file = path.exists() or path.suffix in (".yaml", ".yml") or Path(name).name != name
+    is_file = is_there or path.suffix in (".yaml", ".yml") or Path(name).name != name
     return path if is_file or not known else None
 
 

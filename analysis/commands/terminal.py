@@ -37,6 +37,7 @@ __all__ = [
     "load_scenario",
     "mistakes_in_lines",
     "refuse",
+    "refuse_to_write",
     "say",
     "show_document",
     "warn",
@@ -156,6 +157,15 @@ def end(reasons: list[str]) -> None:
         typer.echo(reason, err=True)
     if reasons:
         raise typer.Exit(NO)
+
+
+def refuse_to_write(path: Path, option: str = "--out") -> None:
+    """End with one line if a file could not be written, before anything is done for what is to be in it."""
+    from analysis import files
+
+    complaint = files.not_to_be_written(path)
+    if complaint is not None:
+        refuse(f"{option} {path}: {complaint}".lstrip())
 
 
 def write(path: Path, content: bytes, option: str = "--out") -> None:

@@ -17,6 +17,7 @@ import cli
 import sim
 from analysis import ensemble
 from analysis.provenance import scenario_digest
+from sim.engine.simulation import Simulation
 from tests import small
 
 if TYPE_CHECKING:
@@ -282,6 +283,43 @@ def test_out_refuses_another_run(scenario: str) -> None:
     assert Path("found/run.json").read_text() == before
     assert call(*other, "--overwrite").exit_code == DONE
     assert json.loads(Path("found/run.json").read_text())["seed"] == 2
+
+
+def test_out_gives_no_results_away_for_fewer(scenario: str) -> None:
+    """Fewer replications of the same scenario do not replace more without --overwrite or --force, which are one."""
+    assert call("run", scenario, "--replications", "4", "--out", "found", "--node-log").exit_code == DONE
+    before = Path("found/run.json").read_text()
+    refused(
+        call("run", scenario, "--replications", "3", "--out", "found"),
+        "--out found: holds 4 replications of this, more than 3; name another folder or add --overwrite",
+    )
+    assert Path("found/run.json").read_text() == before
+    assert call("run", scenario, "--replications", "3", "--out", "found", "--force").exit_code == DONE
+    assert json.loads(Path("found/run.json").read_text())["replications"] == 3
+    assert not Path("found/nodes.csv").exists(), "the log of other replications"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "quickstart", "--out", "@"],
+        ["compare", "quickstart", "--vary", "spares.hot=0,4", "--out", "@"],
+        ["sweep", "cost-and-spares", "--out", "@"],
+        ["trace", "quickstart", "--out", "@/x.json"],
+        ["topology", "export", "small-1k", "--format", "json", "--out", "@/x.json"],
+        ["topology", "plot", "small-1k", "--out", "@/x.svg"],
+        ["init", "@/x.yaml"],
+    ],
+    ids=["run", "compare", "sweep", "trace", "export", "plot", "init"],
+)
+@pytest.mark.parametrize("place", ["file", "/proc", "x" * 300])
+def test_out_is_looked_at_before_anything_is_simulated(
+    place: str, arguments: list[str], scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in the way, a file system that takes nothing, a name that is too long: a line, before the first event."""
+    monkeypatch.setattr(Simulation, "run", lambda _: pytest.fail("simulated"))
+    Path("file").touch()
+    refused(call(*(argument.replace("@", place) for argument in arguments)), place)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", "null", '{"provenance": null}', "\udcff"])

@@ -252,7 +252,7 @@ def test_find_by_name() -> None:
 
 
 def test_what_comes_with_the_program_goes_by_its_name_everywhere(folder: Path) -> None:
-    """From any folder: to load, to extend, as a cluster in a file or an option, and as the cluster of a study's axis."""
+    """From any folder: to load, to extend, as a cluster in a file or an option."""
     assert sim.load("quickstart") == sim.load(SHIPPED["quickstart"])
     assert sim.load_cluster("h100-100k") == sim.load_cluster(sim.find_cluster("h100-100k"))
     Path("mine.yaml").write_text("extends: quickstart\nname: mine\ncluster: dgx-b200-superpod-4su\n")
