@@ -150,5 +150,8 @@ StudyReplicationsOption = Annotated[
     int | None, typer.Option(help="Replications of each point; without it, what the study says.", min=2)
 ]
 OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", "--force", help="Replace what is in the --out folder, other results too.")
+    bool,
+    typer.Option(
+        "--overwrite/--no-overwrite", "--force", help="Replace what is in the --out folder, other results too."
+    ),
 ]

@@ -36,7 +36,7 @@ def init(
     ] = "slurm-requeue",
     horizon: Annotated[str, typer.Option(help="How long is simulated.")] = "30 d",
     name: Annotated[str | None, typer.Option(help="Name of the scenario; without it, that of the file.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", "--force", help="Replace the file.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write a first scenario that runs as it is, with a comment on every value."""
