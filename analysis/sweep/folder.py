@@ -235,7 +235,7 @@ def _notes(earlier: dict[str, Any], identity: dict[str, Any], journal: Journal) 
                 yield f"the outcomes of another {what} in {JOURNAL} are kept, and do not count"
     if journal.torn:
         lines = "1 line" if journal.torn == 1 else f"{journal.torn} lines"
-        yield f"{lines} of {JOURNAL} cannot be read: passed over"
+        yield f"{lines} of {JOURNAL} cannot be read: passed over, and simulated again"
 
 
 def _left_behind(path: Path) -> list[Path]:
