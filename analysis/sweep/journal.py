@@ -34,9 +34,9 @@ class JournalError(ValueError):
 class Journal:
     """Outcomes by key, in a file to which lines are only added, by one program at a time.
 
-    Of what is in it only the places are kept in memory. A line that was torn when the program was killed, or is not as it
-    was written (each has a checksum), is passed over, and what is written next begins on a line of its own. Of several
-    lines with a key the last counts.
+    Of what is in it only the places are kept in memory. A line that was torn when the program was killed, or is not as
+    it was written (each has a checksum), is passed over, and what is written next begins on a line of its own. Of
+    several lines with a key the last counts.
 
     Parameters
     ----------
