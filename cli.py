@@ -29,6 +29,7 @@ from analysis.commands.terminal import (
     NO,
     load_scenario,
     refuse,
+    refuse_to_write,
     say,
     warn,
     write,
@@ -87,11 +88,9 @@ def trace(
     replication: Annotated[int, typer.Option(help="Which replication, counted from 0.", min=0)] = 0,
 ) -> None:
     """Write one replication as a timeline that ui.perfetto.dev opens: jobs, phases, failures, nodes, counters."""
-    from analysis import files, timeline
+    from analysis import timeline
 
-    complaint = files.not_to_be_replaced(out)
-    if complaint is not None:
-        refuse(f"--out {out}: {complaint}")
+    refuse_to_write(out)
     described = load_scenario(scenario, set_, seed)
 
     import sim

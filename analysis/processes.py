@@ -124,8 +124,9 @@ def deaf() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if callable(at_end):
             signal.signal(signal.SIGTERM, at_end)
-    if heard:
-        signal.raise_signal(heard[0])
+        if heard:
+            # Also where a start has failed: what was told to end with us may be the reason.
+            signal.raise_signal(heard[0])
 
 
 _ADOPTED: list[Prepared] = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sim.explained import Comeback, comeback
     from sim.inventory import inventory
     from sim.layouts import Candidate, LayoutSearch
-    from sim.load import ScenarioError, Template, find, load, locate, parse, shipped, template
+    from sim.load import ScenarioError, Template, building_blocks, find, load, locate, parse, shipped, template
     from sim.load_cluster import find_cluster, load_cluster
     from sim.no_layout import NoLayoutError
     from sim.prepare import PathError, examine, prepare
@@ -58,6 +58,7 @@ __all__ = [
     "Template",
     "Timeline",
     "Topology",
+    "building_blocks",
     "check_memory",
     "closed_form",
     "comeback",
@@ -91,7 +92,7 @@ import_on_use(
         "explained": "Comeback comeback",
         "inventory": "inventory",
         "layouts": "Candidate LayoutSearch",
-        "load": "ScenarioError Template find load locate parse shipped template",
+        "load": "ScenarioError Template building_blocks find load locate parse shipped template",
         "load_cluster": "find_cluster load_cluster",
         "no_layout": "NoLayoutError",
         "prepare": "PathError examine prepare",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ScenarioError",
     "Template",
+    "building_blocks",
     "choices_first",
     "completed",
     "find",
@@ -76,6 +78,11 @@ def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> di
     return {path.stem: path for path in sorted((_root() / kind).glob("*.yaml"))}
 
 
+def building_blocks() -> dict[str, Path]:
+    """Return what a scenario or a topology may extend by name."""
+    return shipped("topologies") | shipped("scenarios")
+
+
 def find(name: str) -> Path:
     """Return a scenario file: a path, or the name of one that comes with the program.
 
@@ -95,12 +102,11 @@ def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
     ScenarioError
         If there is no such file.
     """
-    path = Path(name)
-    if path.exists() or path.suffix in (".yaml", ".yml") or path.name != name:
-        return path
-    if name in known:
-        return known[name]
-    raise ScenarioError([f"{name}: no such file, and no {noun} of this name{documents.suggest(name, known)}"])
+    found = documents.known_file(Path(name), name, known)
+    if found is None:
+        rule = f"no such file, and no {noun} of this name{documents.suggest(name, known)}"
+        raise ScenarioError([str(documents.DocumentError(documents.Mark(name), "", rule))])
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ loading
@@ -142,25 +148,26 @@ class Template:
             document = presets.lay(self.document)
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
-                document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
+                document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND, known=building_blocks()))
         except documents.DocumentError as error:
             raise ScenarioError([str(error)], is_of_files=is_of_files(error)) from None
         return _validated(document, self.folder, must_fit=must_fit)
 
 
 def template(path: str | Path) -> Template:
-    """Return a scenario file as it was read, to make several scenarios of.
+    """Return a scenario file, or one that comes with the program, as it was read, to make several scenarios of.
 
     Raises
     ------
     ScenarioError
         If the file, or one that it extends, cannot be read or is not strict YAML.
     """
+    found = find(str(path))
     try:
-        document = documents.extend(Path(path), shorthand=_SHORTHAND)
+        document = documents.extend(found, shorthand=_SHORTHAND, known=building_blocks())
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
-    return Template(document, Path(path).parent.absolute())
+    return Template(document, found.parent.absolute())
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
@@ -169,7 +176,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
     Parameters
     ----------
     path
-        The file.
+        The file, or the name of one that comes with the program.
     overrides
         Texts ``a.b=c`` that replace values, in the order of :func:`choices_first`.
     must_fit
@@ -334,7 +341,7 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
                 found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
         elif isinstance(source, Replay):
             log = Path(source.file)
-            if not log.exists():
+            if not os.path.exists(log):  # noqa: PTH110  (no error for a name that no file can have)
                 found.append(((*path, "file"), f"there is no file {log}{documents.neighbour(log)}"))
         else:
             found += _unknown_parts(source, path, counts)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sim import complaints, documents
-from sim.load import ScenarioError, choices_first, completed, locate, locate_files, shipped
+from sim.load import ScenarioError, building_blocks, choices_first, completed, locate, locate_files
 from sim.topology import ClusterSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from sim.documents import Document
 
@@ -36,7 +36,7 @@ def find_cluster(name: str) -> Path:
     ScenarioError
         If there is no such file.
     """
-    return locate(name, {**shipped("scenarios"), **shipped("topologies")}, "topology or scenario")
+    return locate(name, building_blocks(), "topology or scenario")
 
 
 def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec:
@@ -45,7 +45,7 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     Parameters
     ----------
     path
-        The file.
+        The file, or the name of one that comes with the program.
     overrides
         Texts ``fabric.radix=128`` that replace values, in order; they may begin with ``cluster.`` as in a scenario.
 
@@ -54,8 +54,9 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     ScenarioError
         With one line for each mistake: file, line, column, path, rule.
     """
+    found_at = find_cluster(str(path))
     try:
-        document = documents.extend(Path(path), shorthand=(_KEY,))
+        document = documents.extend(found_at, shorthand=(_KEY,), known=building_blocks())
         for text in choices_first(overrides):
             document = _assigned(document, text)
     except documents.DocumentError as error:
@@ -64,7 +65,7 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     model: type[BaseModel] = _Holder if is_scenario else ClusterSpec
     above = (_KEY,) if is_scenario else ()
     data = completed(model, document, {documents.dotted((*above, "fabric")): "fat-tree"})
-    locate_files(data, document, Path(path).parent, ((*above, "fabric"),))
+    locate_files(data, document, found_at.parent, ((*above, "fabric"),))
     try:
         found: Any = model.model_validate(data)
     except ValidationError as error:
@@ -79,7 +80,7 @@ def _assigned(document: Document, text: str) -> Document:
     is_whole = text.partition("=")[0].strip() == _KEY
     meant = f"{_KEY}.{bare}" if _KEY in document.data and not is_whole else bare
     try:
-        assigned = documents.assign(document, meant, shorthand=(_KEY,))
+        assigned = documents.assign(document, meant, shorthand=(_KEY,), known=building_blocks())
     except documents.DocumentError as error:
         mark = error.mark._replace(text=text) if error.mark.text == meant else error.mark
         raise documents.DocumentError(mark, error.path, error.rule) from None

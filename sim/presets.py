@@ -133,7 +133,7 @@ def _lay_stores(document: Document, stores: list[dict[str, Any]], mark: Mark) ->
     if value_at(document.data, ("checkpoint", "from_preset"), True) is False:
         _strip(document, _STORES)
     elif isinstance(tiers, list) and not any((*_STORES, index) in document.laid for index in range(len(tiers))):
-        named = {value_at(tier, ("store",), "remote") for tier in tiers}
+        named = [value_at(tier, ("store",), "remote") for tier in tiers]  # of any type, where it is wrong
         for store in stores:
             if store["store"] not in named:
                 tiers.append(None)

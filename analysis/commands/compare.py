@@ -68,7 +68,8 @@ def compare(
     keep = Keeping(out, "compare.json", overwrite=overwrite)
     try:
         wanted = Precision.parse(precision) if precision is not None else None
-        loaded, ready = _ready(scenarios, vary or [], changes(set_, seed), keep)
+        asked = None if precision else replications
+        loaded, ready = _ready(scenarios, vary or [], changes(set_, seed), keep, asked)
         with Progress("replications", quiet=quiet or as_json) as progress:
             found = play(ready, replications, precision=wanted, at_equal=at_equal, processes=jobs, progress=progress)
     except RequestError as error:
@@ -82,14 +83,16 @@ def compare(
     end(reasons.against_comparison(content, precision))
 
 
-def _ready(scenarios: list[str], vary: list[str], changed: list[str], keep: Keeping) -> tuple[Loaded, list[Variant]]:
+def _ready(
+    scenarios: list[str], vary: list[str], changed: list[str], keep: Keeping, asked: int | None
+) -> tuple[Loaded, list[Variant]]:
     """Return the variants, and those of them that can be run; or end if none can, or the folder holds others."""
     from analysis import variants
 
     recipes = variants.recipes(scenarios, vary, changed)
     with mistakes_in_lines():
         loaded = variants.load_variants(recipes)
-    _refuse_others(keep, loaded.scenarios)
+    _refuse_others(keep, loaded.scenarios, asked)
     ready = variants.prepared(loaded)
     if not ready:
         end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
@@ -97,12 +100,16 @@ def _ready(scenarios: list[str], vary: list[str], changed: list[str], keep: Keep
     return loaded, ready
 
 
-def _refuse_others(keep: Keeping, scenarios: Mapping[str, Scenario]) -> None:
-    """End with one line if the folder holds a comparison of other scenarios."""
+def _refuse_others(keep: Keeping, scenarios: Mapping[str, Scenario], asked: int | None) -> None:
+    """End with one line if the folder holds a comparison of other scenarios, or of more replications."""
     from analysis.provenance import scenario_digest
 
     mine = {name: scenario_digest(scenario) for name, scenario in scenarios.items()}
-    keep.refuse_others(lambda found: {name: row["scenario_sha256"] for name, row in found["variants"].items()} == mine)
+    keep.refuse_others(
+        lambda found: {name: row["scenario_sha256"] for name, row in found["variants"].items()} == mine,
+        lambda found: found["replications"],
+        asked,
+    )
 
 
 def _resolved(scenarios: Mapping[str, Scenario]) -> dict[str, str]:

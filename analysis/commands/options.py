@@ -149,4 +149,9 @@ SchedulerFileOption = Annotated[str, typer.Option(help="File that a Dask schedul
 StudyReplicationsOption = Annotated[
     int | None, typer.Option(help="Replications of each point; without it, what the study says.", min=2)
 ]
-OverwriteOption = Annotated[bool, typer.Option(help="Replace what is in the --out folder.")]
+OverwriteOption = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite/--no-overwrite", "--force", help="Replace what is in the --out folder, other results too."
+    ),
+]

@@ -54,7 +54,7 @@ def run(
     if node_log and out is None:
         refuse("--node-log: needs --out, the folder to write nodes.csv to")
     described = load_scenario(scenario, set_, seed)
-    keep = _keeping(described, out, overwrite=overwrite)
+    keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
 
     from analysis import ensemble, reasons
     from analysis.console import format_run
@@ -69,19 +69,23 @@ def run(
             bands = ensemble.band(found, band, processes=jobs, progress=progress)
     text = render(document(found, command=command_line(), bands=bands))
     content = json.loads(text)
-    complaint = keep.write(text, _beside(described, found, has_log=node_log))
+    complaint = keep.write(text, _beside(described, found, has_log=node_log), stale="nodes.csv")
     say(text if as_json else format_run(content, found.prepared))
     if complaint is not None:
         refuse(complaint)
     end(reasons.against_run(content, precision, precise=found.precise))
 
 
-def _keeping(described: Scenario, out: Path | None, *, overwrite: bool) -> Keeping:
-    """Return where results go, or end with one line if the folder holds those of another scenario."""
+def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> Keeping:
+    """Return where results go, or end with one line if the folder holds those of another scenario, or of more."""
     from analysis.provenance import scenario_digest
 
     keep = Keeping(out, "run.json", overwrite=overwrite)
-    keep.refuse_others(lambda found: found["provenance"]["scenario_sha256"] == scenario_digest(described))
+    keep.refuse_others(
+        lambda found: found["provenance"]["scenario_sha256"] == scenario_digest(described),
+        lambda found: found["replications"],
+        replications,
+    )
     return keep
 
 

@@ -12,6 +12,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim.strict_yaml import content_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -45,7 +47,7 @@ def file_digest(name: str) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def _digest(name: str, _changed: int, _size: int) -> str:
-    return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+    return hashlib.sha256(content_of(Path(name))).hexdigest()
 
 
 class Inputs:

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import sim
 from analysis.study.axis import Axis
 from analysis.study.value import label_of, settings_text
 from sim import documents
@@ -148,7 +149,8 @@ def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path)
         return (folder if source == _OPTION else source.parent) / name
 
     try:
-        found = documents.assign(Document({}), settings_text(path, content), shorthand=_SHORTHAND, locate=locate)
+        text, known = settings_text(path, content), sim.building_blocks()
+        found = documents.assign(Document({}), text, shorthand=_SHORTHAND, locate=locate, known=known)
     except DocumentError as error:
         mark = error.mark if not error.mark.text else documents.nearest_mark(document, at)
         raise DocumentError(mark, documents.dotted(at), error.rule) from None

@@ -13,6 +13,7 @@ from analysis.study.inputs import file_digest, with_files
 from analysis.study.load import RESOLVED
 from analysis.study.value import label_of
 from sim import documents
+from sim.strict_yaml import content_of
 
 if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
@@ -64,7 +65,7 @@ def _portable(template: sim.Template) -> tuple[dict[str, Any], dict[str, Path]]:
             continue
         path = _folder(document, (*place, "file"), template.folder) / holder["file"]
         with contextlib.suppress(OSError):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest = hashlib.sha256(content_of(path)).hexdigest()
             if effective["file"] == digest:
                 holder["file"] = _copy_of(path, digest)
                 inputs[holder["file"]] = path

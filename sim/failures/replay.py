@@ -16,6 +16,7 @@ from sim.failures.fault import Fault
 from sim.failures.source import Recorded, Source
 from sim.fields import Model, Strategy
 from sim.laws import Law
+from sim.strict_yaml import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -187,7 +188,7 @@ def _shown(path: Path) -> str:
 def _text(path: Path, file: str) -> str:
     """Return the text of a log."""
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}"

@@ -252,6 +252,32 @@ def test_find_by_name() -> None:
         sim.find("quikstart")
 
 
+def test_what_comes_with_the_program_goes_by_its_name_everywhere(folder: Path) -> None:
+    """From any folder: to load, to extend, as a cluster in a file or an option."""
+    assert sim.load("quickstart") == sim.load(SHIPPED["quickstart"])
+    assert sim.load_cluster("h100-100k") == sim.load_cluster(sim.find_cluster("h100-100k"))
+    Path("mine.yaml").write_text("extends: quickstart\nname: mine\ncluster: dgx-b200-superpod-4su\n")
+    mine = sim.load("mine.yaml")
+    assert (mine.name, mine.horizon) == ("mine", sim.load("quickstart").horizon)
+    assert mine.cluster == sim.load_cluster("dgx-b200-superpod-4su")
+    assert sim.load("quickstart", ["cluster=dgx-b200-superpod-4su"]).cluster == mine.cluster
+    Path("mine.yaml").write_text("extends: quikstart\n")
+    with pytest.raises(sim.ScenarioError, match=r"^mine.yaml:1:10: extends: quikstart: .* did you mean 'quickstart'\?"):
+        sim.load("mine.yaml")
+    with pytest.raises(sim.ScenarioError, match=r"^--set .*: did you mean 'h100-100k'\?|; did you mean 'h100-100k'\?"):
+        sim.load("quickstart", ["cluster=h100-10k"])
+
+
+def test_null_takes_a_key_away() -> None:
+    """What has a default falls back to it; what must be there is missing, with the usual line."""
+    assert sim.load("quickstart").spares.hot == 4
+    assert sim.load("quickstart", ["spares.hot=null"]).spares.hot == 0
+    with pytest.raises(sim.ScenarioError, match=r"quickstart.yaml:\d+:\d+: detection: is missing \("):
+        sim.load("quickstart", ["detection=null"])
+    with pytest.raises(sim.ScenarioError, match=r"^--set recovery.rungs=null: .* is brought by preset nvrx-in-job"):
+        sim.load("recovery-16k", ["recovery.use=nvrx-in-job", "recovery.rungs=null"])
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_is_written_reads_back(folder: Path, name: str) -> None:
     """A shipped scenario, written to another folder as resolved, is the same scenario."""

@@ -320,6 +320,12 @@ def test_options_of_the_stores() -> None:
     assert [tier.store for tier in taken.checkpoint.tiers] == ["remote"]
 
 
+def test_a_store_that_is_no_word_is_a_mistake_of_its_own() -> None:
+    """A mapping where a store's name belongs is told at its place, also where a preset lays its stores beside it."""
+    with pytest.raises(sim.ScenarioError, match=r"checkpoint.tiers.0.store: a mapping is not a choice"):
+        quick("nvrx-in-job", "checkpoint.from_preset=true", "checkpoint.tiers.0.store={a: b}")
+
+
 def test_a_changed_store_is_not_added_again() -> None:
     """A store of a preset that was made another one stays that, whatever is set afterwards."""
     changed = quick("nvrx-in-job", "checkpoint.tiers.1={store: disk, interval: 1 h, write: 1 s, restore: 1 s}")
