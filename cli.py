@@ -102,9 +102,13 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     described = load_scenario(scenario, set_, None)
 
     import sim
+    from analysis.console import repairs_text
 
-    warn(sim.examine(described).warnings)
+    prepared = sim.examine(described)
+    warn(prepared.warnings)
     say(f"{scenario}: a valid scenario, '{described.name}'")
+    if repairs_text(prepared):
+        say(f"  repair  {repairs_text(prepared)}")
 
 
 @app.command()

@@ -61,7 +61,9 @@ class Scenario(Model):
     detection: SerializeAsAny[Strategy] = Field(description="When the job knows of a failure.")
     recovery: SerializeAsAny[Strategy] = Field(description="How a job comes back.")
     spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
-    repair: SerializeAsAny[Strategy] = Field(description="How nodes come back.")
+    repair: SerializeAsAny[Strategy] | None = Field(
+        None, description="How nodes come back; without it every source that takes nodes needs a repair of its own."
+    )
     scheduler: SerializeAsAny[Strategy] = Field(description="How queued jobs get nodes.")
     power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
     cost: CostSpec | None = Field(None, description="What the cluster costs.")

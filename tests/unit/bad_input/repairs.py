@@ -95,6 +95,16 @@ REPAIRS = [
         "failures.0.repair: 'leaf': a leaf does not go through tiers of repair; give the source a repair time",
     ),
     bad(
+        "nobody repairs",
+        {7: f"  - §{NODES}", 13: "# no repair"},
+        "failures.0: 'node' has no repair time; give it a repair, or the scenario (repair: {time: 1 d})",
+    ),
+    bad(
+        "a cause of a bundle that nobody repairs",
+        {7: "  - §{use: component-rates}", 13: "# no repair"},
+        "failures.0: 'silent_data_corruption' of component-rates has no repair time; give it a repair, or the scenario",
+    ),
+    bad(
         "incident of a rack in tiers",
         {7: "  - §{use: incident, name: rack, part: rack, rate: 1 per rack-day, repaired: part}", 13: f"{TIERS}}}"},
         "failures.0.repair: 'rack': a rack does not go through tiers of repair",
