@@ -76,9 +76,9 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
 
 
 def repair_of(scenario: Scenario) -> RepairStrategy:
-    """Return the repair of a scenario; without one every source has its own, and this one repairs nothing."""
+    """Return the repair of a scenario; without one every source has its own."""
     stated: Any = scenario.repair
-    return Simple.model_validate({"time": "0 s"}) if stated is None else stated
+    return Simple.model_validate({}) if stated is None else stated
 
 
 def repair_warnings(scenario: Scenario) -> tuple[str, ...]:
@@ -245,7 +245,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario, repair: Any) -
     """Refuse repairs that nobody has described."""
     path = ("failures", index)
     choice: Any = scenario.failures[index]
-    if scenario.repair is None and _repair_from(source, choice) == "scenario":
+    if not repair.is_stated and _repair_from(source, choice) == "scenario":
         whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
         rule = f"'{source.name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
         raise PathError(path, rule)

@@ -91,7 +91,7 @@ class Bundle(Strategy):
 
     def replaced(self, content: Mapping[str, Any], stated: RepairStrategy | None) -> list[Mapping[str, Any]]:
         """Return the entries of the file whose repair times the `stated` repair of the scenario replaces."""
-        if stated is None or self.repair is not None or self.keeps_repair:
+        if stated is None or not stated.is_stated or self.repair is not None or self.keeps_repair:
             return []
         return [entry for entry in content.get("sources", ()) if "repair" in entry]
 

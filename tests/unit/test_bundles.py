@@ -227,6 +227,17 @@ def test_a_bundle_whose_causes_all_have_repairs_needs_no_other() -> None:
     assert [source.repair for source in sources] == [kind.repair for kind in kinds("infinitehbd")]
 
 
+def test_a_scale_alone_states_no_repair() -> None:
+    """A repair that only says a scale replaces nothing, multiplies what causes have, and is none for those without."""
+    halved = sim.prepare(sim.load(sim.find("quickstart"), ["failures=[{use: infinitehbd}]", "repair={scale: 0.5}"]))
+    assert not halved.warnings
+    for source, kind in zip(halved.sources, kinds("infinitehbd"), strict=True):
+        assert source.repair is not None
+        assert source.repair.mean_value == pytest.approx(0.5 * kind.repair.mean_value, rel=1e-12)
+    with pytest.raises(sim.ScenarioError, match="'node' has no repair time"):
+        sim.load(sim.find("quickstart"), ["repair={scale: 0.5}"])
+
+
 def test_every_failure_of_hardware_goes_through_the_tiers_that_are_stated() -> None:
     """Each node that fails is repaired in the tiers, whatever the bundle says; with keeps_repair only some are."""
     for entry, all_of_them in (("", True), (", keeps_repair: true", False)):
