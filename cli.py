@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +19,7 @@ from analysis.commands.options import (
     ScenarioArgument,
     SeedOption,
     SetOption,
+    YesOption,
     complete_kinds,
 )
 from analysis.commands.run import run
@@ -79,6 +81,7 @@ def trace(
     set_: SetOption = None,
     seed: SeedOption = None,
     replication: Annotated[int, typer.Option(help="Which replication, counted from 0.", min=0)] = 0,
+    yes: YesOption = False,
 ) -> None:
     """Write one replication as a timeline that ui.perfetto.dev opens: jobs, phases, failures, nodes, counters."""
     from analysis import files, timeline
@@ -92,7 +95,11 @@ def trace(
 
     prepared = sim.prepare(described)
     warn(prepared.warnings)
-    result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True)
+    most = math.inf if yes else sim.MOST_EVENTS
+    try:
+        result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True, most_events=most)
+    except sim.WorkError as error:
+        refuse(str(error))
     write(out, timeline.encoded(timeline.chrome_trace(prepared, result), out))
 
 

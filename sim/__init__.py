@@ -19,7 +19,7 @@ from sim.prepare_layout import Placement, placement
 from sim.prepare_step import check_memory
 from sim.prepared import Prepared, PreparedJob
 from sim.result import JobResult, Ratio, Result
-from sim.run import run, trace
+from sim.run import MOST_EVENTS, WorkError, check_work, run, trace
 from sim.scenario import Scenario
 from sim.scenario_model import schema
 from sim.shared import Shared
@@ -30,6 +30,7 @@ __all__ = [
     "CLUSTER_BUCKETS",
     "FABRIC_PARTS",
     "JOB_BUCKETS",
+    "MOST_EVENTS",
     "NO_FAILURE",
     "Bucket",
     "Candidate",
@@ -52,7 +53,9 @@ __all__ = [
     "Template",
     "Timeline",
     "Topology",
+    "WorkError",
     "check_memory",
+    "check_work",
     "closed_form",
     "comeback",
     "dump",

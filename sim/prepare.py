@@ -16,7 +16,7 @@ from sim.path_error import PathError
 from sim.perf.memory import checkpoint_size
 from sim.places import Reserve
 from sim.prepare_cost import upkeep_of
-from sim.prepare_failures import build_sources, prior, repair_of, repair_warnings
+from sim.prepare_failures import build_sources, expected_events, prior, repair_of, repair_warnings
 from sim.prepare_layout import layout_warnings, seats
 from sim.prepare_network import (
     fabric_warnings,
@@ -90,6 +90,7 @@ def examine(scenario: Scenario) -> Prepared:
         counts=counts,
         capacity=relative_capacity(scenario),
         upkeep=upkeep_of(scenario, counts, sources),
+        expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
         warnings=(
             *preset_warnings(scenario),
             *repair_warnings(scenario),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim.failures.source import RepairFrom
     from sim.scenario import Scenario
 
-__all__ = ["build_sources", "prior", "repair_of", "repair_warnings"]
+__all__ = ["build_sources", "expected_events", "prior", "repair_of", "repair_warnings"]
 
 _MOST_STRETCHES = 1_000_000
 
@@ -341,6 +341,44 @@ def prior(sources: list[Source], share: float, horizon: float, success: float) -
         total += rate
         detection += rate * (source.noticing.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def expected_events(scenario: Scenario, sources: list[Source], share: float) -> float:
+    """Return about how many events one replication has, if its jobs hold a `share` of the nodes [-].
+
+    Candidates of failures, with two more for those that interrupt (detection and phases of a job, a node's return), and
+    windows. Checkpoints and periodic work of jobs have none. An estimate, neither the least nor the most: of the
+    scenarios that ship it is within a factor of three.
+    """
+    length = scenario.warmup + scenario.horizon
+    success = repair_of(scenario).success
+    events = 0.0 if scenario.windows is None else scenario.horizon / scenario.windows
+    for source in sources:
+        events += _candidates(source, length, min(share, 1.0), success) * (1 + 2 * source.interrupts)
+    return events
+
+
+def _candidates(source: Source, length: float, share: float, success: float) -> float:
+    """Return about how many candidates a source has in some time [s], if jobs hold a `share` of the nodes [-]."""
+    if source.recorded is not None:
+        return float((source.recorded.start < length).sum())
+    if source.rollout is not None:
+        return float(source.units)
+    rate = source.rate * source.ceiling
+    if source.hidden is not None:
+        rate = _of_hidden_faults(source, length, success)
+    if source.clock == "busy" and source.part != "job":
+        rate *= share
+    if source.residue is not None and source.residue.probability is None and success > 0:
+        rate /= success
+    if source.tempo is not None:
+        rate *= source.tempo.mean(length)
+    found = rate * length
+    if source.renews == "never":
+        found = min(found, source.units)
+    if source.blast is not None and source.blast.spread is not None:
+        found *= source.blast.mean_size
+    return found
 
 
 def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:

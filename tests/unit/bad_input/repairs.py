@@ -111,6 +111,15 @@ REPAIRS = [
     ),
 ]
 
+WINDOWS = [
+    bad("windows of no time", {3: "horizon: 30 d\nwindows: §0 d"}, "windows: must be above 0, not '0 d'"),
+    bad(
+        "more windows than memory holds",
+        {3: "horizon: 30 d\nwindows: §1 ms"},
+        "windows: makes 2,592,000,000 windows, and at most 100,000 are kept; at least 26 s",
+    ),
+]
+
 PLANNED = [
     planned("no windows", "windows: §[]", "failures.0.windows: must have at least 1 item, and has 0"),
     planned(
