@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,6 +21,7 @@ from analysis.commands.options import (
     ScenarioArgument,
     SeedOption,
     SetOption,
+    YesOption,
     complete_kinds,
 )
 from analysis.commands.run import run
@@ -86,6 +88,7 @@ def trace(
     set_: SetOption = None,
     seed: SeedOption = None,
     replication: Annotated[int, typer.Option(help="Which replication, counted from 0.", min=0)] = 0,
+    yes: YesOption = False,
 ) -> None:
     """Write one replication as a timeline that ui.perfetto.dev opens: jobs, phases, failures, nodes, counters."""
     from analysis import timeline
@@ -97,7 +100,11 @@ def trace(
 
     prepared = sim.prepare(described)
     warn(prepared.warnings)
-    result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True)
+    most = math.inf if yes else sim.MOST_EVENTS
+    try:
+        result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True, most_events=most)
+    except sim.WorkError as error:
+        refuse(str(error))
     write(out, timeline.encoded(timeline.chrome_trace(prepared, result), out))
 
 
@@ -107,9 +114,13 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     described = load_scenario(scenario, set_, None)
 
     import sim
+    from analysis.console import repairs_text
 
-    warn(sim.examine(described).warnings)
+    prepared = sim.examine(described)
+    warn(prepared.warnings)
     say(f"{scenario}: a valid scenario, '{described.name}'")
+    if repairs_text(prepared):
+        say(f"  repair  {repairs_text(prepared)}")
 
 
 @app.command()

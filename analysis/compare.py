@@ -13,7 +13,7 @@ from analysis.metrics import SHARES, lower_is_better, means, ratios
 from analysis.paired import Difference, difference
 from analysis.processes import in_order
 from analysis.ranking import Ranking, ranking_of
-from sim import Prepared, Ratio, Result, run
+from sim import MOST_EVENTS, Prepared, Ratio, Result, check_work, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,6 +93,7 @@ def compare(
     at_equal: Equal | None = None,
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
+    most_events: float = MOST_EVENTS,
 ) -> Comparison:
     """Simulate the same replications of all variants.
 
@@ -114,12 +115,16 @@ def compare(
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number of replications done, over all variants, and the total (``None`` if unknown).
+    most_events
+        How many events may be simulated.
 
     Raises
     ------
     RequestError
         If seeds or currencies differ, `precision` is in points and the headline is not a share, or a variant does not
         say what `at_equal` needs.
+    WorkError
+        If more events are expected than may be; of a precision for the replications that are known to be needed.
     """
     _check_common(variants)
     results: list[list[Result]] = [[] for _ in variants]
@@ -129,6 +134,7 @@ def compare(
     goal = replications if precision is None else FEWEST
     precise = None if precision is None else False
     while len(rows[0]) < goal:
+        check_work(goal * sum(variant.prepared.expected_events for variant in variants), most_events)
         indices = range(len(variants) * len(rows[0]), len(variants) * goal)
         # Replication by replication, so that all variants get equally far whatever happens.
         work = in_order(_play, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
@@ -193,7 +199,7 @@ def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) 
 def _play(variants: Any, index: int) -> Result:
     """Simulate one replication of one variant."""
     replication, position = divmod(index, len(variants))
-    return run(variants[position], replication)
+    return run(variants[position], replication, most_events=math.inf)
 
 
 def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:

@@ -48,6 +48,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "cluster_shares": _cluster_shares(ensemble),
         "interruptions_by_cause": _by_cause(ensemble, names),
         "loss_gpu_s": _losses(ensemble, names),
+        "repair_from": {source.name: source.repair_from for source in prepared.sources if source.repair_from},
         "counts": _counts(ensemble),
         "nodes_down": nodes_down(results, prepared.nodes),
         "energy": energy_content(prepared, results),

@@ -224,6 +224,12 @@ def _precision(parts: Parts) -> str:
 
 def _failures(parts: Parts) -> list[str]:
     bundle = catalog.bundle(parts.wishes.failures)
+    entry = f"  - {{use: {parts.wishes.failures}}}"
+    if 0 < _repaired(parts) < len(catalog.causes(parts.wishes.failures)):
+        entry = f"  - {{use: {parts.wishes.failures}, keeps_repair: true}}"
+        entries = said(entry, "causes with a repair time of their own keep it; without this, repair below is for all")
+    else:
+        entries = [entry]
     return [
         *note(
             "What fails: a bundle of published rates, or sources of your own, such as - {use: component, name: node, "
@@ -231,8 +237,13 @@ def _failures(parts: Parts) -> list[str]:
         ),
         "failures:",
         *note(f"{bundle['title']}. Source: {bundle['source']}. Others: ettrick list.", "  "),
-        f"  - {{use: {parts.wishes.failures}}}",
+        *entries,
     ]
+
+
+def _repaired(parts: Parts) -> int:
+    """Return how many causes of the bundle have a repair time of their own."""
+    return sum("repair" in cause for cause in catalog.bundle(parts.wishes.failures).get("sources", ()))
 
 
 def _policies(parts: Parts, work: Workload | None) -> list[str]:
@@ -257,12 +268,16 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
         ),
         f"recovery: {{use: {parts.wishes.recovery}{width}}}",
         *said(f"spares: {{hot: {parts.spares}}}", f"{_share(parts)}; assumption"),
+    ]
+    if _repaired(parts) == len(catalog.causes(parts.wishes.failures)):
+        return [*lines, *note("Every cause has a repair time of its own. One for all: repair: {time: 1 d}")]
+    return [
+        *lines,
         *said(
             "repair: {time: {law: lognormal, median: 22 h, sigma: 1.5}}",
             "until a node is back; source: arXiv 2502.03885, 400 servers. One time: repair: {time: 1 d}",
         ),
     ]
-    return lines
 
 
 def _brought(preset: dict[str, Any]) -> str:

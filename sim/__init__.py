@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sim.prepare_step import check_memory
     from sim.prepared import Prepared, PreparedJob
     from sim.result import JobResult, Ratio, Result
-    from sim.run import run, trace
+    from sim.run import MOST_EVENTS, WorkError, check_work, run, trace
     from sim.scenario import Scenario
     from sim.scenario_model import schema
     from sim.shared import Shared
@@ -36,6 +36,7 @@ __all__ = [
     "CLUSTER_BUCKETS",
     "FABRIC_PARTS",
     "JOB_BUCKETS",
+    "MOST_EVENTS",
     "NO_FAILURE",
     "Bucket",
     "Candidate",
@@ -58,8 +59,10 @@ __all__ = [
     "Template",
     "Timeline",
     "Topology",
+    "WorkError",
     "building_blocks",
     "check_memory",
+    "check_work",
     "closed_form",
     "comeback",
     "dump",
@@ -100,7 +103,7 @@ import_on_use(
         "prepare_step": "check_memory",
         "prepared": "Prepared PreparedJob",
         "result": "JobResult Ratio Result",
-        "run": "run trace",
+        "run": "MOST_EVENTS WorkError check_work run trace",
         "scenario": "Scenario",
         "scenario_model": "schema",
         "shared": "Shared",

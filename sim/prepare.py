@@ -16,7 +16,7 @@ from sim.job_spec import Work
 from sim.path_error import PathError
 from sim.places import Reserve
 from sim.prepare_cost import upkeep_of
-from sim.prepare_failures import build_sources, prior
+from sim.prepare_failures import build_sources, expected_events, prior, repair_of, repair_warnings
 from sim.prepare_layout import layout_warnings, seats
 from sim.prepare_network import (
     fabric_warnings,
@@ -83,15 +83,17 @@ def examine(scenario: Scenario) -> Prepared:
         slots_per_node={part: slots_per_node(part, counts) for part in OF_ONE_NODE},
         blast={},
         jobs=jobs,
-        repair=scenario.repair,  # type: ignore[arg-type]
+        repair=repair_of(scenario),
         recovery=scenario.recovery,  # type: ignore[arg-type]
         scheduler=scenario.scheduler,  # type: ignore[arg-type]
         merged_intervals=merged,
         counts=counts,
         capacity=relative_capacity(scenario),
         upkeep=upkeep_of(scenario, counts, sources),
+        expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
         warnings=(
             *preset_warnings(scenario),
+            *repair_warnings(scenario),
             *fabric_warnings(scenario),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
             *(
@@ -229,8 +231,8 @@ def _build_job(
         )
         raise PathError((*path, "gpus"), rule)
     step = step_of(scenario, index)
-    repair: Any = scenario.repair
-    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, repair.success)
+    success = repair_of(scenario).success
+    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, success)
     replicas, order = seats(scenario, index, gpus_per_node)
     closed = checkpoint_of(scenario, index, mtti, step.time, nodes, replicas)
     return PreparedJob(

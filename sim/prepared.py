@@ -131,6 +131,8 @@ class Prepared:
     packed_by: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
     upkeep: Upkeep = Upkeep()
+    expected_events: float = 0.0
+    """Events of one replication, about: see `sim.prepare_failures.expected_events`."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""

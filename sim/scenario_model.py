@@ -74,6 +74,8 @@ def scenario_model() -> type[Scenario]:
         default: Any = Field(description=original.description)
         if name == "failures":
             default = Field((), description=original.description)
+        elif name == "repair":
+            kind, default = kind | None, Field(None, description=original.description)
         elif name == "scheduler":
             default = Field(default_factory=SCHEDULERS["fifo"], description=original.description)
         fields[name] = (kind, default)

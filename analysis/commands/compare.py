@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +18,7 @@ from analysis.commands.options import (
     ScenariosArgument,
     SeedOption,
     SetOption,
+    YesOption,
 )
 from analysis.commands.terminal import changes, command_line, end, mistakes_in_lines, refuse, say, warn
 
@@ -56,6 +58,7 @@ def compare(
         Path | None, typer.Option("--out", "-o", help="Write the resolved scenarios and the JSON to this folder.")
     ] = None,
     overwrite: OverwriteOption = False,
+    yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run several variants on the same failures and say by how much they differ."""
@@ -64,6 +67,7 @@ def compare(
     from analysis.document import render
     from analysis.ensemble import Precision, RequestError
     from analysis.progress import Progress
+    from sim import MOST_EVENTS, WorkError
 
     keep = Keeping(out, "compare.json", overwrite=overwrite)
     try:
@@ -71,8 +75,16 @@ def compare(
         asked = None if precision else replications
         loaded, ready = _ready(scenarios, vary or [], changes(set_, seed), keep, asked)
         with Progress("replications", quiet=quiet or as_json) as progress:
-            found = play(ready, replications, precision=wanted, at_equal=at_equal, processes=jobs, progress=progress)
-    except RequestError as error:
+            found = play(
+                ready,
+                replications,
+                precision=wanted,
+                at_equal=at_equal,
+                processes=jobs,
+                progress=progress,
+                most_events=math.inf if yes else MOST_EVENTS,
+            )
+    except (RequestError, WorkError) as error:
         refuse(str(error))
     text = render(compare_document.compare_document(found, loaded.cannot_run, command=command_line()))
     content = json.loads(text)

@@ -26,6 +26,7 @@ __all__ = [
     "StudyArgument",
     "StudyReplicationsOption",
     "StudySetOption",
+    "YesOption",
     "complete_accelerators",
     "complete_bundles",
     "complete_kinds",
@@ -155,3 +156,4 @@ OverwriteOption = Annotated[
         "--overwrite/--no-overwrite", "--force", help="Replace what is in the --out folder, other results too."
     ),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="Simulate more than 100 million events, if it takes as many.")]

@@ -34,6 +34,7 @@ __all__ = [
     "Hidden",
     "Recorded",
     "Renews",
+    "RepairFrom",
     "Residue",
     "Source",
     "slots_per_node",
@@ -41,6 +42,7 @@ __all__ = [
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
 Clock: TypeAlias = Literal["wall", "in_service", "busy"]
+RepairFrom: TypeAlias = Literal["", "source", "entry", "scenario", "bundle"]
 
 
 OF_ONE_NODE = ("node", "gpu", "nic")
@@ -159,6 +161,10 @@ class Source:
         Probability that a fault becomes a failure [-].
     repair, detection
         Laws that replace the scenario's for this source.
+    repair_from
+        Whose repair applies: that of the ``source`` itself (rows of a log, windows and rollouts say themselves when a
+        unit is back), of the ``entry`` of ``failures`` that uses a bundle, of the ``scenario``, or of the ``bundle``.
+        Empty where no node is away.
     noticing
         Who notices a fault, and when; ``None`` for nobody. Worked out from the scenario's detection, or `detection`.
     fault
@@ -218,6 +224,7 @@ class Source:
     idle_hazard: float = 1.0
     interrupts: float = 1.0
     repair: LawModel | None = None
+    repair_from: RepairFrom = ""
     detection: LawModel | None = None
     noticing: Noticing | None = None
     fault: Fault = "process"

@@ -104,6 +104,11 @@ class Tiers(Strategy):
         return None
 
     @property
+    def is_stated(self) -> bool:
+        """Tiers have their times."""
+        return True
+
+    @property
     def success(self) -> float:
         """Probability that a node which begins at the first tier comes back without the fault [-]."""
         finds = self.qualification.finds if self.qualification is not None else 0.0

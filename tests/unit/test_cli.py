@@ -240,7 +240,7 @@ def test_a_wrong_value_of_an_option_is_one_line(option: str, value: str, rule: s
 def test_a_fault_of_the_program_is_not_blamed_on_the_user(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ValueError from inside the simulation is not reported as wrong input."""
 
-    def broken(*arguments: Any) -> Any:
+    def broken(*arguments: Any, **options: Any) -> Any:
         message = "a defect"
         raise ValueError(message)
 

@@ -176,6 +176,24 @@ def test_policies_of_several_stores() -> None:
     )
 
 
+def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run and check say which causes have a repair other than the scenario's, and the document says it of each."""
+    bundle = "failures=[{use: component-rates, keeps_repair: true}]"
+    told = (
+        "repair  the bundle's: gpu, hbm, gpu_sram, gpu_system_processor and 4 more; "
+        "the scenario's: silent_data_corruption, cpu, system_memory, ssd and 2 more"
+    )
+    name = small.write(tmp_path, monkeypatch)
+    found = small.call("check", name, "--set", bundle)
+    assert [" ".join(line.split()) for line in found.stdout.splitlines()[1:]] == [" ".join(told.split())]
+    printed = show(small.prepare(failures=[{"use": "component-rates", "keeps_repair": True}]), 1)
+    assert " ".join(told.split()) in " ".join(printed.split())
+    plain = small.call("check", name)
+    assert len(plain.stdout.splitlines()) == 1
+    ran = json.loads(small.call("run", name, "--set", bundle, "--replications", "1", "--json").stdout)["repair_from"]
+    assert (ran["gpu"], ran["cpu"], "software" in ran) == ("bundle", "scenario", False)
+
+
 def test_windows_one_row_each() -> None:
     """Four windows of half a day are four rows with their times."""
     rows = section(show(small.prepare(windows="12 h")), "ETTR over time")[2:]

@@ -210,6 +210,19 @@ def test_a_knob_takes_a_tenth_off_once(name: str, shorter: set[str]) -> None:
         assert all_of_them[key] == pytest.approx(0.9 * first[key], rel=1e-12)
 
 
+def test_shorter_repairs_are_those_of_a_bundle_too() -> None:
+    """A tenth off the repairs that a bundle keeps, or that no scenario's repair replaces, replaces none of them."""
+    stated = {key: value for key, value in small.SMALL.items() if key != "repair"}
+    kept = {**small.SMALL, "failures": [{"use": "component-rates", "keeps_repair": True}]}
+    for data in (kept, {**stated, "failures": [{"use": "infinitehbd"}]}):
+        before = sim.prepare(sim.parse(data))
+        scenario, _ = KNOBS["repair"](before.scenario, before)
+        for one, other in zip(before.sources, sim.prepare(scenario).sources, strict=True):
+            assert one.repair is not None
+            assert other.repair is not None
+            assert other.repair.mean_value == pytest.approx(0.9 * one.repair.mean_value, rel=1e-12)
+
+
 def value_of(prepared: sim.Prepared) -> dict[str, float]:
     """Return the numbers that knobs are about."""
     job, source = prepared.jobs[0], prepared.sources[0]
