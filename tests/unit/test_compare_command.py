@@ -220,15 +220,19 @@ def test_a_job_that_never_starts_is_a_no(scenario: str) -> None:
 
 
 def test_a_warning_is_in_every_document(scenario: str) -> None:
-    """That a preset's observers are not used is said on standard error, and with each variant that it is true of."""
+    """That a preset's observers and stores are not used is said on standard error, and with each variant that it is true of."""
     result = call(scenario, "--vary", "recovery.use=hot-spare,nvrx-in-job", "--replications", "2", "--json")
-    line = "recovery 'nvrx-in-job' brings observers; the scenario's own detection is used instead"
-    assert result.stderr.splitlines() == [f"warning: variant recovery.use=nvrx-in-job: {line}"]
+    lines = [
+        "recovery 'nvrx-in-job' brings observers; the scenario's own detection is used instead",
+        "recovery 'nvrx-in-job' brings checkpoints in peer-host, which are not used; to add them: "
+        "--set checkpoint.from_preset=true",
+    ]
+    assert result.stderr.splitlines() == [f"warning: variant recovery.use=nvrx-in-job: {line}" for line in lines]
     variants = json.loads(result.stdout)["variants"]
-    assert [of["warnings"] for of in variants.values()] == [[], [line]]
+    assert [of["warnings"] for of in variants.values()] == [[], lines]
     for command in (["check", scenario], ["run", scenario, "--replications", "2"]):
         result = small.call(*command, "--set", "recovery.use=nvrx-in-job")
-        assert result.stderr.splitlines() == [f"warning: {line}"]
+        assert result.stderr.splitlines() == [f"warning: {line}" for line in lines]
 
 
 def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,14 +186,14 @@ def test_a_mistake_of_a_value_is_told_once_for_its_combinations(scenario: str) -
 
 def test_warnings_are_one_line_each(scenario: str) -> None:
     """A warning of all variants is plain; one of some names them, in one line."""
-    presets = "recovery.use=nvrx-in-job,slurm-requeue"
+    presets = "recovery.use=k8s-jobset,slurm-requeue"
     loaded = load_variants(recipes([scenario], [presets, "spares.hot=1,2"]))
-    for name, line in zip(("nvrx-in-job", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
+    for name, line in zip(("k8s-jobset", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
         of = " and ".join(f"'recovery.use={name}, spares.hot={hot}'" for hot in (1, 2))
         told = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
         assert line == f"variants {of}: {told}"
-    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=nvrx-in-job"]))
-    assert warnings(prepared(same)) == [told.replace("slurm-requeue", "nvrx-in-job")]
+    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=k8s-jobset"]))
+    assert warnings(prepared(same)) == [told.replace("slurm-requeue", "k8s-jobset")]
 
 
 def test_what_does_not_fit_is_an_answer(scenario: str) -> None:
