@@ -195,10 +195,13 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
     texts = list(overrides)
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
+    added = max((position for position, found in enumerate(places) if found == (presets.FROM_PRESET, True)), default=-1)
 
     def rank(position: int) -> tuple[bool, int]:
         place, chooses = places[position]
         is_first = chooses or any(choice[: len(place)] == place for choice in choices)
+        if place == presets.FROM_PRESET:  # what takes stores away comes after what changes them
+            is_first = position <= added
         return not is_first, len(place) if is_first else 0
 
     return [texts[position] for position in sorted(range(len(texts)), key=rank)]

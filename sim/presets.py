@@ -96,7 +96,7 @@ def warnings(scenario: Scenario) -> tuple[str, ...]:
         found.append(f"recovery '{name}' brings {brought}; the scenario's own detection is used instead")
     own = {tier.store for tier in checkpoint.tiers}
     unused = [store["store"] for store in _stores(content) if store["store"] not in own]
-    if unused and "from_preset" not in checkpoint.model_fields_set:
+    if unused and not checkpoint.from_preset:
         found.append(
             f"recovery '{name}' brings checkpoints in {' and '.join(unused)}, which are not used; "
             "to add them: --set checkpoint.from_preset=true"

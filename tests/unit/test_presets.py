@@ -317,16 +317,16 @@ def test_a_name_of_a_recovery_brings_no_store_unasked() -> None:
 
 @pytest.mark.parametrize("name", [*PRESETS, "full-restart"])
 def test_unused_stores_are_warned_of(name: str) -> None:
-    """Stores that a preset brings and the scenario does not have are named, with the option, until it says a word."""
+    """Stores that a preset brings and the scenario does not have are named, with the option that adds them."""
     content = catalog.recovery(name) if name in PRESETS else {}
     stores = [store["store"] for store in content.get("checkpoint", {}).get("tiers", [])]
-    found = [line for line in sim.examine(quick(name)).warnings if "checkpoints in" in line]
-    assert found == [
-        f"recovery '{name}' brings checkpoints in {' and '.join(stores)}, which are not used; "
-        "to add them: --set checkpoint.from_preset=true"
-    ] * bool(stores)
-    for stated in (STORES, "checkpoint.from_preset=false"):
-        assert not [line for line in sim.examine(quick(name, stated)).warnings if "checkpoints in" in line]
+    for stated in ((), ("checkpoint.from_preset=false",)):
+        found = [line for line in sim.examine(quick(name, *stated)).warnings if "checkpoints in" in line]
+        assert found == [
+            f"recovery '{name}' brings checkpoints in {' and '.join(stores)}, which are not used; "
+            "to add them: --set checkpoint.from_preset=true"
+        ] * bool(stores)
+    assert not [line for line in sim.examine(quick(name, STORES)).warnings if "checkpoints in" in line]
     tier = {"interval": "1 h", "write": "1 s", "restore": "1 s"}
     own = json.dumps([tier, *({"store": store, **tier} for store in stores)])
     whole = sim.examine(quick(name, f"checkpoint.tiers={own}"))
@@ -366,6 +366,10 @@ def test_options_of_the_stores() -> None:
         ("peer-host", "2 min"),
     ]
     assert changed.checkpoint.tiers[1].clique == 4
+    for stated, stores in (("false", ["remote"]), ("true", ["remote", "peer-host"])):
+        both = [STORES, "checkpoint.tiers.0.interval=11 min", f"checkpoint.from_preset={stated}"]
+        for options in (both, ["checkpoint.from_preset=false", *both]):
+            assert [tier.store for tier in quick("nvrx-in-job", *options).checkpoint.tiers] == stores
     text = (BARE % "nvrx-in-job").replace("checkpoint:", "checkpoint:\n  from_preset: true")
     taken: Any = sim.load(write(text), ["checkpoint.tiers.1.clique=4", "checkpoint.from_preset=false"])
     assert [tier.store for tier in taken.checkpoint.tiers] == ["remote"]
