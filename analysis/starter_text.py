@@ -252,8 +252,9 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
     if "detection" not in preset:
         lines += said("detection: {time: 3 min}", "from a failure to the job's knowing of it; assumption")
     lines += [
-        *note("Copies of the state: how often, and what that costs. mode: async or blocking. All times: assumptions."),
+        *note("Checkpoints: how often, and what they cost. mode: async or blocking. All times: assumptions."),
         "checkpoint:",
+        *_from_preset(preset),
         "  tiers:",
         *said("    - store: remote", "a store beside the cluster; host and peer-host: the memory of hosts"),
         *said("      interval: 10 min", "or: young, daly, optimal: by theory"),
@@ -263,8 +264,8 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
         *said("      restore: 30 s", "to read it back"),
         "",
         *note(
-            f"How the job comes back: {preset['title']}. Source: {preset['source']}. It brings"
-            f"{_brought(preset)}. Others: ettrick list.",
+            f"How the job comes back: {preset['title']}. Source: {preset['source']}. It brings the phases of a restart"
+            f"{' and who notices a failure, and when' if 'detection' in preset else ''}. Others: ettrick list.",
         ),
         f"recovery: {{use: {parts.wishes.recovery}{width}}}",
         *said(f"spares: {{hot: {parts.spares}}}", f"{_share(parts)}; assumption"),
@@ -280,10 +281,12 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
     ]
 
 
-def _brought(preset: dict[str, Any]) -> str:
-    named = {"detection": " who notices a failure, and when", "checkpoint": " copies in memory"}
-    brought = [text for key, text in named.items() if key in preset]
-    return " the phases of a restart" + "".join(f" and{text}" for text in brought)
+def _from_preset(preset: dict[str, Any]) -> list[str]:
+    """Return the line that adds the stores of the recovery preset, where it has some."""
+    stores = [store["store"] for store in preset.get("checkpoint", {}).get("tiers", ())]
+    if not stores:
+        return []
+    return said("  from_preset: true", f"adds those of the recovery: {' and '.join(stores)}; false: without them")
 
 
 def _share(parts: Parts) -> str:

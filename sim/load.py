@@ -144,13 +144,14 @@ class Template:
 
     def examined(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Prepared:
         """Return the same with what `sim.examine` has found on the way."""
+        document = presets.lay(self.document)
         try:
-            document = presets.lay(self.document)
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
                 document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND, known=building_blocks()))
         except documents.DocumentError as error:
-            raise ScenarioError([str(error)], is_of_files=is_of_files(error)) from None
+            line = f"{error}{presets.hint(document, error.path)}"
+            raise ScenarioError([line], is_of_files=is_of_files(error)) from None
         return _validated(document, self.folder, must_fit=must_fit)
 
 
@@ -193,18 +194,21 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
 def choices_first(overrides: Iterable[str]) -> list[str]:
     """Return texts ``a.b=c`` in the order in which they are applied: what chooses before what it chooses among.
 
-    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these. A change of what a strategy
-    brings would be lost if the strategy were named afterwards. Choices keep their order, but the one around another
-    one comes first, and so does whatever else replaces the mapping of a choice, or what is around it. The rest keeps
-    its order too.
+    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these, and ``from_preset: true``. A
+    change of what a strategy brings would be lost if the strategy were named afterwards. Choices keep their order, but
+    the one around another one comes first, and so does whatever else replaces the mapping of a choice, or what is
+    around it. The rest keeps its order too.
     """
     texts = list(overrides)
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
+    added = max((position for position, found in enumerate(places) if found == (presets.FROM_PRESET, True)), default=-1)
 
     def rank(position: int) -> tuple[bool, int]:
         place, chooses = places[position]
         is_first = chooses or any(choice[: len(place)] == place for choice in choices)
+        if place == presets.FROM_PRESET:  # what takes stores away comes after what changes them
+            is_first = position <= added
         return not is_first, len(place) if is_first else 0
 
     return [texts[position] for position in sorted(range(len(texts)), key=rank)]
@@ -221,6 +225,8 @@ def _chosen_at(text: str) -> tuple[Keys, bool]:
     except documents.DocumentError:  # for assign to explain
         return path, False
     content = tree.content if tree is not None else None
+    if path == presets.FROM_PRESET:
+        return path, content is True
     return path, isinstance(content, dict) and any(tag in content for tag in documents.TAGS)
 
 

@@ -23,10 +23,10 @@ from analysis.commands.options import (
 from analysis.commands.terminal import changes, command_line, end, mistakes_in_lines, refuse, say, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from analysis.compare import Variant
-    from analysis.variants import Loaded
+    from analysis.variants import Loaded, Recipe
     from sim import Scenario
 
 __all__ = ["compare"]
@@ -52,6 +52,10 @@ def compare(
         Literal["gpus", "power", "cost"] | None,
         typer.Option(help="Compare unlike clusters by what they make of a GPU, of a megawatt, or of money."),
     ] = None,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Also run the variants without the checkpoint stores that recovery presets add."),
+    ] = False,
     jobs: ProcessesOption = 0,
     as_json: JsonOption = False,
     out: Annotated[
@@ -62,7 +66,7 @@ def compare(
     quiet: QuietOption = False,
 ) -> None:
     """Run several variants on the same failures and say by how much they differ."""
-    from analysis import compare_document, compare_text, reasons
+    from analysis import compare_document, compare_text, reasons, variants
     from analysis.compare import compare as play
     from analysis.document import render
     from analysis.ensemble import Precision, RequestError
@@ -73,7 +77,8 @@ def compare(
     try:
         wanted = Precision.parse(precision) if precision is not None else None
         asked = None if precision else replications
-        loaded, ready = _ready(scenarios, vary or [], changes(set_, seed), keep, asked)
+        wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
+        loaded, ready = _ready(wishes, keep, asked, split_stores=split)
         with Progress("replications", quiet=quiet or as_json) as progress:
             found = play(
                 ready,
@@ -86,7 +91,16 @@ def compare(
             )
     except (RequestError, WorkError) as error:
         refuse(str(error))
-    text = render(compare_document.compare_document(found, loaded.cannot_run, command=command_line()))
+    base = wishes[0].name
+    document = compare_document.compare_document(
+        found,
+        loaded.cannot_run,
+        command=command_line(),
+        varied=[text.partition("=")[0].strip() for text in wishes[0].varied],
+        without_stores=loaded.without_stores,
+        instead_of=base if base in loaded.cannot_run else None,
+    )
+    text = render(document)
     content = json.loads(text)
     complaint = keep.write(text, _resolved(loaded.scenarios), stale="variant-*.resolved.yaml")
     say(text if as_json else compare_text.format_comparison(content))
@@ -96,18 +110,18 @@ def compare(
 
 
 def _ready(
-    scenarios: list[str], vary: list[str], changed: list[str], keep: Keeping, asked: int | None
+    wishes: Sequence[Recipe], keep: Keeping, asked: int | None, *, split_stores: bool
 ) -> tuple[Loaded, list[Variant]]:
     """Return the variants, and those of them that can be run; or end if none can, or the folder holds others."""
     from analysis import variants
 
-    recipes = variants.recipes(scenarios, vary, changed)
     with mistakes_in_lines():
-        loaded = variants.load_variants(recipes)
+        loaded = variants.load_variants(wishes, split_stores=split_stores)
     _refuse_others(keep, loaded.scenarios, asked)
     ready = variants.prepared(loaded)
     if not ready:
         end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
+    warn([f"left out: {line}" for line in loaded.reasons])
     warn(variants.warnings(ready))
     return loaded, ready
 

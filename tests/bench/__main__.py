@@ -97,7 +97,8 @@ def at_llama_rates(nodes: int, scale: float = 1.0, **changes: Any) -> sim.Prepar
         "failures": [{"use": "llama3-table5", "scale": scale}],
         "detection": {"time": "1 min"},
         "checkpoint": {
-            "tiers": [{"interval": "10 min", "mode": "async", "stall": "2 s", "write": "60 s", "restore": "30 s"}]
+            "tiers": [{"interval": "10 min", "mode": "async", "stall": "2 s", "write": "60 s", "restore": "30 s"}],
+            "from_preset": True,
         },
         "recovery": {"use": "hot-spare", "reschedule": "30 s", "initialize": "200 s"},
         "spares": {"hot": spares},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
@@ -84,6 +84,15 @@ def test_every_bundle_can_be_asked_for(bundle: str, tmp_path: Path) -> None:
     prepared = sim.prepare(loaded(WISHES._replace(failures=bundle, model="llama3-405b", gpus=256), tmp_path))
     assert prepared.sources
     assert prepared.jobs[0].mtti < float("inf")
+
+
+def test_stores_of_the_recovery_are_stated(tmp_path: Path) -> None:
+    """A recovery that keeps checkpoints in memory has its stores in a line that can be struck out; others have none."""
+    wishes = WISHES._replace(recovery="nvrx-in-job", model="llama3-405b", gpus=256)
+    checkpoint: Any = loaded(wishes, tmp_path).checkpoint
+    assert [tier.store for tier in checkpoint.tiers] == ["remote", "peer-host"]
+    assert "  from_preset: true" in (tmp_path / "starter.yaml").read_text(encoding="utf-8")
+    assert "from_preset" not in starter(wishes._replace(recovery="slurm-requeue"))
 
 
 def test_each_value_has_a_comment_and_each_name_its_source() -> None:
