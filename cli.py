@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -104,7 +104,9 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     import sim
 
     warn(sim.examine(described).warnings)
-    say(f"{scenario}: a valid scenario, '{described.name}'")
+    cluster: Any = described.cluster
+    chosen = "" if cluster.states_fabric else f"\n  fabric  default: {cluster.fabric.title}"
+    say(f"{scenario}: a valid scenario, '{described.name}'{chosen}")
 
 
 @app.command()

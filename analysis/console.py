@@ -119,6 +119,8 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
             f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes",
         )
     ]
+    if not cluster.states_fabric:
+        rows.append(("fabric", f"default: {cluster.fabric.title}"))
     for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
         layout = spec.parallelism
         text = f"{plan.name}: {plan.gpus:,} GPUs"

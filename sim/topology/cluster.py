@@ -13,7 +13,7 @@ from sim.accelerator_spec import AnyAccelerator
 from sim.fields import Duration, Model, RuleError
 from sim.topology.fabric import FABRIC_PARTS, Hosts, Some
 from sim.topology.fabrics import AnyFabric
-from sim.topology.fat_tree import FatTree
+from sim.topology.fat_tree import FatTree, fitting_tree
 from sim.topology.model import Topology
 from sim.topology.scale_up import ScaleUp
 
@@ -66,7 +66,9 @@ class ClusterSpec(Model):
     rack: Rack = Rack()
     pdu: Pdu = Pdu()
     cooling: Cooling = Cooling()
-    fabric: AnyFabric = Field(default_factory=FatTree, description="What joins the hosts.")
+    fabric: AnyFabric = Field(
+        default_factory=FatTree, description="What joins the hosts; omitted: the smallest fat tree that does."
+    )
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
@@ -80,6 +82,8 @@ class ClusterSpec(Model):
                 if pool.count % self.nodes_per_domain:
                     rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_per_domain} nodes"
                     raise RuleError(("pools", index, "count"), rule)
+        if not self.states_fabric:
+            object.__setattr__(self, "fabric", fitting_tree(self.hosts))  # not among the fields that were set
         try:
             self.fabric.check(self.hosts)
         except RuleError as error:
@@ -96,6 +100,11 @@ class ClusterSpec(Model):
             raise ValueError(message)
         if self.pools and self.accelerator is not None:
             raise RuleError(("accelerator",), "is for clusters of one kind of nodes; each of the pools names its own")
+
+    @property
+    def states_fabric(self) -> bool:
+        """Whether the fabric is as described, and not chosen to fit."""
+        return "fabric" in self.model_fields_set
 
     @property
     def hosts(self) -> Hosts:
