@@ -116,7 +116,9 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
     rows = [
         (
             "cluster",
-            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes",
+            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes"
+            + ("" if cluster.states_nodes else ", those of jobs and spares")
+            + (f", {prepared.withheld:,} of them withheld" if prepared.withheld else ""),
         )
     ]
     if not cluster.states_fabric:
