@@ -7,7 +7,7 @@ import gc
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -119,6 +119,9 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     prepared = sim.examine(described)
     warn(prepared.warnings)
     say(f"{scenario}: a valid scenario, '{described.name}'")
+    cluster: Any = described.cluster
+    if not cluster.states_fabric:
+        say(f"  fabric  default: {cluster.fabric.title}")
     if repairs_text(prepared):
         say(f"  repair  {repairs_text(prepared)}")
 

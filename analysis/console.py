@@ -127,9 +127,13 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
     rows = [
         (
             "cluster",
-            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes",
+            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes"
+            + ("" if cluster.states_nodes else ", those of jobs and spares")
+            + (f", {prepared.withheld:,} of them withheld" if prepared.withheld else ""),
         )
     ]
+    if not cluster.states_fabric:
+        rows.append(("fabric", f"default: {cluster.fabric.title}"))
     for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
         layout = spec.parallelism
         text = f"{plan.name}: {plan.gpus:,} GPUs"

@@ -277,7 +277,7 @@ def _spares(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
         message = "there are no hot spares"
         raise LeftOutError(message)
     size = whole.needed if whole is not None else 1
-    nodes = len(whole.nodes) * size if whole is not None else prepared.nodes
+    nodes = prepared.nodes // len(whole.nodes[0]) * size if whole is not None else prepared.nodes
     idle = nodes - scenario.spares.total - sum(job.nodes for job in prepared.jobs)
     more = min(max(round((_MORE - 1) * hot / size), 1), idle // size) * size
     if more <= 0:

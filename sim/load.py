@@ -18,6 +18,7 @@ from sim.kinds import kinds_at, tag_of, value_at
 from sim.path_error import is_of_files
 from sim.prepare import PathError, examine
 from sim.prepare_step import DoesNotFitError, check_memory
+from sim.prepare_units import sized
 from sim.scenario_model import DEFAULTS, scenario_model
 
 if TYPE_CHECKING:
@@ -251,11 +252,12 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Pr
         lines = complaints.complaints(scenario_model(), document, data, error)
         of_files = any(is_of_files(item["ctx"]["error"]) for item in error.errors() if "error" in item.get("ctx", {}))
         raise ScenarioError(_about_detection(lines, document, data), is_of_files=of_files) from None
-    unknown = _unknown_words(scenario)
-    if unknown:
-        lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
-        raise ScenarioError(lines, is_of_files=any(path[-1] == "file" for path, _ in unknown))
     try:
+        scenario = sized(scenario)
+        unknown = _unknown_words(scenario)
+        if unknown:
+            lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
+            raise ScenarioError(lines, is_of_files=any(path[-1] == "file" for path, _ in unknown))
         prepared = examine(scenario)
         if must_fit:
             check_memory(scenario, prepared.jobs)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sim import complaints, documents
-from sim.load import ScenarioError, building_blocks, choices_first, completed, locate, locate_files
+from sim.load import ScenarioError, building_blocks, choices_first, completed, load, locate, locate_files
 from sim.topology import ClusterSpec
+from sim.topology.cluster import NODES_OR_POOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +58,8 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     found_at = find_cluster(str(path))
     try:
         document = documents.extend(found_at, shorthand=(_KEY,), known=building_blocks())
-        for text in choices_first(overrides):
+        texts = choices_first(overrides)
+        for text in texts:
             document = _assigned(document, text)
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
@@ -70,15 +72,30 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
         found: Any = model.model_validate(data)
     except ValidationError as error:
         raise ScenarioError(complaints.complaints(model, document, data, error)) from None
-    cluster: ClusterSpec = found.cluster if is_scenario else found
+    cluster: Any = found.cluster if is_scenario else found
+    if cluster.nodes is None and not cluster.pools:
+        if not is_scenario:
+            raise ScenarioError([complaints.line(document, (), NODES_OR_POOLS)])
+        # As many as its jobs and spares need.
+        cluster = load(found_at, [text if _is_whole(text) else f"{_KEY}.{_bare(text)}" for text in texts]).cluster
+    assert isinstance(cluster, ClusterSpec)
     return cluster
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text ``a.b=c`` replaces the whole cluster."""
+    return text.partition("=")[0].strip() == _KEY
+
+
+def _bare(text: str) -> str:
+    """Return a text ``a.b=c`` with a path that counts from the cluster."""
+    return text.strip().removeprefix(f"{_KEY}.")
 
 
 def _assigned(document: Document, text: str) -> Document:
     """Return a copy of `document` with a value of the cluster set; a path counts from the cluster or from above it."""
-    bare = text.strip().removeprefix(f"{_KEY}.")
-    is_whole = text.partition("=")[0].strip() == _KEY
-    meant = f"{_KEY}.{bare}" if _KEY in document.data and not is_whole else bare
+    bare = _bare(text)
+    meant = f"{_KEY}.{bare}" if _KEY in document.data and not _is_whole(text) else bare
     try:
         assigned = documents.assign(document, meant, shorthand=(_KEY,), known=building_blocks())
     except documents.DocumentError as error:

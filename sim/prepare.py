@@ -27,7 +27,7 @@ from sim.prepare_network import (
     relative_capacity,
 )
 from sim.prepare_step import check_memory, shape_of, step_of, step_warnings
-from sim.prepare_units import whole_units
+from sim.prepare_units import surplus_nodes, whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.presets import warnings as preset_warnings
 from sim.topology import FABRIC_PARTS, ClusterSpec
@@ -65,6 +65,10 @@ def examine(scenario: Scenario) -> Prepared:
         rule = "is for nodes that are used one by one; here jobs use whole units, which keep their nodes together"
         raise PathError(("scheduler", "pack"), rule)
     gpus_per_node = counts["gpu"] // counts["node"]
+    surplus = surplus_nodes(scenario, counts, units)
+    withheld = surplus if scenario.spares.idle == "withhold" else 0
+    if units is not None and withheld:
+        units = units._replace(nodes=units.nodes[: -(withheld // len(units.nodes[0]))])
     jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
     slow = [source.name for source in sources if source.effect.speed < 1]
     return Prepared(
@@ -89,9 +93,11 @@ def examine(scenario: Scenario) -> Prepared:
         merged_intervals=merged,
         counts=counts,
         capacity=relative_capacity(scenario),
+        withheld=withheld,
         upkeep=upkeep_of(scenario, counts, sources),
         expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
         warnings=(
+            *_idle_warnings(scenario, surplus),
             *preset_warnings(scenario),
             *repair_warnings(scenario),
             *fabric_warnings(scenario),
@@ -177,23 +183,41 @@ def _reserves(scenario: Scenario) -> dict[str, Reserve]:
     return reserves
 
 
-def _check_pools(scenario: Scenario) -> None:
-    """Refuse a recovery whose replacements come from nowhere."""
+def _pools(scenario: Scenario) -> list[tuple[tuple[str | int, ...], Any]]:
+    """Return the pools that replacements come from, and where the recovery names them."""
     recovery: Any = scenario.recovery
-    spares = scenario.spares
-    size = {"spare": spares.hot, "warm": spares.warm, "cold": spares.cold, "idle": 1}
-    given: list[tuple[tuple[str | int, ...], Any]] = [(("recovery", "pools"), getattr(recovery, "pools", ("idle",)))]
-    given += [
+    named = [
         (("recovery", "rungs", index, "pools"), rung.pools)
         for index, rung in enumerate(getattr(recovery, "rungs", ()))
         if rung.keeps != "nothing" and rung.patience is None
     ]
-    for path, pools in given:
+    return [(("recovery", "pools"), getattr(recovery, "pools", ("idle",))), *named]
+
+
+def _check_pools(scenario: Scenario) -> None:
+    """Refuse a recovery whose replacements come from nowhere."""
+    spares = scenario.spares
+    size = {"spare": spares.hot, "warm": spares.warm, "cold": spares.cold, "idle": 1}
+    for path, pools in _pools(scenario):
         if not any(size[name] for name in pools):
             if pools == ("spare",):
                 raise PathError(path, "replacements may come from the spares only, and spares.hot is 0")
             rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
             raise PathError(path, rule)
+
+
+def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
+    """Return that idle nodes serve like spares, where spares are stated and nobody says what idle nodes do.
+
+    The line says no number: it is the same for all points of a sweep.
+    """
+    asks = "spares" in scenario.model_fields_set and "idle" not in scenario.spares.model_fields_set
+    if not asks or not surplus or not any("idle" in pools for _, pools in _pools(scenario)):
+        return ()
+    return (
+        "spares.idle is not stated: nodes beyond those of jobs and spares are idle, and replace failed ones too; for "
+        "the spares alone say spares.idle: withhold, or leave cluster.nodes out",
+    )
 
 
 def _check_pick(scenario: Scenario) -> None:

@@ -104,8 +104,13 @@ def relative_capacity(scenario: Scenario) -> float:
 
 
 def fabric_warnings(scenario: Scenario) -> tuple[str, ...]:
-    """Return a line for each bundle whose network faults strike nodes, where the cables could spare those."""
+    """Return a line for a fabric that was chosen and is larger than usual, or for each bundle that leaves one out.
+
+    The latter are bundles whose network faults strike nodes, where the cables could spare those.
+    """
     cluster: Any = scenario.cluster
+    if not cluster.states_fabric and cluster.fabric != type(cluster.fabric)():
+        return (f"cluster.fabric is not stated: {cluster.hosts.nodes:,} nodes get a {cluster.fabric.title}",)
     if cluster.fabric.reroute == "none" and cluster.fabric.homes == 1:
         return ()
     found = []

@@ -40,6 +40,10 @@ class Spares(Model):
     unit: str | None = Field(
         None, description="Part that jobs use whole, such as rack: when one of its nodes is out, all are."
     )
+    idle: Literal["serve", "withhold"] = Field(
+        "serve",
+        description="Nodes beyond those of all jobs and these spares: they serve like spares, or nobody gets them.",
+    )
 
     @property
     def total(self) -> int:

@@ -92,5 +92,5 @@ def _pools(prepared: Prepared) -> tuple[str, ...]:
 
 def _reserves(prepared: Prepared, needed: int) -> dict[str, Reserve]:
     """Return the pools beside the nodes that are `needed`: those of the scenario, and what is idle."""
-    idle = prepared.nodes - needed - sum(pool.nodes for pool in prepared.reserves.values())
+    idle = prepared.serving - needed - sum(pool.nodes for pool in prepared.reserves.values())
     return {"idle": Reserve(max(idle, 0)), **prepared.reserves}

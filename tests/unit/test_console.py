@@ -123,6 +123,17 @@ def test_one_job_to_the_horizon_needs_no_list() -> None:
     assert "\nJobs" not in show(small.prepare())
 
 
+def test_a_fabric_that_nobody_stated_is_printed() -> None:
+    """Which one was chosen is in the head, and a warning where it is more than the plain one."""
+    assert "  fabric " not in show(small.prepare())
+    chosen = small.prepare(cluster={"nodes": 16})
+    assert "  fabric    default: fat tree of 2 tiers of 64-port switches, 8 rails of 400 Gb/s" in show(chosen)
+    assert not chosen.warnings
+    larger = small.prepare(cluster={"nodes": 300})
+    assert "  fabric    default: fat tree of 3 tiers of 64-port switches" in show(larger)
+    assert "300 nodes get a fat tree of 3 tiers" in larger.warnings[0]
+
+
 def test_all_null() -> None:
     """A job that never arrives leaves dashes, and no table of its hours."""
     text = show(small.prepare(jobs=[{**small.SMALL["jobs"][0], "arrival": "3 d"}]))
