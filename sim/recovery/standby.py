@@ -9,7 +9,7 @@ from pydantic import Field
 from sim.contracts import Acquire, Bucket, PoolName, Restore, Run
 from sim.laws import Law
 from sim.recovery.base import Drawn, InPlace
-from sim.recovery.returns import Return, Span
+from sim.recovery.returns import Return, Span, Wait
 
 if TYPE_CHECKING:
     from sim.contracts import JobView, Plan, Step
@@ -39,6 +39,12 @@ class Standby(InPlace):
         """Return the recovery time: a hot spare is at hand."""
         recovery = Span(self.recovery, exposed=self.exposed)
         return (Return("hosts", (recovery,), joiners=hit.takes, exposed=self.exposed),)
+
+    def _waits(self, hit: Hit) -> Wait:
+        """Return that hosts are looked for after the recovery time."""
+        del hit
+        pools = (*self.pools, "spare")
+        return Wait(pools, before=self.recovery.mean_value, exposed=self.exposed, fills=True)
 
     def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""
