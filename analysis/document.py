@@ -39,6 +39,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "scenario": prepared.name,
         "engine": "des",
         "replications": len(results),
+        "interrupted": sum(any(job.disruptions for job in result.jobs) for result in results),
         "seed": prepared.seed,
         "initial": prepared.scenario.initial,
         "horizon_s": prepared.horizon,
@@ -90,7 +91,9 @@ def _metrics(
     for name, metric in metrics.items():
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
-        metric["mean_ci95"] = exact_interval(ratios, name) or metric["mean_ci95"]
+        exact = exact_interval(ratios, name)
+        metric["mean_ci95"] = exact or metric["mean_ci95"]
+        metric["method"] = "exact" if exact else "t" if metric["mean_ci95"] else None
         found = controlled(ratios, luck) if luck else None
         metric["controlled"] = None if found is None else _controlled(name, found)
     for name in ("mtti", "mtti_running"):

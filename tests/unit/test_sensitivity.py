@@ -119,7 +119,7 @@ def test_tornado_takes_the_common_luck_out() -> None:
     luck = np.linspace(-1, 1, 20)
     points = alone()
     outcomes = [
-        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in luck]}, [(float(one),) for one in luck])
+        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in luck]}, [(float(one), 1.0) for one in luck])
         for at in points
     ]
     found = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
