@@ -93,6 +93,7 @@ def examine(scenario: Scenario) -> Prepared:
         warnings=(
             *preset_warnings(scenario),
             *fabric_warnings(scenario),
+            *dict.fromkeys(note for source in sources if source.recorded is not None for note in source.recorded.notes),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
             *(
                 line

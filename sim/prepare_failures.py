@@ -85,11 +85,12 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
     origins: list[int] = []
     merged = 0
     jobs = len(scenario.jobs)
+    logs = [choice for choice in scenario.failures if isinstance(choice, Replay)]
     for index, choice in enumerate(scenario.failures):
         path = ("failures", index)
         try:
             if isinstance(choice, Replay):
-                recorded, joined = choice.build_all(counts)
+                recorded, joined = choice.build_all(counts, logs)
                 sources += recorded
                 merged += joined
             elif isinstance(choice, Bundle):

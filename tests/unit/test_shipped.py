@@ -9,9 +9,10 @@ from tests import example_log
 
 
 def test_example_log_is_what_its_recipe_makes() -> None:
-    """The committed log is the output of tests/example_log.py, byte for byte."""
-    path = sim.shipped("scenarios")["replay"].parent / "logs" / "small-cluster.csv"
-    assert path.read_text(encoding="utf-8") == example_log.text()
+    """The committed log and its inventory are the output of tests/example_log.py, byte for byte."""
+    folder = sim.shipped("scenarios")["replay"].parent / "logs"
+    for name, text in example_log.texts().items():
+        assert (folder / name).read_text(encoding="utf-8") == text
 
 
 def test_every_shipped_scenario_runs_short() -> None:
