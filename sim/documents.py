@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from sim.strict_yaml import DocumentError, Keys, Mark, Tree, dotted, dump, neighbour, parse, read, shown
 
 __all__ = [
+    "FILE_KEYS",
     "TAGS",
     "Document",
     "DocumentError",
@@ -41,6 +42,8 @@ __all__ = [
 
 Locate: TypeAlias = Callable[[str, Path], Path]
 
+FILE_KEYS = ("file", "inventory")
+"""Keys that name a file which a strategy reads."""
 TAGS = ("use", "law")
 """Keys that name a choice; the other keys of their mapping are its parameters."""
 _NAMES = {"accelerator": "like"}

@@ -134,9 +134,9 @@ class Template:
         data: dict[str, Any] = _complete(presets.lay(self.document), self.folder)
         sources: Any = data.get("failures")
         for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
-            file = Path(holder["file"]) if isinstance(holder, dict) and isinstance(holder.get("file"), str) else None
-            if file is not None and file.is_file():
-                holder["file"] = hashlib.sha256(file.read_bytes()).hexdigest()
+            for key in documents.FILE_KEYS if isinstance(holder, dict) else ():
+                if isinstance(holder.get(key), str) and Path(holder[key]).is_file():
+                    holder[key] = hashlib.sha256(Path(holder[key]).read_bytes()).hexdigest()
         return data
 
     def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
@@ -257,7 +257,7 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Pr
         unknown = _unknown_words(scenario)
         if unknown:
             lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
-            raise ScenarioError(lines, is_of_files=any(path[-1] == "file" for path, _ in unknown))
+            raise ScenarioError(lines, is_of_files=any(path[-1] in documents.FILE_KEYS for path, _ in unknown))
         prepared = examine(scenario)
         if must_fit:
             check_memory(scenario, prepared.jobs)
@@ -293,8 +293,10 @@ def locate_files(data: dict[str, Any], document: Document, folder: Path, holders
     """Make absolute the names of the files that strategies at some paths read."""
     for path in holders:
         holder = value_at(data, path, None)
-        if isinstance(holder, dict) and holder.get("use") in _READERS and isinstance(holder.get("file"), str):
-            holder["file"] = str(_folder(document, (*path, "file"), folder) / holder["file"])
+        if isinstance(holder, dict) and holder.get("use") in _READERS:
+            for key in documents.FILE_KEYS:
+                if isinstance(holder.get(key), str):
+                    holder[key] = str(_folder(document, (*path, key), folder) / holder[key])
 
 
 def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> dict[str, Any]:
@@ -348,9 +350,10 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
                 words = [name for name in source.scale if name not in causes]
                 found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
         elif isinstance(source, Replay):
-            log = Path(source.file)
-            if not os.path.exists(log):  # noqa: PTH110  (no error for a name that no file can have)
-                found.append(((*path, "file"), f"there is no file {log}{documents.neighbour(log)}"))
+            for key in documents.FILE_KEYS:
+                name = getattr(source, key)
+                if name is not None and not os.path.exists(name):  # noqa: PTH110  (no error for a name no file can have)
+                    found.append(((*path, key), f"there is no file {name}{documents.neighbour(Path(name))}"))
         else:
             found += _unknown_parts(source, path, counts)
     return found

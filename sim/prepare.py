@@ -16,7 +16,14 @@ from sim.job_spec import Work
 from sim.path_error import PathError
 from sim.places import Reserve
 from sim.prepare_cost import upkeep_of
-from sim.prepare_failures import build_sources, expected_events, prior, repair_of, repair_warnings
+from sim.prepare_failures import (
+    build_sources,
+    expected_events,
+    prior,
+    repair_of,
+    repair_warnings,
+    switch_tray_warnings,
+)
 from sim.prepare_layout import layout_warnings, seats
 from sim.prepare_network import (
     fabric_warnings,
@@ -101,6 +108,8 @@ def examine(scenario: Scenario) -> Prepared:
             *preset_warnings(scenario),
             *repair_warnings(scenario),
             *fabric_warnings(scenario),
+            *switch_tray_warnings(scenario, sources),
+            *dict.fromkeys(note for source in sources if source.recorded is not None for note in source.recorded.notes),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
             *(
                 line

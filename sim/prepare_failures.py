@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim.failures.source import RepairFrom
     from sim.scenario import Scenario
 
-__all__ = ["build_sources", "expected_events", "prior", "repair_of", "repair_warnings"]
+__all__ = ["build_sources", "expected_events", "prior", "repair_of", "repair_warnings", "switch_tray_warnings"]
 
 _MOST_STRETCHES = 1_000_000
 
@@ -125,11 +125,12 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
     origins: list[int] = []
     merged = 0
     jobs = len(scenario.jobs)
+    logs = [choice for choice in scenario.failures if isinstance(choice, Replay)]
     for index, choice in enumerate(scenario.failures):
         path = ("failures", index)
         try:
             if isinstance(choice, Replay):
-                recorded, joined = choice.build_all(counts)
+                recorded, joined = choice.build_all(counts, logs)
                 sources += recorded
                 merged += joined
             elif isinstance(choice, Bundle):
@@ -224,6 +225,20 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario:
     also = f", and {wanted}" if source.of_fabric else ""
     rule = f"'{source.name}': a failed {source.part} stops no node here{also} (parts that do: {parts})"
     raise PathError(("failures", index, "part"), rule)
+
+
+def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str, ...]:
+    """Return a line if trays of scale-up switches never fail, though other parts do."""
+    cluster: Any = scenario.cluster
+    if cluster.scale_up is None or not cluster.scale_up.switch_trays or not sources:
+        return ()
+    if any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources):
+        return ()
+    return (
+        f"no source of failures acts on the {cluster.scale_up.switch_trays} switch trays of each scale-up domain, and "
+        "one that fails stops its domain. No rate is published; llama3-405b-gb200 assumes this source of failures: "
+        "- {use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}",
+    )
 
 
 def _check_clock(source: Source, index: int, recovery: Any) -> None:

@@ -144,7 +144,7 @@ def test_all_null() -> None:
 
 def test_replay(tmp_path: Path) -> None:
     """A replayed log shows its causes, and how many of its intervals were joined."""
-    (tmp_path / "log.csv").write_text("unit,start,end,cause\na,1,3,gpu\na,2,4,gpu\nb,5,9,nic\n")
+    (tmp_path / "log.csv").write_text("unit,start,end,cause\nn0,1,3,gpu\nn0,2,4,gpu\nn1,5,9,nic\n")
     prepared = small.prepare(failures=[{"use": "replay", "file": str(tmp_path / "log.csv"), "time_unit": "h"}])
     text = show(prepared)
     assert re.search(r"gpu +1\.0 +1\.0\.\.1\.0", row(text, "Interruptions by cause", "gpu"))

@@ -215,7 +215,7 @@ def test_bundle_scale() -> None:
 def test_logs_lie_beside_the_file_that_names_them() -> None:
     """A log is meant from the file that says so, wherever the scenario is, and from here in ``--set``."""
     Path("logs").mkdir()
-    Path("logs/a.csv").write_text("unit,start,end\na,1,2\na,5,7\n", encoding="utf-8")
+    Path("logs/a.csv").write_text("unit,start,end\nn0,1,2\nn0,5,7\n", encoding="utf-8")
     Path("logs/part.yaml").write_text(
         "extends: ../base.yaml\nfailures: [{use: replay, file: a.csv}]\n", encoding="utf-8"
     )

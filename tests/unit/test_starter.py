@@ -111,6 +111,18 @@ def test_each_value_has_a_comment_and_each_name_its_source() -> None:
     assert re.search(r"recovery: \{use: ntp, tensor: \d+\}", text)
 
 
+def test_switch_trays_of_racks_fail_at_an_assumed_rate(tmp_path: Path) -> None:
+    """A starter of NVL72 racks has a source for each tray of NVLink switches, which no bundle has; others have none."""
+    prepared = sim.examine(loaded(WISHES._replace(accelerator="gb200", model="megatron-1t", gpus=256), tmp_path))
+    (source,) = (source for source in prepared.sources if source.part == "switch_tray")
+    racks = prepared.counts["scale_up"]
+    assert racks == 5  # four of the job, one of spares
+    assert source.rate == pytest.approx(9 * racks * 0.1 / 1000 / 86_400, rel=1e-12)
+    assert any("switch trays" in line and "no rate is published" in line for line in prepared.scenario.assumptions)
+    assert not any("switch trays" in line for line in prepared.warnings)
+    assert "switch_tray" not in starter(WISHES._replace(model="llama3-405b", gpus=256))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -125,7 +125,7 @@ def test_a_bundle_is_taken_apart() -> None:
     """Every cause of a bundle is removed in turn, the others are as the bundle has them, and repairs are paid alike."""
     prepared = sim.prepare(sim.load(sim.find("llama3-405b-gb200")))
     causes = changes_of(prepared).causes
-    assert [change.name for change in causes] == catalog.causes("llama3-table5")
+    assert [change.name for change in causes] == [*catalog.causes("llama3-table5"), "switch_tray"]
     for change in causes:
         kept = [index for index, source in enumerate(prepared.sources) if source.name != change.name]
         assert change.prepared.sources == tuple(prepared.sources[index] for index in kept)
