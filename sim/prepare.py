@@ -16,7 +16,7 @@ from sim.path_error import PathError
 from sim.perf.memory import checkpoint_size
 from sim.places import Reserve
 from sim.prepare_cost import upkeep_of
-from sim.prepare_failures import build_sources, prior, switch_tray_warnings
+from sim.prepare_failures import build_sources, log_warnings, prior, switch_tray_warnings
 from sim.prepare_layout import layout_warnings, seats
 from sim.prepare_network import (
     fabric_warnings,
@@ -94,7 +94,7 @@ def examine(scenario: Scenario) -> Prepared:
             *preset_warnings(scenario),
             *fabric_warnings(scenario),
             *switch_tray_warnings(scenario, sources),
-            *dict.fromkeys(note for source in sources if source.recorded is not None for note in source.recorded.notes),
+            *log_warnings(scenario, sources),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
             *(
                 line
