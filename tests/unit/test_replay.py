@@ -66,9 +66,23 @@ def test_rows_become_outages(tmp_path: Path) -> None:
         ("a,10,20,x\nb,15,30,y\na,18,19,x\n", [("a", 10, 20, "x"), ("b", 15, 30, "y")], 1),
         ("a,10,20,x\nb,15,30,y\n", [("a", 10, 20, "x"), ("b", 15, 30, "y")], 0),
         ("a,10,20,x\na,15,15,y\n", [("a", 10, 20, "x")], 1),
+        ("a,10,,x\na,15,,y\n", [("a", 10, math.inf, "x")], 1),
+        ("a,10,20,x\na,15,,y\n", [("a", 10, math.inf, "x")], 1),
         ("a,10,10,x\na,15,15,x\n", [("a", 10, 10, "x"), ("a", 15, 15, "x")], 0),
     ],
-    ids=["overlap", "inside", "touching", "same start", "chain", "two units", "apart", "zero in one", "zero lengths"],
+    ids=[
+        "overlap",
+        "inside",
+        "touching",
+        "same start",
+        "chain",
+        "two units",
+        "apart",
+        "zero in one",
+        "no ends",
+        "no end",
+        "zero lengths",
+    ],
 )
 def test_overlaps_of_one_unit_are_joined(
     tmp_path: Path, text: str, expected: list[tuple[str, float, float, str]], merged: int
