@@ -19,6 +19,7 @@ from sim.prepare_cost import upkeep_of
 from sim.prepare_failures import (
     build_sources,
     expected_events,
+    log_warnings,
     prior,
     repair_of,
     repair_warnings,
@@ -109,7 +110,7 @@ def examine(scenario: Scenario) -> Prepared:
             *repair_warnings(scenario),
             *fabric_warnings(scenario),
             *switch_tray_warnings(scenario, sources),
-            *dict.fromkeys(note for source in sources if source.recorded is not None for note in source.recorded.notes),
+            *log_warnings(scenario, sources),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
             *(
                 line

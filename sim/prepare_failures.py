@@ -24,9 +24,19 @@ if TYPE_CHECKING:
     from sim.failures.source import RepairFrom
     from sim.scenario import Scenario
 
-__all__ = ["build_sources", "expected_events", "prior", "repair_of", "repair_warnings", "switch_tray_warnings"]
+__all__ = [
+    "build_sources",
+    "expected_events",
+    "log_warnings",
+    "prior",
+    "repair_of",
+    "repair_warnings",
+    "switch_tray_warnings",
+]
 
 _MOST_STRETCHES = 1_000_000
+_MANY_ROWS, _COVERED = 30, 0.8
+"""Outages of a log, and share of the horizon within which so many all begin with a chance of 0.1 % only [-]."""
 
 
 def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], int]:
@@ -225,6 +235,24 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario:
     also = f", and {wanted}" if source.of_fabric else ""
     rule = f"'{source.name}': a failed {source.part} stops no node here{also} (parts that do: {parts})"
     raise PathError(("failures", index, "part"), rule)
+
+
+def log_warnings(scenario: Scenario, sources: list[Source]) -> list[str]:
+    """Return what was assumed in reading logs, and a line if they do not cover the time that is simulated."""
+    logs = [source.recorded for source in sources if source.recorded is not None and not source.planned]
+    lines = list(dict.fromkeys(note for log in logs for note in log.notes))
+    if not logs:
+        return lines
+    first, last = min(log.start[0] for log in logs) / 86400, max(log.start[-1] for log in logs) / 86400
+    rows, days = sum(len(log.start) for log in logs), (scenario.warmup + scenario.horizon) / 86400
+    if first >= days:
+        lines.append(
+            f"no outage of the log is simulated: the first begins at {first:.4g} d, after {days:.4g} d; origin: states "
+            "the moment of the log at which the simulation starts"
+        )
+    elif rows >= _MANY_ROWS and last < _COVERED * days:
+        lines.append(f"the log ends long before the horizon: its last outage begins at {last:.4g} of {days:.4g} d")
+    return lines
 
 
 def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str, ...]:

@@ -229,7 +229,8 @@ def read_log(
     ------
     TraceError
         If the file is missing, a column is missing, a moment is neither a number nor a date, an interval ends before
-        it starts, the rows are not in order of their start, or a unit is not in the inventory.
+        it starts or where another one of its unit has no end, the rows are not in order of their start, or a unit is
+        not in the inventory.
     RuleError
         If the origin is not a moment as those of the log, or later than all of them.
     """
@@ -240,10 +241,10 @@ def read_log(
     times = _Times(second)
     for row in _rows(path, columns, times, names, is_complete=bool(inventory)):
         last = open_rows.get(row.unit)
-        if last is not None and math.isinf(last.end):
+        if last is not None and math.isinf(last.end) and math.isfinite(row.end):
             message = (
-                f"{_shown(path)}:{row.line}: '{list(names)[row.unit]}' is out again, but its outage of line "
-                f"{last.line} has no end; say when it was back"
+                f"{_shown(path)}:{row.line}: '{list(names)[row.unit]}' comes back, but its outage of line "
+                f"{last.line} has no end; say when that was over"
             )
             raise TraceError(message)
         if last is not None and row.start <= last.end and last.end > last.start:
@@ -283,8 +284,9 @@ def _rows(path: Path, columns: Columns, times: _Times, names: dict[str, int], *,
     """Yield the rows of a log in order; units that are not in `names` are added, unless these are complete."""
     previous = -math.inf
     before = ""
+    file = _shown(path)
     for line, record in _records(path, columns):
-        place = f"{_shown(path)}:{line}"
+        place = f"{file}:{line}"
         unit = (record[columns.unit] or "").strip()
         if not unit:
             message = f"{place}: column '{columns.unit}' is empty"
@@ -295,22 +297,19 @@ def _rows(path: Path, columns: Columns, times: _Times, names: dict[str, int], *,
         if record[columns.end] is None:
             message = f"{place}: has no column '{columns.end}'; an empty one says that the node is still down"
             raise TraceError(message)
-        shown = {name: (record[name] or "").strip() for name in (columns.start, columns.end)}
-        start = times.read(shown[columns.start], columns.start, place)
-        still_down = shown[columns.end].lower() in _STILL_DOWN
-        end = math.inf if still_down else times.read(shown[columns.end], columns.end, place)
+        begun, over = (record[columns.start] or "").strip(), (record[columns.end] or "").strip()
+        start = times.read(begun, columns.start, place)
+        end = math.inf if over.lower() in _STILL_DOWN else times.read(over, columns.end, place)
         if end < start:
-            message = (
-                f"{place}: the outage of '{unit}' ends ({shown[columns.end]}) before it starts ({shown[columns.start]})"
-            )
+            message = f"{place}: the outage of '{unit}' ends ({over}) before it starts ({begun})"
             raise TraceError(message)
         if start < previous:
             message = (
-                f"{place}: rows must be sorted by '{columns.start}': {shown[columns.start]} comes after {before}; "
+                f"{place}: rows must be sorted by '{columns.start}': {begun} comes after {before}; "
                 f"sort the log by that column, as {times.form}"
             )
             raise TraceError(message)
-        previous, before = start, shown[columns.start]
+        previous, before = start, begun
         cause = (record.get(columns.cause) or "").strip() or "recorded"
         yield _Row(names.setdefault(unit, len(names)), start, end, cause, line)
 
@@ -437,5 +436,7 @@ class _Times:
                 date = datetime.fromisoformat(text)
             except ValueError:
                 return None
-            return (_LOCAL if date.tzinfo is None else _DATES), date.replace(tzinfo=date.tzinfo or UTC).timestamp()
+            if date.tzinfo is None:
+                return _LOCAL, date.replace(tzinfo=UTC).timestamp()
+            return _DATES, date.timestamp()
         return (_NUMBERS, value * self._second) if math.isfinite(value) and value >= 0 else None

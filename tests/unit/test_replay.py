@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,23 @@ def test_rows_become_outages(tmp_path: Path) -> None:
         ("a,10,20,x\nb,15,30,y\na,18,19,x\n", [("a", 10, 20, "x"), ("b", 15, 30, "y")], 1),
         ("a,10,20,x\nb,15,30,y\n", [("a", 10, 20, "x"), ("b", 15, 30, "y")], 0),
         ("a,10,20,x\na,15,15,y\n", [("a", 10, 20, "x")], 1),
+        ("a,10,,x\na,15,,y\n", [("a", 10, math.inf, "x")], 1),
+        ("a,10,20,x\na,15,,y\n", [("a", 10, math.inf, "x")], 1),
         ("a,10,10,x\na,15,15,x\n", [("a", 10, 10, "x"), ("a", 15, 15, "x")], 0),
     ],
-    ids=["overlap", "inside", "touching", "same start", "chain", "two units", "apart", "zero in one", "zero lengths"],
+    ids=[
+        "overlap",
+        "inside",
+        "touching",
+        "same start",
+        "chain",
+        "two units",
+        "apart",
+        "zero in one",
+        "no ends",
+        "no end",
+        "zero lengths",
+    ],
 )
 def test_overlaps_of_one_unit_are_joined(
     tmp_path: Path, text: str, expected: list[tuple[str, float, float, str]], merged: int
@@ -227,7 +242,7 @@ HALF = "".join(f"node{10 + 3 * (row % NAMED)},{100 + 100 * row},{100 + 100 * row
 HALVES = {
     "cluster": {"nodes": NODES, "gpus_per_node": 1, "fabric": {"rails": 1}},
     "jobs": [{"name": "job", "gpus": NODES // 2}],
-    "horizon": "20000 s",
+    "horizon": "17000 s",
     "recovery": {"use": "hot-spare", "initialize": "0 s"},
 }
 
@@ -344,7 +359,23 @@ def test_what_is_assumed_is_said(tmp_path: Path) -> None:
     stated = {"map": "first-appearance", "origin": "2026-11-20"}
     with pytest.raises(sim.ScenarioError, match=r"failures\.0\.origin: '2026-11-20' does not go with the moments"):
         replay(tmp_path, dates, stated)
-    assert replay(tmp_path, dates, {**stated, "origin": "2026-11-20T06:30:00Z"}).warnings == ()
+    assert replay(tmp_path, dates, {**stated, "origin": "2026-11-20T06:50:00Z"}).warnings == ()
+
+
+def test_a_log_that_does_not_cover_the_horizon(tmp_path: Path) -> None:
+    """It is said if many outages all begin long before the horizon, and if all begin after it."""
+    stated = {"map": "first-appearance", "time_unit": "s"}
+    assert replay(tmp_path, HALF, stated, **HALVES).warnings == ()
+    (line,) = replay(tmp_path, HALF, stated, **{**HALVES, "horizon": "6 h"}).warnings
+    assert line == "the log ends long before the horizon: its last outage begins at 0.1852 of 0.25 d"
+    few = "".join(HALF.splitlines(keepends=True)[:29])
+    assert replay(tmp_path, few, stated, **HALVES).warnings == ()
+    epoch = "".join(f"a,{1_770_000_000 + row},{1_770_000_000 + row},gpu\n" for row in range(5))
+    (line,) = replay(tmp_path, epoch).warnings
+    assert re.match(
+        r"no outage of the log is simulated: the first begins at 2\.049e\+04 d, after 0\.01157 d; origin", line
+    )
+    assert replay(tmp_path, epoch, {"map": "first-appearance", "origin": 1_770_000_000}).warnings == ()
 
 
 # --------------------------------------------------------------------------------------------------- dates
