@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
+import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +21,7 @@ from analysis.commands.options import (
     ScenarioArgument,
     SeedOption,
     SetOption,
+    YesOption,
     complete_kinds,
 )
 from analysis.commands.run import run
@@ -27,12 +31,17 @@ from analysis.commands.terminal import (
     NO,
     load_scenario,
     refuse,
+    refuse_to_write,
     say,
     warn,
     write,
 )
 from analysis.commands.topologies import topology
 from analysis.commands.validate import validate
+
+# Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
+gc.set_threshold(50_000, 20, 20)
+atexit.register(gc.freeze)
 
 app = typer.Typer(
     cls=Commands,
@@ -79,20 +88,23 @@ def trace(
     set_: SetOption = None,
     seed: SeedOption = None,
     replication: Annotated[int, typer.Option(help="Which replication, counted from 0.", min=0)] = 0,
+    yes: YesOption = False,
 ) -> None:
     """Write one replication as a timeline that ui.perfetto.dev opens: jobs, phases, failures, nodes, counters."""
-    from analysis import files, timeline
+    from analysis import timeline
 
-    complaint = files.not_to_be_replaced(out)
-    if complaint is not None:
-        refuse(f"--out {out}: {complaint}")
+    refuse_to_write(out)
     described = load_scenario(scenario, set_, seed)
 
     import sim
 
     prepared = sim.prepare(described)
     warn(prepared.warnings)
-    result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True)
+    most = math.inf if yes else sim.MOST_EVENTS
+    try:
+        result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True, most_events=most)
+    except sim.WorkError as error:
+        refuse(str(error))
     write(out, timeline.encoded(timeline.chrome_trace(prepared, result), out))
 
 
@@ -102,9 +114,16 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     described = load_scenario(scenario, set_, None)
 
     import sim
+    from analysis.console import repairs_text
 
-    warn(sim.examine(described).warnings)
+    prepared = sim.examine(described)
+    warn(prepared.warnings)
     say(f"{scenario}: a valid scenario, '{described.name}'")
+    cluster: Any = described.cluster
+    if not cluster.states_fabric:
+        say(f"  fabric  default: {cluster.fabric.title}")
+    if repairs_text(prepared):
+        say(f"  repair  {repairs_text(prepared)}")
 
 
 @app.command()

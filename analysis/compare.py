@@ -13,14 +13,21 @@ from analysis.metrics import SHARES, lower_is_better, means, ratios
 from analysis.paired import Difference, difference
 from analysis.processes import in_order
 from analysis.ranking import Ranking, ranking_of
-from sim import Prepared, Ratio, Result, run
+from sim import MOST_EVENTS, Prepared, Ratio, Result, check_work, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sim import Scenario
 
-__all__ = ["Comparison", "Variant", "compare", "headline", "what_differs"]
+__all__ = ["Comparison", "Variant", "by_value", "compare", "headline", "keys_that_differ", "what_differs"]
+
+_TEXTS = ("name", "description", "assumptions", "cluster.name")
+"""Keys that no result depends on."""
+_LABELS = ("name", "store", "observer", "use")
+"""Keys that tell which items of two lists are the same thing."""
+_BRIEF, _MOST_NAMES = 60, 4
+"""Letters of a value, and names of variants, that a line about a key has at most."""
 
 
 class Variant(NamedTuple):
@@ -93,6 +100,7 @@ def compare(
     at_equal: Equal | None = None,
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
+    most_events: float = MOST_EVENTS,
 ) -> Comparison:
     """Simulate the same replications of all variants.
 
@@ -114,12 +122,16 @@ def compare(
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number of replications done, over all variants, and the total (``None`` if unknown).
+    most_events
+        How many events may be simulated.
 
     Raises
     ------
     RequestError
         If seeds or currencies differ, `precision` is in points and the headline is not a share, or a variant does not
         say what `at_equal` needs.
+    WorkError
+        If more events are expected than may be; of a precision for the replications that are known to be needed.
     """
     _check_common(variants)
     results: list[list[Result]] = [[] for _ in variants]
@@ -129,6 +141,7 @@ def compare(
     goal = replications if precision is None else FEWEST
     precise = None if precision is None else False
     while len(rows[0]) < goal:
+        check_work(goal * sum(variant.prepared.expected_events for variant in variants), most_events)
         indices = range(len(variants) * len(rows[0]), len(variants) * goal)
         # Replication by replication, so that all variants get equally far whatever happens.
         work = in_order(_play, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
@@ -185,6 +198,71 @@ def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     return tuple(name for name, values in found.items() if any(value != values[0] for value in values))
 
 
+def keys_that_differ(scenarios: Mapping[str, Scenario], varied: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return each key whose value is not the same in all scenarios, with the values by name; ``None`` if not stated.
+
+    Parameters
+    ----------
+    scenarios
+        By name.
+    varied
+        Dotted paths that differ on purpose: they and what is in them are left out.
+    """
+    found = {}
+    for path, values in _apart([scenario.dump() for scenario in scenarios.values()], ""):
+        is_known = any(path == known or path.startswith(f"{known}.") for known in (*varied, *_TEXTS))
+        if not is_known:
+            found[path] = dict(zip(scenarios, values, strict=True))
+    return found
+
+
+def _apart(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the paths at which plain data differ, with what each of them has there."""
+    start = f"{path}." if path else ""
+    if all(value == values[0] for value in values):
+        return
+    if all(isinstance(value, dict) for value in values) and len({value.get("law") for value in values}) == 1:
+        for key in dict.fromkeys(key for value in values for key in value):
+            yield from _apart([value.get(key) for value in values], f"{start}{key}")
+    elif all(isinstance(value, list) for value in values) and len({_labels(value) for value in values}) == 1:
+        for index, items in enumerate(zip(*values, strict=True)):
+            yield from _apart(items, f"{start}{index}")
+    else:
+        yield path, values
+
+
+def by_value(values: Mapping[str, Any]) -> str:
+    """Return each value of a key in a few words, with the names of those that have it."""
+    having: dict[str, list[str]] = {}
+    for name, value in values.items():
+        having.setdefault(_brief(value), []).append(name)
+    return "; ".join(
+        f"{value} ({', '.join(names[:_MOST_NAMES])}{f' and {rest} more' if rest > 0 else ''})"
+        for value, names in having.items()
+        for rest in (len(names) - _MOST_NAMES,)
+    )
+
+
+def _brief(value: Any) -> str:
+    """Return a value of a scenario in a few words."""
+    if value is None:
+        return "not stated"
+    if isinstance(value, list):
+        return ", ".join(_labels(value)) or "none"
+    if isinstance(value, dict):
+        value = ", ".join(f"{key}: {_brief(part)}" for key, part in value.items())
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 3]}..."
+
+
+def _labels(items: Sequence[Any]) -> tuple[str, ...]:
+    """Return what the items of a list are called."""
+    return tuple(
+        str(next((item[key] for key in _LABELS if key in item), "item") if isinstance(item, dict) else item)
+        for item in items
+    )
+
+
 def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) -> str:
     """Return the headline at equal GPUs, power or cost."""
     return headline_at_equal(kind, {variant.name: obtainable(variant.prepared) for variant in variants}, differs)
@@ -193,7 +271,7 @@ def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) 
 def _play(variants: Any, index: int) -> Result:
     """Simulate one replication of one variant."""
     replication, position = divmod(index, len(variants))
-    return run(variants[position], replication)
+    return run(variants[position], replication, most_events=math.inf)
 
 
 def _differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.at_equal import at_equal_lines, taken
+from analysis.compare import keys_that_differ
 from analysis.document import document
+from analysis.paired import difference
 from analysis.provenance import provenance, scenario_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from analysis.compare import Comparison
     from analysis.paired import Difference
@@ -35,7 +37,15 @@ _OF_A_RUN = (
 _WORDS = {"tokens_per_gpu_day": "tokens per GPU-day", "tokens_per_mw_day": "tokens per MW-day"}
 
 
-def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, command: str) -> dict[str, Any]:
+def compare_document(
+    comparison: Comparison,
+    cannot_run: Mapping[str, str],
+    *,
+    command: str,
+    varied: Sequence[str] = (),
+    without_stores: Mapping[str, str] | None = None,
+    instead_of: str | None = None,
+) -> dict[str, Any]:
     """Return the document of a comparison as plain data; see docs/reference/json.md.
 
     Parameters
@@ -46,18 +56,31 @@ def compare_document(comparison: Comparison, cannot_run: Mapping[str, str], *, c
         One line about each that cannot, by name.
     command
         The command, to be typed again.
+    varied
+        Dotted paths that differ on purpose.
+    without_stores
+        The variant without the checkpoint stores of a recovery preset, by the name of the one that has them.
+    instead_of
+        The variant that the others were to be compared with, if it cannot run.
     """
     first = comparison.ensembles[0].prepared
+    scenarios = {
+        name: ensemble.prepared.scenario for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
+    }
     return {
         "replications": comparison.replications,
         "seed": first.seed,
         "precise": comparison.precise,
         "first": comparison.names[0],
+        "instead_of": instead_of,
         "headline": comparison.headline,
         "order": list(comparison.order),
         "ranking": _ranking(comparison),
         "at_equal": _at_equal(comparison),
         "differs": list(comparison.differs),
+        "varied": list(varied),
+        "also_differ": keys_that_differ(scenarios, varied),
+        "stores": _stores(comparison, without_stores or {}),
         "unranked_because": _why_unranked(comparison),
         "variants": {
             name: {
@@ -102,6 +125,24 @@ def _at_equal(comparison: Comparison) -> dict[str, Any] | None:
         "kind": comparison.at_equal,
         "variants": {name: found._asdict() for name, found in of.items()},
         "lines": at_equal_lines(comparison.at_equal, comparison.headline, of, comparison.differs),
+    }
+
+
+def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Any]:
+    """Return what checkpoint stores of presets make of the headline, and what the difference is without them."""
+    rows = {
+        name: [row[comparison.headline] for row in ensemble.rows]
+        for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
+    }
+    first = comparison.names[0]
+    base = without.get(first, first)
+    return {
+        name: {
+            "without": bare,
+            "gain": _plain(difference(rows[name], rows[bare])),
+            "rest": None if name == first else _plain(difference(rows[bare], rows[base])),
+        }
+        for name, bare in without.items()
     }
 
 

@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.cells import amount_text, count_text, empty_table, number_of, percent_text, range_text, text_or_dash
+from analysis.compare import by_value
 from analysis.console import Page, console
 from analysis.metrics import SHARES
 from analysis.paired import MANY
+from sim.documents import TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,10 +76,13 @@ def format_comparison(content: dict[str, Any], *, width: int | None = None) -> s
         out.print(f"  not ranked by goodput: {content['unranked_because']}", soft_wrap=True)
     for line in content["at_equal"]["lines"] if content["at_equal"] is not None else ():
         out.print(f"  {line}", soft_wrap=True)
+    if content["cannot_run"]:
+        out.print(f"  {_left_out(content, prefix)}", soft_wrap=True)
     out.print()
     _print_metrics(out, content, prefix)
     _print_shares(out, content, prefix)
-    lines = [*_best(content, prefix), *_unresolved(content, prefix), *_notes(content)]
+    _print_keys(out, content, prefix)
+    lines = [*_best(content, prefix), *_stores(content, prefix), *_unresolved(content, prefix), *_notes(content)]
     if lines:
         out.print()
     for line in lines:
@@ -85,6 +90,15 @@ def format_comparison(content: dict[str, Any], *, width: int | None = None) -> s
     for name, reason in content["cannot_run"].items():
         out.print(f"\n{name.removeprefix(prefix)}: cannot run: {reason}", soft_wrap=True)
     return page.text()
+
+
+def _left_out(content: dict[str, Any], prefix: str) -> str:
+    """Return how many variants are missing, and what the others are compared with if the first one is."""
+    line = f"left out: {number_of(len(content['cannot_run']), 'variant')} that cannot run (below)"
+    if content["instead_of"] is None:
+        return line
+    first, missing = (name.removeprefix(prefix) for name in (content["first"], content["instead_of"]))
+    return f"{line}; the others are compared with {first}, since {missing} is one of them"
 
 
 def _common_path(names: list[str]) -> str:
@@ -173,6 +187,47 @@ def _print_shares(out: Console, content: dict[str, Any], prefix: str) -> None:
     for name, mine in shares.items():
         table.add_row(name.removeprefix(prefix), *(text_or_dash(mine[bucket], percent_text) for bucket in buckets))
     out.print(table)
+
+
+def _print_keys(out: Console, content: dict[str, Any], prefix: str) -> None:
+    """Print in which keys the variants differ beyond what was varied; parameters of a varied choice in one line."""
+    keys, lines = content["also_differ"], {}
+    for path in content["varied"]:
+        place, _, tag = path.rpartition(".")
+        inside = [key.removeprefix(f"{place}.") for key in keys if tag in TAGS and key.startswith(f"{place}.")]
+        if inside:
+            lines[place] = f"{', '.join(inside)}: follow from {path}"
+            keys = {key: values for key, values in keys.items() if not key.startswith(f"{place}.")}
+    lines |= {
+        key: by_value({name.removeprefix(prefix): value for name, value in values.items()})
+        for key, values in keys.items()
+    }
+    if not lines:
+        return
+    out.print("\nOther keys in which the variants differ", style="bold")
+    width = max(map(len, lines))
+    for key, line in lines.items():
+        out.print(f"  {key:{width}}  {line}", soft_wrap=True)
+
+
+def _stores(content: dict[str, Any], prefix: str) -> Iterator[str]:
+    """Yield what the checkpoint stores of a recovery preset gain, and what the recovery does without them."""
+    forms = _forms(content, content["headline"])
+    first = content["first"].removeprefix(prefix)
+
+    def told(found: dict[str, Any] | None) -> str:
+        if found is None:
+            return "-"
+        return f"{forms.change(found['mean'])} ({range_text(found['ci95'], forms.change)})"
+
+    for name, found in content["stores"].items():
+        label = name.removeprefix(prefix)
+        line = f"{label}: the stores of its preset make {told(found['gain'])}"
+        if found["rest"] is None:
+            yield line
+            continue
+        also = " without its own" if content["first"] in content["stores"] else ""
+        yield f"{line}; without them the difference to {first}{also} is {told(found['rest'])}"
 
 
 def _best(content: dict[str, Any], prefix: str) -> Iterator[str]:

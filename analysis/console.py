@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sim import Prepared, PreparedJob
 
-__all__ = ["Page", "console", "format_run"]
+__all__ = ["Page", "console", "format_run", "repairs_text"]
 
 _MOST_WINDOWS = 12
 _NAMES = {
@@ -43,6 +43,17 @@ _NAMES = {
     "maintenance": "maintenance",
     "auxiliary": "auxiliary",
 }
+
+
+_WHOSE = {
+    "source": "the source's own",
+    "entry": "stated for the bundle",
+    "scenario": "the scenario's",
+    "bundle": "the bundle's",
+}
+"""Whose repair applies, as `sim.failures.source.RepairFrom` has it."""
+_FEW = 4
+"""Causes that are named; of more, how many."""
 
 
 class Page(io.StringIO):
@@ -116,9 +127,13 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
     rows = [
         (
             "cluster",
-            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes",
+            f"{cluster.name}: {prepared.counts['gpu']:,} GPUs ({kinds}) in {prepared.nodes:,} nodes"
+            + ("" if cluster.states_nodes else ", those of jobs and spares")
+            + (f", {prepared.withheld:,} of them withheld" if prepared.withheld else ""),
         )
     ]
+    if not cluster.states_fabric:
+        rows.append(("fabric", f"default: {cluster.fabric.title}"))
     for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
         layout = spec.parallelism
         text = f"{plan.name}: {plan.gpus:,} GPUs"
@@ -137,6 +152,8 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
     first = prepared.jobs[0]
     expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < float("inf") else ""
     rows.append(("failures", number_of(len(prepared.sources), "cause") + expected))
+    if repairs_text(prepared):
+        rows.append(("repair", repairs_text(prepared)))
     policies = [_copies(first), f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
     rows.append(("policies", (", " if len(stores_of(first)) == 1 else "; ").join(policies)))
     rows.append(
@@ -147,6 +164,20 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
         )
     )
     out.print(label_grid(rows))
+
+
+def repairs_text(prepared: Prepared) -> str:
+    """Return which causes have whose repair; empty where all have the scenario's."""
+    causes: dict[str, list[str]] = {}
+    for source in prepared.sources:
+        if source.repair_from:
+            causes.setdefault(source.repair_from, []).append(source.name)
+    if set(causes) <= {"scenario"}:
+        return ""
+    return "; ".join(
+        f"{_WHOSE[whose]}: {', '.join(names[:_FEW])}" + (f" and {len(names) - _FEW} more" if names[_FEW:] else "")
+        for whose, names in causes.items()
+    )
 
 
 def _copies(job: PreparedJob) -> str:

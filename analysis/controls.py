@@ -7,8 +7,10 @@ taken out by regression: they are its *control variates*.
 
 Causes whose intensity is not as simple (ages, incidents, bugs, logs, nodes that differ) are left out: their luck stays
 in. Where jobs may have to wait for nodes nothing is taken out at all: a few long waits make most of the scatter then. A
-sample without one looks surer than it is, and the narrower its interval the more often it misses the truth. Nothing of
-this changes what is simulated.
+sample without one looks surer than it is, and the narrower its interval the more often it misses the truth. The same
+holds where few replications were interrupted at all: a line through one of them and the others, which are all alike, is
+exact and says nothing of what an interruption may cost. A control then is left out, and without any the plain interval
+stands. `of_values` is the one place of this rule. Nothing of it changes what is simulated.
 
 References: S. S. Lavenberg, P. D. Welch, Management Science 27 (1981), 322; B. L. Nelson, Operations Research 38
 (1990), 974. Compensators: P. K. Andersen, O. Borgan, R. D. Gill, N. Keiding, "Statistical Models Based on Counting
@@ -35,7 +37,19 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-__all__ = ["Controlled", "Luck", "controlled", "of_all", "of_values"]
+__all__ = ["FEWEST_EVENTS", "Controlled", "Luck", "controlled", "of_all", "of_values"]
+
+FEWEST_EVENTS = 10
+"""Replications with events behind a control, and with values apart from the commonest one, below which it is left out.
+
+The slope is known from these alone: of ten costs the mean is known as well as Student's interval of ten supposes.
+"""
+
+_MOST_WORTH = 1000.0
+"""What controls may be worth at most [-]; the interval keeps at least this part of the plain one's square.
+
+Residuals that are less than 1/30 of the scatter say that the sample is on a line, not that all other runs are.
+"""
 
 _FREEDOM = 12
 """Degrees of freedom that have to be left: with fewer the interval of a mean that is not normal is too narrow."""
@@ -57,7 +71,7 @@ class Controlled(NamedTuple):
     ci95
         Its 95 % interval.
     worth
-        How many times the replications an interval as narrow would take without [-].
+        How many times the replications an interval as narrow would take without [-]; 1000 at most.
     """
 
     mean: float
@@ -69,7 +83,7 @@ class Luck:
     """How lucky the jobs of a scenario were, compared with what was to be expected.
 
     Three numbers for each replication, all with the mean zero [GPU or GPU s]: disruptions; those of them whose node
-    is away for a while; and the time of detection and of restarts.
+    is away for a while; and the time of detection and of restarts. Behind them, how many disruptions each rests on [-].
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -87,12 +101,13 @@ class Luck:
         self._away = np.array([not _is_back_at_once(source) for source in sources], dtype=np.float64)
         self._known_after = np.array([source.noticing.mean_value if source.noticing else 0.0 for source in sources])
 
-    def of(self, result: Result) -> tuple[float, float, float] | None:
-        """Return the three numbers of a replication; ``None`` where jobs waited for nodes, or might have."""
+    def of(self, result: Result) -> tuple[float, ...] | None:
+        """Return the numbers of a replication, shape (6,); ``None`` where jobs waited for nodes, or might have."""
         waited = self._is_rigid and any(job.buckets[Bucket.STARVED] > 0 for job in result.jobs)
         if waited or not self._is_known:
             return None
         count = away = time = 0.0
+        events = np.zeros(3)
         for job in result.jobs:
             exposure = np.where(self._of_job, job.running, job.node_seconds)
             expected = self._rates * exposure
@@ -101,7 +116,8 @@ class Luck:
             count += job.gpus * float((found - expected).sum())
             away += job.gpus * float(((found - expected) * self._away).sum())
             time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
-        return count, away, time
+            events += found.sum(), found @ self._away, sum(job.disruptions.values())
+        return count, away, time, *events.tolist()
 
 
 def of_all(luck: Sequence[tuple[float, ...] | None]) -> list[tuple[float, ...]]:
@@ -115,19 +131,21 @@ def controlled(ratios: Sequence[Ratio], luck: npt.ArrayLike) -> Controlled | Non
 
     With d_i what replication i contributes to the ratio of sums (see `analysis.paired`), the least-squares fit
     ``d_i = m + b z_i`` gives the mean m at a luck of zero. Its standard error is that of the intercept, and
-    Student's quantile has ``n - 1 - k`` degrees of freedom for k controls.
+    Student's quantile has ``n - c - k`` degrees of freedom for k controls and c times the commonest value.
 
     Parameters
     ----------
     ratios : (n,) sequence
         The metric of each replication.
-    luck : (n, k) array
-        Controls with the mean zero; those that do not vary are left out. Empty where they are not known.
+    luck : (n, 2 k) array
+        Controls with the mean zero, and behind them the events that each rests on. Left out are those that do not vary,
+        and those with events in fewer than `FEWEST_EVENTS` replications. Empty where they are not known.
 
     Returns
     -------
     Controlled or None
-        ``None`` without controls that vary, with too few replications, or where the metric has no mean.
+        ``None`` without such controls, with too few replications, with fewer than `FEWEST_EVENTS` values that are not
+        the commonest one (of a difference: not 0), or where the metric has no mean.
     """
     values = contributions(ratios)
     if values is None:
@@ -137,10 +155,13 @@ def controlled(ratios: Sequence[Ratio], luck: npt.ArrayLike) -> Controlled | Non
 
 def of_values(values: FloatArray, luck: npt.ArrayLike) -> Controlled | None:
     """Return the same for values, one per replication, shape (n,)."""
-    controls = np.asarray(luck, dtype=np.float64)
-    if not controls.size:
-        return None
+    table = np.asarray(luck, dtype=np.float64)
     count = len(values)
+    moved = count - _commonest(values)
+    if not table.size or moved < FEWEST_EVENTS:
+        return None
+    controls, events = np.hsplit(table, 2)
+    controls = controls[:, np.count_nonzero(events, axis=0) >= FEWEST_EVENTS]
     plain = float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
     basis = _independent(controls)
     freedom = count - 1 - basis.shape[1]
@@ -150,14 +171,25 @@ def of_values(values: FloatArray, luck: npt.ArrayLike) -> Controlled | None:
     inverse = np.linalg.inv(design.T @ design)
     fitted = inverse @ design.T @ values
     rest = values - design @ fitted
-    half = t_quantile(0.95, freedom) * math.sqrt(float(rest @ rest) / freedom * float(inverse[0, 0]))
-    mean = float(fitted[0])
-    worth = (t_quantile(0.95, count - 1) * plain / half) ** 2 if half > 0 else math.inf
-    return Controlled(mean, (mean - half, mean + half), worth)
+    error = math.sqrt(float(rest @ rest) / freedom * float(inverse[0, 0]))
+    # Equal values lie on any line that goes through one of them: they say nothing of the scatter about it.
+    half = t_quantile(0.95, moved - basis.shape[1]) * error
+    mean, without = float(fitted[0]), t_quantile(0.95, count - 1) * plain
+    half = max(half, without / math.sqrt(_MOST_WORTH))
+    return Controlled(mean, (mean - half, mean + half), (without / half) ** 2)
+
+
+def _commonest(values: FloatArray) -> int:
+    """Return how often the commonest value is there, but for rounding."""
+    ordered = np.sort(values)
+    apart = np.diff(ordered) > _SAME * float(np.abs(ordered).max(initial=0.0))
+    return int(np.bincount(np.concatenate([[0], np.cumsum(apart)])).max())
 
 
 def _independent(controls: FloatArray) -> FloatArray:
     """Return controls that vary and do not follow from one another, of about the same size; shape (n, at most k)."""
+    if not controls.size:
+        return np.zeros((len(controls), 0))
     spread = controls.std(axis=0)
     varied = controls[:, spread > _SAME * np.abs(controls).max(axis=0, initial=0.0)]
     if not varied.size:

@@ -39,6 +39,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "scenario": prepared.name,
         "engine": "des",
         "replications": len(results),
+        "interrupted": sum(any(job.disruptions for job in result.jobs) for result in results),
         "seed": prepared.seed,
         "initial": prepared.scenario.initial,
         "horizon_s": prepared.horizon,
@@ -48,6 +49,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "cluster_shares": _cluster_shares(ensemble),
         "interruptions_by_cause": _by_cause(ensemble, names),
         "loss_gpu_s": _losses(ensemble, names),
+        "repair_from": {source.name: source.repair_from for source in prepared.sources if source.repair_from},
         "counts": _counts(ensemble),
         "nodes_down": nodes_down(results, prepared.nodes),
         "energy": energy_content(prepared, results),
@@ -89,7 +91,9 @@ def _metrics(
     for name, metric in metrics.items():
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
-        metric["mean_ci95"] = exact_interval(ratios, name) or metric["mean_ci95"]
+        exact = exact_interval(ratios, name)
+        metric["mean_ci95"] = exact or metric["mean_ci95"]
+        metric["method"] = "exact" if exact else "t" if metric["mean_ci95"] else None
         found = controlled(ratios, luck) if luck else None
         metric["controlled"] = None if found is None else _controlled(name, found)
     for name in ("mtti", "mtti_running"):

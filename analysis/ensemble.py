@@ -15,7 +15,7 @@ from analysis.intervals import unseen
 from analysis.metrics import SHARES, means, ratios
 from analysis.processes import in_order
 from analysis.statistics import ratio_interval
-from sim import Prepared, Ratio, Result, run
+from sim import MOST_EVENTS, Prepared, Ratio, Result, check_work, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,6 +116,7 @@ def replicate(
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
     keeps_log: bool = False,
+    most_events: float = MOST_EVENTS,
 ) -> Ensemble:
     """Simulate replications 0, 1, 2, ... of a scenario.
 
@@ -133,11 +134,15 @@ def replicate(
         Called with the number done and the total (``None`` if unknown).
     keeps_log
         Whether the results say when each node was down.
+    most_events
+        How many events may be simulated; a precision that is not reached with as many is given up.
 
     Raises
     ------
     RequestError
         If `metric` is not one of this scenario's, or `precision` is in points and it is not a share.
+    WorkError
+        If more events are expected than may be, of the fewest replications where a precision is asked for.
     """
     results: list[Result] = []
     rows: list[dict[str, Ratio]] = []
@@ -145,7 +150,8 @@ def replicate(
     how_lucky = Luck(prepared)
     total = replications if precision is None else None
     precise = None if precision is None else False
-    play = functools.partial(run, keeps_log=keeps_log) if keeps_log else run
+    check_work(prepared.expected_events * (FEWEST if total is None else total), most_events)
+    play = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
     with contextlib.closing(in_order(play, prepared, range(MOST if total is None else total), processes)) as source:
         for result in source:
             results.append(result)
@@ -160,7 +166,8 @@ def replicate(
                 mine = [row[metric] for row in rows]
                 precise = precision.is_met(mine, of_all(luck))
                 # What was censored once has no mean, however long one goes on.
-                if precise or any(math.isinf(ratio.amount) for ratio in mine):
+                is_too_much = prepared.expected_events * (len(rows) + BATCH) > most_events
+                if precise or is_too_much or any(math.isinf(ratio.amount) for ratio in mine):
                     break
     return Ensemble(prepared, tuple(results), tuple(rows), precise)
 
@@ -187,6 +194,7 @@ def band(
     replications: int = BATCH,
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
+    most_events: float = MOST_EVENTS,
 ) -> dict[str, tuple[float, float] | None]:
     """Return the 90 % band of each metric's mean that comes from rates not known exactly.
 
@@ -204,7 +212,7 @@ def band(
         Parameter sets; at least 20, so that the band's ends are not its extremes.
     replications
         Replications of each set, at most.
-    processes, progress
+    processes, progress, most_events
         As for `replicate`.
 
     Returns
@@ -219,6 +227,7 @@ def band(
     import numpy as np
 
     few = min(replications, len(ensemble.rows))
+    check_work(ensemble.prepared.expected_events * few * draws, most_events)
     work = functools.partial(_drawn_means, replications=few)
     drawn: list[dict[str, float | None]] = []
     with contextlib.closing(in_order(work, ensemble.prepared, range(draws), processes)) as source:
@@ -248,7 +257,7 @@ def _drawn_means(prepared: Prepared, draw: int, replications: int) -> dict[str, 
         for source in prepared.sources
     )
     drawn = prepared.with_sources(sources)
-    return means([ratios(drawn, run(drawn, replication)) for replication in range(replications)])
+    return means([ratios(drawn, run(drawn, each, most_events=math.inf)) for each in range(replications)])
 
 
 def _factor(seed: int, name: str, events: int, draw: int) -> float:

@@ -27,7 +27,11 @@ def describe_recovery(prepared: Prepared, index: int) -> dict[str, Any]:
         "strategy": found.strategy,
         "summary": found.summary,
         "preset": _preset(name) if name in catalog.recoveries() else None,
-        "scales": {part: getattr(scenario, part).scale for part in ("detection", "recovery", "repair")},
+        "scales": {
+            "detection": scenario.detection.scale,
+            "recovery": scenario.recovery.scale,
+            "repair": prepared.repair.scale,
+        },
         "settings": dict(found.settings),
         "rungs": [_way(way) for way in found.ways],
         "phases": _stages(found.stages),

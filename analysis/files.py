@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from pathlib import Path
@@ -12,16 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = [
+    "ELSEWHERE",
     "is_unfinished",
     "made_folder",
     "not_to_be_replaced",
     "not_to_be_used",
+    "not_to_be_written",
     "refusal",
     "whole_files",
     "write_file",
     "write_folder",
 ]
 
+ELSEWHERE = "name another folder or add --overwrite"
+"""What helps where a folder holds something else."""
 _UNFINISHED = ".unfinished"
 
 
@@ -45,15 +50,24 @@ def refusal(folder: Path, name: str, same: Callable[[Any], object], *, overwrite
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         if same(json.loads((folder / name).read_bytes())) is True:
             return None
-    return "holds something else; name another folder or add --overwrite"
+    return f"holds something else; {ELSEWHERE}"
 
 
 def not_to_be_used(folder: Path) -> str | None:
-    """Return why nothing can be written into a folder that is there or is to be made: a file, or no permission."""
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not nearest.is_dir():
-        return f"{nearest} is a file, not a folder"
-    return None if os.access(nearest, os.W_OK) else f"cannot be written (no permission for {nearest})"
+    """Return why nothing can be written into a folder that is there or is to be made: a file, no permission."""
+    import tempfile
+
+    try:
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not nearest.is_dir():
+            return f"{nearest} is a file, not a folder"
+        if not os.access(nearest, os.W_OK):
+            return f"cannot be written (no permission for {nearest})"
+        with tempfile.TemporaryFile(dir=nearest) as file:
+            file.write(b"\n")
+    except OSError as error:
+        return f"cannot be written ({error.strerror})"
+    return None
 
 
 def write_folder(folder: Path, contents: Mapping[str, str]) -> str | None:
@@ -107,12 +121,28 @@ def is_unfinished(path: Path) -> bool:
 
 def not_to_be_replaced(path: Path) -> str | None:
     """Return why no file can be written in the place of what is there, if anything is: a folder, a device, a pipe."""
-    if path.is_dir():
-        return "is a folder, not a file"
-    is_circle = _end_of_links(path).is_symlink()
-    if is_circle or (path.exists() and not path.is_file()):
-        return "is not a regular file"
+    try:
+        if path.is_dir():
+            return "is a folder, not a file"
+        is_circle = _end_of_links(path).is_symlink()
+        if is_circle or (path.exists() and not path.is_file()):
+            return "is not a regular file"
+    except OSError as error:  # a name that no file can have
+        return f"cannot be written ({error.strerror})"
     return None
+
+
+def not_to_be_written(path: Path) -> str | None:
+    """Return why no file can be written at a place: as `not_to_be_replaced`, or nothing can be added to its folder."""
+    folder = _end_of_links(path).parent
+    complaint = not_to_be_replaced(path)
+    if complaint is None and not folder.is_dir():
+        return (
+            f"cannot be written ({os.strerror(errno.ENOENT)})"
+            if not folder.exists()
+            else f"{folder} is a file, not a folder"
+        )
+    return complaint or not_to_be_used(folder)
 
 
 def write_file(path: Path, content: bytes) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.cells import amount_text, count_text, empty_table, percent_text, range_text, text_or_dash, time_text
+from analysis.controls import FEWEST_EVENTS
+from analysis.intervals import unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,9 +59,24 @@ def print_headline(out: Console, content: dict[str, Any]) -> None:
             f"  with the luck of the failures taken out: ETTR {range_text(taken['mean_ci95'], percent_text)}, "
             f"worth {taken['worth']:.3g} times the replications"
         )
+    elif content["interrupted"] < FEWEST_EVENTS <= content["replications"]:
+        out.print(f"  {_rarely(content['interrupted'], content['replications'])}")
     band = metrics["ettr"]["band90"]
     if band is not None:
         out.print(f"  failure rates known only from their counts: ETTR {range_text(band, percent_text)} (90 %)")
+
+
+def _rarely(interrupted: int, replications: int) -> str:
+    """Return which interval the mean of runs has that are hardly ever interrupted, and what it cannot know."""
+    if not interrupted:
+        return (
+            f"no replication was interrupted: intervals know nothing of runs that are, up to "
+            f"{percent_text(unseen(replications))} of all"
+        )
+    return (
+        f"intervals are Student's, without control variates: {interrupted} of {replications} replications were "
+        f"interrupted, and these need {FEWEST_EVENTS}"
+    )
 
 
 def _spending_rows(content: dict[str, Any]) -> list[tuple[str, str, Callable[[float], str]]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.theory import missing_nodes_quantile
+from sim.theory import missing_nodes_pmf, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,14 +52,14 @@ def nodes_down(results: Sequence[Result], nodes: int) -> dict[str, Any]:
     reached = np.cumsum(share)
     # A rounding error must not ask for one node more.
     found = {name: int(counts[np.searchsorted(reached, level * (1 - 1e-12))]) for name, level in LEVELS.items()}
-    independent = {name: missing_nodes_quantile(nodes, unavailability, level) for name, level in LEVELS.items()}
+    law = missing_nodes_pmf(nodes, unavailability)  # its quantiles in closed form would need scipy
     chance = nodes * unavailability * (1 - unavailability)
     return {
         "mean": mean,
         **found,
         "max": int(counts[share > 0][-1]),
         "dispersion": variance / chance if chance > 0 else None,
-        "independent": independent,
+        "independent": {name: quantile(law, level) for name, level in LEVELS.items()},
     }
 
 

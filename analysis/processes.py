@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -73,6 +71,10 @@ def _on_processes(
     work: Callable[[Prepared, int], Item], prepared: Prepared, indices: range, workers: int
 ) -> Generator[Item]:
     """Yield the work on each index in order from worker processes, a few ahead."""
+    # What most runs do without: these imports take longer than a replication.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     context = multiprocessing.get_context(start_method())
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_adopt, initargs=(prepared,))
     pending: deque[Future[Item]] = deque()
@@ -91,6 +93,8 @@ def _on_processes(
 
 def start_method() -> str:
     """Return how processes are started here: by a server that forks where there is one."""
+    import multiprocessing
+
     return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
@@ -120,8 +124,9 @@ def deaf() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if callable(at_end):
             signal.signal(signal.SIGTERM, at_end)
-    if heard:
-        signal.raise_signal(heard[0])
+        if heard:
+            # Also where a start has failed: what was told to end with us may be the reason.
+            signal.raise_signal(heard[0])
 
 
 _ADOPTED: list[Prepared] = []
@@ -142,6 +147,8 @@ def begin_as_worker() -> None:
 
 def _leave_with_parent() -> None:
     """End this process when its parent has ended without saying so."""
+    import multiprocessing
+
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim import documents
+
 if TYPE_CHECKING:
     from sim import Scenario
 
@@ -32,7 +34,8 @@ def scenario_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of a scenario's content, the same wherever its files lie."""
     content = scenario.dump()
     for reader in (*content["failures"], content["cluster"]["fabric"]):
-        if "file" in reader:
-            reader["file"] = hashlib.sha256(Path(reader["file"]).read_bytes()).hexdigest()
+        for key in documents.FILE_KEYS:
+            if key in reader:
+                reader[key] = hashlib.sha256(Path(reader[key]).read_bytes()).hexdigest()
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

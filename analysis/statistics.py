@@ -212,14 +212,14 @@ def quantile_interval(values: npt.ArrayLike, q: float, confidence: float = 0.95)
 
 def _ranks(n: int, q: float, confidence: float) -> tuple[int, int] | None:
     """Return the ranks (from 1) of the two order statistics that bound quantile `q`, if both exist."""
+    _check_probability("q", q)
+    _check_probability("confidence", confidence)
+    tail = (1.0 - confidence) / 2.0
+    if n == 0 or (1.0 - q) ** n >= tail or q**n > tail:
+        return None  # even the extremes do not bound it
     # scipy.stats has this ready made, and would double the time of a short run by its import.
     from scipy.special import bdtr, bdtrc
 
-    _check_probability("q", q)
-    _check_probability("confidence", confidence)
-    if n == 0:
-        return None
-    tail = (1.0 - confidence) / 2.0
     low = bisect.bisect_left(range(n), tail, key=lambda k: float(bdtr(k, n, q)))
     high = bisect.bisect_left(range(n), -tail, key=lambda k: -float(bdtrc(k, n, q))) + 1
     return (low, high) if low >= 1 and high <= n else None

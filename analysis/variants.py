@@ -78,10 +78,22 @@ class Recipe(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The variants that can run, by name, and one line each about those that cannot."""
+    """The variants that can run, by name, and one line each about those that cannot.
+
+    Parameters
+    ----------
+    scenarios, cannot_run
+        What can run, and why the others cannot.
+    reasons
+        Why they cannot, a line for each mistake with the names of the variants that have it.
+    without_stores
+        The variant that has not the checkpoint stores of its recovery preset, by the name of the one that has.
+    """
 
     scenarios: dict[str, Scenario]
     cannot_run: dict[str, str]
+    reasons: list[str]
+    without_stores: dict[str, str]
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -162,32 +174,52 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
     return tuple(found)
 
 
-def load_variants(wanted: Sequence[Recipe]) -> Loaded:
+def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Loaded:
     """Return the scenarios of variants.
 
     Common values are set first, but for those inside of what varies. Choices come before both, see `sim.load`.
 
+    Parameters
+    ----------
+    wanted
+        The variants.
+    split_stores
+        Whether each variant whose recovery preset adds checkpoint stores is followed by one without these.
+
     Raises
     ------
+    RequestError
+        If the stores are to be split off, and no variant has any.
     ScenarioError
-        With one line for each mistake in any of them, with the names of the variants that have it.
+        If mistakes leave fewer than two variants: with one line for each, with the names of the variants that have it.
     """
     scenarios: dict[str, Scenario] = {}
     cannot_run: dict[str, str] = {}
-    mistakes: dict[str, list[Recipe]] = {}
+    found: dict[str, list[Recipe]] = {}
+    without: dict[str, str] = {}
+    is_wrong = False
     for recipe in wanted:
         try:
-            scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
+            loaded = scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
         except sim.ScenarioError as error:
             lines = [_as_typed(line, recipe.varied) for line in error.lines]
-            if error.is_answer:
-                cannot_run[recipe.name] = "; ".join(lines)
-                continue
+            cannot_run[recipe.name] = "; ".join(lines)
             for line in lines:
-                mistakes.setdefault(line, []).append(recipe)
-    if mistakes:
-        raise sim.ScenarioError([_told(line, found, wanted) for line, found in mistakes.items()])
-    return Loaded(scenarios, cannot_run)
+                found.setdefault(line, []).append(recipe)
+            is_wrong = is_wrong or not error.is_answer
+            continue
+        if split_stores and loaded.checkpoint.from_preset:  # type: ignore[attr-defined]
+            bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
+            if bare.checkpoint.tiers != loaded.checkpoint.tiers:  # type: ignore[attr-defined]
+                without[recipe.name] = f"{recipe.name} without its stores"
+                scenarios[without[recipe.name]] = bare
+    reasons = [_told(line, having, wanted) for line, having in found.items()]
+    if is_wrong and len(scenarios) - len(without) < 2:
+        raise sim.ScenarioError(reasons)
+    if split_stores and scenarios and not without:
+        message = "--split: no variant has stores that its recovery preset adds; to add them: "
+        raise RequestError(message + "--set checkpoint.from_preset=true")
+    return Loaded(scenarios, cannot_run, reasons, without)
 
 
 def prepared(loaded: Loaded) -> list[Variant]:

@@ -12,7 +12,7 @@ from analysis.compare import Variant, compare
 from analysis.metrics import contributions, means
 from analysis.paired import Difference, difference
 from analysis.worth_changes import changes_of
-from sim import Ratio, closed_form, prepare, units
+from sim import MOST_EVENTS, Ratio, closed_form, prepare, units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,6 +110,7 @@ def worth(
     *,
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
+    most_events: float = MOST_EVENTS,
 ) -> Worth:
     """Return what each cause and each knob of a scenario is worth.
 
@@ -126,18 +127,23 @@ def worth(
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number of replications done, over all changes, and the total.
+    most_events
+        How many events may be simulated.
 
     Raises
     ------
     PathError
         If the scenario does not fit together.
+    WorkError
+        If more events are expected than may be.
     """
     base = prepare(scenario)
     changes = changes_of(base)
     kinds = ((changes.causes, changes.all_causes), (changes.knobs, changes.all_knobs))
     listed = [[*single, *([together] if together is not None else ())] for single, together in kinds]
     variants = [Variant("", base), *(Variant(change.name, change.prepared) for kind in listed for change in kind)]
-    ensembles = compare(variants, replications, processes=processes, progress=progress).ensembles
+    found = compare(variants, replications, processes=processes, progress=progress, most_events=most_events)
+    ensembles = found.ensembles
     first, *tables = (_Table(found.rows) for found in ensembles)
     by = "tokens_per_day" if "tokens_per_day" in first.known else "ettr"
     price = _price(ensembles[0], by)

@@ -187,7 +187,8 @@ def _written_out(scenario: Scenario) -> list[Any]:
     found: list[Any] = []
     for entry in scenario.failures:
         choice: Any = entry
-        found += choice.expand(catalog.bundle(choice.use)) if choice.use in catalog.bundles() else [choice]
+        is_bundle = choice.use in catalog.bundles()
+        found += choice.expand(catalog.bundle(choice.use), scenario.repair) if is_bundle else [choice]
     return found
 
 
@@ -249,6 +250,13 @@ def _scaled(section: str) -> Callable[[Scenario, Prepared], tuple[Scenario, str]
     return knob
 
 
+def _repair(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+    """Shorten all repairs, those that causes have of their own too, without replacing these."""
+    repair: Any = prepared.repair
+    shorter = repair.model_copy(update={"scale": _LESS * repair.scale})
+    return scenario.model_copy(update={"failures": tuple(_written_out(scenario)), "repair": shorter}), "-10 %"
+
+
 def _checkpoint(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     """Shorten stalls, writes and restores of every store."""
     del prepared
@@ -269,7 +277,7 @@ def _spares(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
         message = "there are no hot spares"
         raise LeftOutError(message)
     size = whole.needed if whole is not None else 1
-    nodes = len(whole.nodes) * size if whole is not None else prepared.nodes
+    nodes = prepared.nodes // len(whole.nodes[0]) * size if whole is not None else prepared.nodes
     idle = nodes - scenario.spares.total - sum(job.nodes for job in prepared.jobs)
     more = min(max(round((_MORE - 1) * hot / size), 1), idle // size) * size
     if more <= 0:
@@ -298,7 +306,7 @@ KNOBS: dict[str, Callable[[Scenario, Prepared], tuple[Scenario, str]]] = {
     "detection": _scaled("detection"),
     "restart": _scaled("recovery"),
     "checkpoint": _checkpoint,
-    "repair": _scaled("repair"),
+    "repair": _repair,
     "spares": _spares,
     "step_time": _step_time,
 }

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Cluster"]
 
 _JOB = int(Place.JOB)
+_FOR_GOOD = 1 << 60
+"""Open outages of a withheld node: more than there are failures to open and close."""
 
 
 class Cluster:
@@ -60,6 +62,7 @@ class Cluster:
         "stranded",
         "units",
         "units_whole",
+        "withheld",
     )
 
     def __init__(
@@ -70,6 +73,7 @@ class Cluster:
         account: Account,
         units: Units | None = None,
         packed_by: Sequence[int] = (),
+        withheld: int = 0,
     ) -> None:
         self.nodes = nodes
         self.gpus_per_node = gpus_per_node
@@ -101,10 +105,16 @@ class Cluster:
         """Healthy nodes that wait as spares inside their unit."""
         self.units_whole = Level()
         """Units that are of use."""
+        serving = nodes - withheld
+        self.withheld = Level()
+        """The last nodes, if nobody gets them: as if they were down for good, but nothing is wrong with them."""
+        self.withheld.count = withheld
+        self.place[serving:] = [int(Place.WITHHELD)] * withheld
+        self.outages[serving:] = [_FOR_GOOD] * withheld
         self.units = WholeUnits(units, self) if units is not None else None
         self.packed_by = packed_by
         """Domain of each node that jobs are packed into; empty when they take nodes by number."""
-        first = list(range(nodes)) if self.units is None else self.units.seat_mates()
+        first = list(range(serving)) if self.units is None else self.units.seat_mates()
         if packed_by:
             spares = spread(first, reserves["spare"].nodes, packed_by) if "spare" in reserves else []
             first = sorted(set(first).difference(spares)) + spares
@@ -294,6 +304,7 @@ class Cluster:
         for name, pool in self.pools.items():
             bucket = Bucket.UNALLOCATED if name == "idle" else Bucket.SPARE_IDLE
             table[bucket][0] += pool.collect(now) * self.gpus_per_node
+        table[Bucket.UNALLOCATED][0] += self.withheld.collect(now) * self.gpus_per_node
         table[Bucket.SPARE_IDLE][0] += self.mates.collect(now) * self.gpus_per_node
         table[Bucket.STRANDED][0] += self.stranded.collect(now) * self.gpus_per_node
         for stay in self.repairing.values():

@@ -1,16 +1,17 @@
 """Scenario files with everything that they extend and ``--set``, and the place where every value was written.
 
 What a file may say is in :mod:`sim.strict_yaml`. ``extends:`` may stand in any mapping and names files relative to the
-one that says so. What the file says wins: mappings are merged, anything else is replaced, and a mapping with its own
-``extends`` replaces the inherited one.
+one that says so, or what comes with the program. What the file says wins: mappings are merged, anything else is
+replaced, and a mapping with its own ``extends`` replaces the inherited one.
 """
 
 from __future__ import annotations
 
 import copy
 import difflib
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 from sim.strict_yaml import DocumentError, Keys, Mark, Tree, dotted, dump, neighbour, parse, read, shown
 
 __all__ = [
+    "FILE_KEYS",
     "TAGS",
     "Document",
     "DocumentError",
@@ -28,6 +30,7 @@ __all__ = [
     "dump",
     "extend",
     "key_mark",
+    "known_file",
     "load",
     "nearest",
     "nearest_mark",
@@ -39,6 +42,8 @@ __all__ = [
 
 Locate: TypeAlias = Callable[[str, Path], Path]
 
+FILE_KEYS = ("file", "inventory")
+"""Keys that name a file which a strategy reads."""
 TAGS = ("use", "law")
 """Keys that name a choice; the other keys of their mapping are its parameters."""
 _NAMES = {"accelerator": "like"}
@@ -106,7 +111,13 @@ def load(path: Path) -> Document:
     return _document(read(path), [path])
 
 
-def extend(path: Path, *, shorthand: Iterable[str] = (), locate: Locate | None = None) -> Document:
+def extend(
+    path: Path,
+    *,
+    shorthand: Iterable[str] = (),
+    locate: Locate | None = None,
+    known: Mapping[str, Path] | None = None,
+) -> Document:
     """Return what a file says together with everything that it extends.
 
     Parameters
@@ -117,18 +128,27 @@ def extend(path: Path, *, shorthand: Iterable[str] = (), locate: Locate | None =
         Dotted paths at which text is the name of a file: ``cluster: x.yaml`` means ``cluster: {extends: x.yaml}``.
     locate : callable, optional
         Turns a name, and the file that mentions it, into a path; by default names are relative to that file.
+    known : mapping, optional
+        Files by names that stand for them where there is no file of this name.
 
     Raises
     ------
     DocumentError
         As `load`, for any of the files, and if files extend each other in a circle.
     """
-    reader = _Reader(frozenset(shorthand), locate)
+    reader = _Reader(frozenset(shorthand), locate, known or {})
     return _document(reader.read(path, (), (), None), reader.files)
 
 
-def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), locate: Locate | None = None) -> Document:
-    """Return a copy of a document with one value set, as by ``--set jobs.0.gpus=16``.
+def assign(
+    document: Document,
+    text: str,
+    *,
+    shorthand: Iterable[str] = (),
+    locate: Locate | None = None,
+    known: Mapping[str, Path] | None = None,
+) -> Document:
+    """Return a copy of a document with one value set, as by ``--set jobs.0.gpus=16``; ``spares=null`` removes a key.
 
     Missing mappings are created; whether the path means anything is for validation to say. Files named by the
     value (see `extend`) are relative to the working directory.
@@ -136,7 +156,8 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
     Raises
     ------
     DocumentError
-        If the text is not ``path=value``, or the path leads through a scalar or past the end of a list.
+        If the text is not ``path=value``, or the path leads through a scalar or past the end of a list, or what is to
+        be removed is not there, is an item of a list, or is brought by a preset.
     """
     mark = Mark("--set", 1, 1, text)
     path_text, equals, value_text = text.partition("=")
@@ -159,15 +180,33 @@ def assign(document: Document, text: str, *, shorthand: Iterable[str] = (), loca
                 result.values[(*path, _NAMES[str(key)])] = result.values[path]
             holder = holder[key]
     tree = parse(value_text, mark)
-    if tree is None or tree.content is None:
-        raise DocumentError(mark, dotted(path), "has no value")
-    reader = _Reader(frozenset(shorthand), locate, result.files)
+    if tree is None or (tree.content is None and not value_text.strip()):
+        raise DocumentError(mark, dotted(path), "has no value; null would remove the key")
+    if tree.content is None:
+        return _without(result, holder, path, mark)
+    reader = _Reader(frozenset(shorthand), locate, known or {}, result.files)
     tree = replace(reader.expand(tree, Path("--set"), path, ()), key=mark)
     if path[-1] in TAGS and holder.get(path[-1]) != tree.content:
         result.stale |= {(*path[:-1], key) for key in holder}
     result.forget(path)
     holder[path[-1]] = _flatten(tree, path, result)
     return result
+
+
+def _without(document: Document, holder: Any, path: Keys, mark: Mark) -> Document:
+    """Return the document, which is changed, without a key of one of its mappings."""
+    rule = ""
+    if not isinstance(holder, dict):
+        rule = "is an item of a list: null removes keys only; write the list without it"
+    elif path[-1] not in holder:
+        rule = f"there is no such key to remove{suggest(str(path[-1]), holder)}"
+    elif path in document.laid:
+        rule = f"is brought by preset {document.preset}: write what it should be instead, or choose no preset"
+    if rule:
+        raise DocumentError(mark, dotted(path), rule)
+    del holder[path[-1]]
+    document.forget(path)
+    return document
 
 
 def nearest_mark(document: Document, path: Keys) -> Mark:
@@ -206,9 +245,16 @@ def suggest(word: str, choices: Iterable[str], most: int = 12) -> str:
 class _Reader:
     """Reads files and follows ``extends``."""
 
-    def __init__(self, shorthand: frozenset[str], locate: Locate | None, files: list[Path] | None = None) -> None:
+    def __init__(
+        self,
+        shorthand: frozenset[str],
+        locate: Locate | None,
+        known: Mapping[str, Path],
+        files: list[Path] | None = None,
+    ) -> None:
         self.shorthand = shorthand
         self.locate = locate or (lambda name, source: source.parent / name)
+        self.known = known
         self.files: list[Path] = [] if files is None else files
 
     def read(self, path: Path, at: Keys, chain: tuple[Path, ...], mention: Mark | None) -> Tree:
@@ -234,11 +280,32 @@ class _Reader:
         extends = content.get("extends")
         merged: Tree | None = None
         for name in _names(extends, (*at, "extends")) if extends else ():
-            base = self.read(self.locate(name.content, source), at, chain, name.mark)
+            base = self.read(self._found(name, source, at), at, chain, name.mark)
             merged = base if merged is None else _merge(merged, base)
         own = {key: self.expand(value, source, (*at, key), chain) for key, value in content.items() if key != "extends"}
         expanded = replace(tree, content=own)
         return expanded if merged is None else replace(_merge(merged, expanded), has_base=True)
+
+    def _found(self, name: Tree, source: Path, at: Keys) -> Path:
+        """Return the file of a name: the one there, or what is known by it."""
+        path = self.locate(name.content, source)
+        found = known_file(path, name.content, self.known)
+        if found is None:
+            rule = f"no such file, and nothing of this name comes with Ettrick{suggest(name.content, self.known)}"
+            raise DocumentError(name.mark, dotted(at) or "extends", f"{name.content}: {rule}")
+        return found
+
+
+def known_file(path: Path, name: str, known: Mapping[str, Path]) -> Path | None:
+    """Return a file by its name: the one at `path` if it is there, else the known one; ``None`` if it is neither.
+
+    What has the ending or the folder of a file is never taken for a name.
+    """
+    is_there = os.path.exists(path)  # noqa: PTH110  (no error for a name that no file can have)
+    if name in known and not (is_there and not path.is_dir()):
+        return known[name]
+    is_file = is_there or path.suffix in (".yaml", ".yml") or Path(name).name != name
+    return path if is_file or not known else None
 
 
 def _names(extends: Tree, at: Keys) -> list[Tree]:

@@ -6,16 +6,18 @@ as text, so that ``load(dump(x)) == x``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic_core import core_schema
 
 from sim import rates, units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Flops",
     "Fraction",
     "Model",
+    "OneOf",
     "Power",
     "Rate",
     "RuleError",
@@ -47,15 +50,18 @@ class RuleError(ValueError):
         return self.rule
 
 
-def _be_strict(schema: Any) -> None:
-    """Make every number and truth value in a schema strict."""
+def _be_strict(schema: Any, model: type[Model]) -> None:
+    """Make every number and truth value in the schema of a model strict; the models in it have done so."""
     if isinstance(schema, dict):
-        if schema.get("type") in ("int", "float", "bool"):
+        kind = schema.get("type")
+        if kind == "model" and schema["cls"] is not model:
+            return
+        if kind in ("int", "float", "bool"):
             schema["strict"] = True
         schema = list(schema.values())
     if isinstance(schema, list):
         for part in schema:
-            _be_strict(part)
+            _be_strict(part, model)
 
 
 class Model(BaseModel):
@@ -79,7 +85,7 @@ class Model(BaseModel):
         Strictness of the whole model would also refuse a list for a tuple.
         """
         schema = handler(source)
-        _be_strict(schema)
+        _be_strict(schema, cls)
         return schema
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -94,6 +100,39 @@ class Strategy(Model):
     """A named choice with its parameters; ``use`` picks the entry of a registry."""
 
     use: str
+
+
+class OneOf:
+    """Annotation of a union of models that a key tells apart, each with a validator of its own.
+
+    pydantic's ``Discriminator`` puts the validators of all of them into the one around them. Here a model is built when
+    the key first names it: of some hundred kinds, a scenario names ten. JSON Schema and complaints are the same.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._models: dict[str, type[BaseModel]] = {}
+
+    def __get_pydantic_core_schema__(self, source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        for model in get_args(source):
+            self._models |= dict.fromkeys(get_args(model.model_fields[self._key].annotation), model)
+        # The method builds the model first, if need be, which its validator does not.
+        choices = {
+            name: core_schema.no_info_plain_validator_function(model.model_validate)
+            for name, model in self._models.items()
+        }
+        writer = core_schema.plain_serializer_function_ser_schema(_built)
+        return core_schema.tagged_union_schema(choices, self._key, serialization=writer)
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        choices = {name: _built(model).__pydantic_core_schema__ for name, model in self._models.items()}
+        return handler(core_schema.tagged_union_schema(choices, self._key))
+
+
+def _built(model: Any) -> Any:
+    """Return a model, or an instance of one, that is complete: one that was unpickled may be the first of its kind."""
+    (model if isinstance(model, type) else type(model)).model_rebuild()
+    return model
 
 
 def quantity_schema(dimension: units.Dimension) -> dict[str, Any]:

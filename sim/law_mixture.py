@@ -7,9 +7,9 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Discriminator, Field
+from pydantic import Field
 
-from sim.fields import Fraction, Model, RuleError
+from sim.fields import Fraction, Model, OneOf, RuleError
 from sim.law_hazard import Knots, hazard_of, hazard_of_one, knots_of, smallest_time, smallest_times
 from sim.law_kinds import Empirical, Exponential, Fixed, Gamma, Lognormal, TextIsFixed, Uniform, Weibull
 from sim.law_model import LawModel
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Mixture", "MixturePart", "PlainLaw", "PlainLaws"]
 
 PlainLaws: TypeAlias = Exponential | Weibull | Gamma | Lognormal | Uniform | Empirical | Fixed | Piecewise
-PlainLaw = Annotated[PlainLaws, Discriminator("law"), TextIsFixed()]
+PlainLaw = Annotated[PlainLaws, OneOf("law"), TextIsFixed()]
 
 _ROUNDING = 1e-9
 

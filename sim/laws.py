@@ -23,8 +23,8 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Discriminator
 
+from sim.fields import OneOf
 from sim.law_kinds import Empirical, Exponential, Fixed, Gamma, Lognormal, TextIsFixed, Uniform, Weibull
 from sim.law_mixture import Mixture, MixturePart, PlainLaws
 from sim.law_model import LawModel
@@ -59,7 +59,7 @@ __all__ = [
 # The numbers strictly between 0 and 1 that a float can hold.
 _LEAST, _MOST = sys.float_info.min, 1 - 2.0**-53
 
-Law = Annotated[PlainLaws | Mixture, Discriminator("law"), TextIsFixed()]
+Law = Annotated[PlainLaws | Mixture, OneOf("law"), TextIsFixed()]
 
 
 def draw(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:

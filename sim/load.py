@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,7 @@ from sim.kinds import kinds_at, tag_of, value_at
 from sim.path_error import is_of_files
 from sim.prepare import PathError, examine
 from sim.prepare_step import DoesNotFitError, check_memory
+from sim.prepare_units import sized
 from sim.scenario_model import DEFAULTS, scenario_model
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ScenarioError",
     "Template",
+    "building_blocks",
     "choices_first",
     "completed",
     "find",
@@ -76,6 +79,11 @@ def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> di
     return {path.stem: path for path in sorted((_root() / kind).glob("*.yaml"))}
 
 
+def building_blocks() -> dict[str, Path]:
+    """Return what a scenario or a topology may extend by name."""
+    return shipped("topologies") | shipped("scenarios")
+
+
 def find(name: str) -> Path:
     """Return a scenario file: a path, or the name of one that comes with the program.
 
@@ -95,12 +103,11 @@ def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
     ScenarioError
         If there is no such file.
     """
-    path = Path(name)
-    if path.exists() or path.suffix in (".yaml", ".yml") or path.name != name:
-        return path
-    if name in known:
-        return known[name]
-    raise ScenarioError([f"{name}: no such file, and no {noun} of this name{documents.suggest(name, known)}"])
+    found = documents.known_file(Path(name), name, known)
+    if found is None:
+        rule = f"no such file, and no {noun} of this name{documents.suggest(name, known)}"
+        raise ScenarioError([str(documents.DocumentError(documents.Mark(name), "", rule))])
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ loading
@@ -127,9 +134,9 @@ class Template:
         data: dict[str, Any] = _complete(presets.lay(self.document), self.folder)
         sources: Any = data.get("failures")
         for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
-            file = Path(holder["file"]) if isinstance(holder, dict) and isinstance(holder.get("file"), str) else None
-            if file is not None and file.is_file():
-                holder["file"] = hashlib.sha256(file.read_bytes()).hexdigest()
+            for key in documents.FILE_KEYS if isinstance(holder, dict) else ():
+                if isinstance(holder.get(key), str) and Path(holder[key]).is_file():
+                    holder[key] = hashlib.sha256(Path(holder[key]).read_bytes()).hexdigest()
         return data
 
     def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
@@ -138,29 +145,31 @@ class Template:
 
     def examined(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Prepared:
         """Return the same with what `sim.examine` has found on the way."""
+        document = presets.lay(self.document)
         try:
-            document = presets.lay(self.document)
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
-                document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND))
+                document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND, known=building_blocks()))
         except documents.DocumentError as error:
-            raise ScenarioError([str(error)], is_of_files=is_of_files(error)) from None
+            line = f"{error}{presets.hint(document, error.path)}"
+            raise ScenarioError([line], is_of_files=is_of_files(error)) from None
         return _validated(document, self.folder, must_fit=must_fit)
 
 
 def template(path: str | Path) -> Template:
-    """Return a scenario file as it was read, to make several scenarios of.
+    """Return a scenario file, or one that comes with the program, as it was read, to make several scenarios of.
 
     Raises
     ------
     ScenarioError
         If the file, or one that it extends, cannot be read or is not strict YAML.
     """
+    found = find(str(path))
     try:
-        document = documents.extend(Path(path), shorthand=_SHORTHAND)
+        document = documents.extend(found, shorthand=_SHORTHAND, known=building_blocks())
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
-    return Template(document, Path(path).parent.absolute())
+    return Template(document, found.parent.absolute())
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
@@ -169,7 +178,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
     Parameters
     ----------
     path
-        The file.
+        The file, or the name of one that comes with the program.
     overrides
         Texts ``a.b=c`` that replace values, in the order of :func:`choices_first`.
     must_fit
@@ -186,18 +195,21 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = Tr
 def choices_first(overrides: Iterable[str]) -> list[str]:
     """Return texts ``a.b=c`` in the order in which they are applied: what chooses before what it chooses among.
 
-    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these. A change of what a strategy
-    brings would be lost if the strategy were named afterwards. Choices keep their order, but the one around another
-    one comes first, and so does whatever else replaces the mapping of a choice, or what is around it. The rest keeps
-    its order too.
+    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these, and ``from_preset: true``. A
+    change of what a strategy brings would be lost if the strategy were named afterwards. Choices keep their order, but
+    the one around another one comes first, and so does whatever else replaces the mapping of a choice, or what is
+    around it. The rest keeps its order too.
     """
     texts = list(overrides)
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
+    added = max((position for position, found in enumerate(places) if found == (presets.FROM_PRESET, True)), default=-1)
 
     def rank(position: int) -> tuple[bool, int]:
         place, chooses = places[position]
         is_first = chooses or any(choice[: len(place)] == place for choice in choices)
+        if place == presets.FROM_PRESET:  # what takes stores away comes after what changes them
+            is_first = position <= added
         return not is_first, len(place) if is_first else 0
 
     return [texts[position] for position in sorted(range(len(texts)), key=rank)]
@@ -214,6 +226,8 @@ def _chosen_at(text: str) -> tuple[Keys, bool]:
     except documents.DocumentError:  # for assign to explain
         return path, False
     content = tree.content if tree is not None else None
+    if path == presets.FROM_PRESET:
+        return path, content is True
     return path, isinstance(content, dict) and any(tag in content for tag in documents.TAGS)
 
 
@@ -238,11 +252,12 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Pr
         lines = complaints.complaints(scenario_model(), document, data, error)
         of_files = any(is_of_files(item["ctx"]["error"]) for item in error.errors() if "error" in item.get("ctx", {}))
         raise ScenarioError(_about_detection(lines, document, data), is_of_files=of_files) from None
-    unknown = _unknown_words(scenario)
-    if unknown:
-        lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
-        raise ScenarioError(lines, is_of_files=any(path[-1] == "file" for path, _ in unknown))
     try:
+        scenario = sized(scenario)
+        unknown = _unknown_words(scenario)
+        if unknown:
+            lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
+            raise ScenarioError(lines, is_of_files=any(path[-1] in documents.FILE_KEYS for path, _ in unknown))
         prepared = examine(scenario)
         if must_fit:
             check_memory(scenario, prepared.jobs)
@@ -278,8 +293,10 @@ def locate_files(data: dict[str, Any], document: Document, folder: Path, holders
     """Make absolute the names of the files that strategies at some paths read."""
     for path in holders:
         holder = value_at(data, path, None)
-        if isinstance(holder, dict) and holder.get("use") in _READERS and isinstance(holder.get("file"), str):
-            holder["file"] = str(_folder(document, (*path, "file"), folder) / holder["file"])
+        if isinstance(holder, dict) and holder.get("use") in _READERS:
+            for key in documents.FILE_KEYS:
+                if isinstance(holder.get(key), str):
+                    holder[key] = str(_folder(document, (*path, key), folder) / holder[key])
 
 
 def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> dict[str, Any]:
@@ -333,9 +350,10 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
                 words = [name for name in source.scale if name not in causes]
                 found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
         elif isinstance(source, Replay):
-            log = Path(source.file)
-            if not log.exists():
-                found.append(((*path, "file"), f"there is no file {log}{documents.neighbour(log)}"))
+            for key in documents.FILE_KEYS:
+                name = getattr(source, key)
+                if name is not None and not os.path.exists(name):  # noqa: PTH110  (no error for a name no file can have)
+                    found.append(((*path, key), f"there is no file {name}{documents.neighbour(Path(name))}"))
         else:
             found += _unknown_parts(source, path, counts)
     return found

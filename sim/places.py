@@ -19,6 +19,7 @@ class Place(IntEnum):
     COLD = 5
     STRANDED = 6
     MATE = 7
+    WITHHELD = 8
 
 
 POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}

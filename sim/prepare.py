@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim import perf
 from sim.checkpoint import Pause
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.fields import RuleError
 from sim.job_spec import Work
 from sim.path_error import PathError
-from sim.perf.memory import checkpoint_size
 from sim.places import Reserve
 from sim.prepare_cost import upkeep_of
-from sim.prepare_failures import build_sources, prior
+from sim.prepare_failures import (
+    build_sources,
+    expected_events,
+    prior,
+    repair_of,
+    repair_warnings,
+    switch_tray_warnings,
+)
 from sim.prepare_layout import layout_warnings, seats
 from sim.prepare_network import (
     fabric_warnings,
@@ -27,7 +34,7 @@ from sim.prepare_network import (
     relative_capacity,
 )
 from sim.prepare_step import check_memory, shape_of, step_of, step_warnings
-from sim.prepare_units import whole_units
+from sim.prepare_units import surplus_nodes, whole_units
 from sim.prepared import Prepared, PreparedJob
 from sim.presets import warnings as preset_warnings
 from sim.topology import FABRIC_PARTS, ClusterSpec
@@ -65,6 +72,10 @@ def examine(scenario: Scenario) -> Prepared:
         rule = "is for nodes that are used one by one; here jobs use whole units, which keep their nodes together"
         raise PathError(("scheduler", "pack"), rule)
     gpus_per_node = counts["gpu"] // counts["node"]
+    surplus = surplus_nodes(scenario, counts, units)
+    withheld = surplus if scenario.spares.idle == "withhold" else 0
+    if units is not None and withheld:
+        units = units._replace(nodes=units.nodes[: -(withheld // len(units.nodes[0]))])
     jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
     slow = [source.name for source in sources if source.effect.speed < 1]
     return Prepared(
@@ -83,16 +94,22 @@ def examine(scenario: Scenario) -> Prepared:
         slots_per_node={part: slots_per_node(part, counts) for part in OF_ONE_NODE},
         blast={},
         jobs=jobs,
-        repair=scenario.repair,  # type: ignore[arg-type]
+        repair=repair_of(scenario),
         recovery=scenario.recovery,  # type: ignore[arg-type]
         scheduler=scenario.scheduler,  # type: ignore[arg-type]
         merged_intervals=merged,
         counts=counts,
         capacity=relative_capacity(scenario),
+        withheld=withheld,
         upkeep=upkeep_of(scenario, counts, sources),
+        expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
         warnings=(
+            *_idle_warnings(scenario, surplus),
             *preset_warnings(scenario),
+            *repair_warnings(scenario),
             *fabric_warnings(scenario),
+            *switch_tray_warnings(scenario, sources),
+            *dict.fromkeys(note for source in sources if source.recorded is not None for note in source.recorded.notes),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
             *(
                 line
@@ -175,23 +192,41 @@ def _reserves(scenario: Scenario) -> dict[str, Reserve]:
     return reserves
 
 
-def _check_pools(scenario: Scenario) -> None:
-    """Refuse a recovery whose replacements come from nowhere."""
+def _pools(scenario: Scenario) -> list[tuple[tuple[str | int, ...], Any]]:
+    """Return the pools that replacements come from, and where the recovery names them."""
     recovery: Any = scenario.recovery
-    spares = scenario.spares
-    size = {"spare": spares.hot, "warm": spares.warm, "cold": spares.cold, "idle": 1}
-    given: list[tuple[tuple[str | int, ...], Any]] = [(("recovery", "pools"), getattr(recovery, "pools", ("idle",)))]
-    given += [
+    named = [
         (("recovery", "rungs", index, "pools"), rung.pools)
         for index, rung in enumerate(getattr(recovery, "rungs", ()))
         if rung.keeps != "nothing" and rung.patience is None
     ]
-    for path, pools in given:
+    return [(("recovery", "pools"), getattr(recovery, "pools", ("idle",))), *named]
+
+
+def _check_pools(scenario: Scenario) -> None:
+    """Refuse a recovery whose replacements come from nowhere."""
+    spares = scenario.spares
+    size = {"spare": spares.hot, "warm": spares.warm, "cold": spares.cold, "idle": 1}
+    for path, pools in _pools(scenario):
         if not any(size[name] for name in pools):
             if pools == ("spare",):
                 raise PathError(path, "replacements may come from the spares only, and spares.hot is 0")
             rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
             raise PathError(path, rule)
+
+
+def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
+    """Return that idle nodes serve like spares, where spares are stated and nobody says what idle nodes do.
+
+    The line says no number: it is the same for all points of a sweep.
+    """
+    asks = "spares" in scenario.model_fields_set and "idle" not in scenario.spares.model_fields_set
+    if not asks or not surplus or not any("idle" in pools for _, pools in _pools(scenario)):
+        return ()
+    return (
+        "spares.idle is not stated: nodes beyond those of jobs and spares are idle, and replace failed ones too; for "
+        "the spares alone say spares.idle: withhold, or leave cluster.nodes out",
+    )
 
 
 def _check_pick(scenario: Scenario) -> None:
@@ -229,8 +264,8 @@ def _build_job(
         )
         raise PathError((*path, "gpus"), rule)
     step = step_of(scenario, index)
-    repair: Any = scenario.repair
-    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, repair.success)
+    success = repair_of(scenario).success
+    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, success)
     replicas, order = seats(scenario, index, gpus_per_node)
     closed = checkpoint_of(scenario, index, mtti, step.time, nodes, replicas)
     return PreparedJob(
@@ -270,7 +305,7 @@ def checkpoint_of(
     """
     checkpoint: Any = scenario.checkpoint
     spec = scenario.jobs[index]
-    size = checkpoint_size(shape_of(scenario, index)) if spec.model is not None else None
+    size = perf.checkpoint_size(shape_of(scenario, index)) if spec.model is not None else None
     pauses = _pauses(spec, index, step_time)
     try:
         found: Periodic | Ladder = checkpoint.build(

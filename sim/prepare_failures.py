@@ -13,15 +13,18 @@ from sim.failures.source import OF_ONE_NODE
 from sim.fields import RuleError
 from sim.noticing import Noticing
 from sim.path_error import PathError
+from sim.repair import Simple
 from sim.topology import FABRIC_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.contracts import RepairStrategy
     from sim.failures import Source
+    from sim.failures.source import RepairFrom
     from sim.scenario import Scenario
 
-__all__ = ["build_sources", "prior"]
+__all__ = ["build_sources", "expected_events", "prior", "repair_of", "repair_warnings", "switch_tray_warnings"]
 
 _MOST_STRETCHES = 1_000_000
 
@@ -42,7 +45,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         At the first mistake.
     """
     sources, origins, merged = _build(scenario, counts)
-    repair: Any = scenario.repair
+    repair: Any = repair_of(scenario)
     detection: Any = scenario.detection
     cluster: Any = scenario.cluster
     stopping = (*cluster.stopping_parts, "cluster")
@@ -51,7 +54,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     for source, index in zip(sources, origins, strict=True):
         _check_part(source, index, stopping, scenario)
         _check_clock(source, index, scenario.recovery)
-        _check_repair(source, index, scenario)
+        _check_repair(source, index, scenario, repair)
         _check_tempo(source, index, scenario.warmup + scenario.horizon)
         if scenario.initial == "stationary":
             _check_stationary(source, index, repair)
@@ -60,15 +63,52 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         replace(
             source,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
+            repair_from=_repair_from(source, scenario.failures[index]),
             noticing=_noticing(source, detection),
         )
-        for source in sources
+        for source, index in zip(sources, origins, strict=True)
     ]
     for source, index in zip(found, origins, strict=True):
         if source.noticing is None and source.effect.kind == "spike":
             rule = f"'{source.name}': nobody notices a loss spike here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
     return found, merged
+
+
+def repair_of(scenario: Scenario) -> RepairStrategy:
+    """Return the repair of a scenario; without one every source has its own."""
+    stated: Any = scenario.repair
+    return Simple.model_validate({}) if stated is None else stated
+
+
+def repair_warnings(scenario: Scenario) -> tuple[str, ...]:
+    """Return what to know of bundles whose repair times the scenario's repair replaces."""
+    stated: Any = scenario.repair
+    found = []
+    for index, choice in enumerate(scenario.failures):
+        if isinstance(choice, Bundle):
+            content = catalog.bundle(choice.use)
+            timed = len(choice.replaced(content, stated))
+            if timed:
+                found.append(
+                    f"failures.{index}: the scenario's repair ({stated.use}) replaces the repair times that "
+                    f"{choice.use} has for {timed} of its {len(catalog.causes(choice.use))} causes; "
+                    f"keeps_repair: true keeps them"
+                )
+    return tuple(found)
+
+
+def _repair_from(source: Source, choice: Any) -> RepairFrom:
+    """Return whose repair applies to a source that an entry of ``failures`` describes."""
+    if source.part == "job":
+        return ""
+    if source.recorded is not None or source.rollout is not None:
+        return "source"
+    if source.repair is None:
+        return "scenario"
+    if not isinstance(choice, Bundle):
+        return "source"
+    return "bundle" if choice.repair is None else "entry"
 
 
 def _noticing(source: Source, detection: Any) -> Noticing | None:
@@ -85,15 +125,18 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
     origins: list[int] = []
     merged = 0
     jobs = len(scenario.jobs)
+    logs = [choice for choice in scenario.failures if isinstance(choice, Replay)]
     for index, choice in enumerate(scenario.failures):
         path = ("failures", index)
         try:
             if isinstance(choice, Replay):
-                recorded, joined = choice.build_all(counts)
+                recorded, joined = choice.build_all(counts, logs)
                 sources += recorded
                 merged += joined
             elif isinstance(choice, Bundle):
-                sources += [source.build(counts, jobs) for source in choice.expand(catalog.bundle(choice.use))]
+                stated: Any = scenario.repair
+                causes = choice.expand(catalog.bundle(choice.use), stated)
+                sources += [source.build(counts, jobs) for source in causes]
             else:
                 kind: Any = choice
                 sources.append(kind.build(counts, jobs))
@@ -184,6 +227,20 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario:
     raise PathError(("failures", index, "part"), rule)
 
 
+def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str, ...]:
+    """Return a line if trays of scale-up switches never fail, though other parts do."""
+    cluster: Any = scenario.cluster
+    if cluster.scale_up is None or not cluster.scale_up.switch_trays or not sources:
+        return ()
+    if any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources):
+        return ()
+    return (
+        f"no source of failures acts on the {cluster.scale_up.switch_trays} switch trays of each scale-up domain, and "
+        "one that fails stops its domain. No rate is published; llama3-405b-gb200 assumes this source of failures: "
+        "- {use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}",
+    )
+
+
 def _check_clock(source: Source, index: int, recovery: Any) -> None:
     """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
     if source.clock != "wall" and (source.of_fabric or source.part not in (*OF_ONE_NODE, "job")):
@@ -199,15 +256,20 @@ def _check_clock(source: Source, index: int, recovery: Any) -> None:
         raise PathError(("failures", index), rule)
 
 
-def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
+def _check_repair(source: Source, index: int, scenario: Scenario, repair: Any) -> None:
     """Refuse repairs that nobody has described."""
-    repair: Any = scenario.repair
     path = ("failures", index)
+    choice: Any = scenario.failures[index]
+    if not repair.is_stated and _repair_from(source, choice) == "scenario":
+        whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
+        rule = f"'{source.name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
+        raise PathError(path, rule)
+    wanted = "give the source a repair time" + (", or keeps_repair: true" if isinstance(choice, Bundle) else "")
     by_tiers = repair.single_time is None and source.repair is None
     shared = source.of_fabric or source.part not in (*OF_ONE_NODE, "job")
     of_part = source.blast is None or source.blast.repair == "part"
     if by_tiers and shared and of_part and source.recorded is None:
-        rule = f"'{source.name}': a {source.part} does not go through tiers of repair; give the source a repair time"
+        rule = f"'{source.name}': a {source.part} does not go through tiers of repair; {wanted}"
         raise PathError((*path, "repair"), rule)
     if source.residue is not None:
         if by_tiers and source.residue.probability is not None:
@@ -221,10 +283,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario) -> None:
             raise PathError((*path, "relapse"), rule)
     recovery: Any = scenario.recovery
     if by_tiers and source.fault in recovery.narrows_on:
-        rule = (
-            f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; give the source a "
-            f"repair time"
-        )
+        rule = f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
         raise PathError((*path, "repair"), rule)
     names = [tier.name for tier in getattr(repair, "tiers", ())]
     if source.tier and source.tier not in names:
@@ -297,6 +356,44 @@ def prior(sources: list[Source], share: float, horizon: float, success: float) -
         total += rate
         detection += rate * (source.noticing.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def expected_events(scenario: Scenario, sources: list[Source], share: float) -> float:
+    """Return about how many events one replication has, if its jobs hold a `share` of the nodes [-].
+
+    Candidates of failures, with two more for those that interrupt (detection and phases of a job, a node's return), and
+    windows. Checkpoints and periodic work of jobs have none. An estimate, neither the least nor the most: of the
+    scenarios that ship it is within a factor of three.
+    """
+    length = scenario.warmup + scenario.horizon
+    success = repair_of(scenario).success
+    events = 0.0 if scenario.windows is None else scenario.horizon / scenario.windows
+    for source in sources:
+        events += _candidates(source, length, min(share, 1.0), success) * (1 + 2 * source.interrupts)
+    return events
+
+
+def _candidates(source: Source, length: float, share: float, success: float) -> float:
+    """Return about how many candidates a source has in some time [s], if jobs hold a `share` of the nodes [-]."""
+    if source.recorded is not None:
+        return float((source.recorded.start < length).sum())
+    if source.rollout is not None:
+        return float(source.units)
+    rate = source.rate * source.ceiling
+    if source.hidden is not None:
+        rate = _of_hidden_faults(source, length, success)
+    if source.clock == "busy" and source.part != "job":
+        rate *= share
+    if source.residue is not None and source.residue.probability is None and success > 0:
+        rate /= success
+    if source.tempo is not None:
+        rate *= source.tempo.mean(length)
+    found = rate * length
+    if source.renews == "never":
+        found = min(found, source.units)
+    if source.blast is not None and source.blast.spread is not None:
+        found *= source.blast.mean_size
+    return found
 
 
 def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:

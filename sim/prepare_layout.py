@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sim import catalog
-from sim.fabric_state import FabricState
 from sim.packing import gather, spread
 from sim.path_error import PathError
 from sim.prepare_chip import known_chips
 from sim.prepare_units import whole_units
 from sim.topology import FABRIC_PARTS
 from sim.topology.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
-from sim.topology.switches import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,6 +150,9 @@ def _left(
     """Return what is left to the node that fares worst [-], by how far it sends, and how many nodes are cut off."""
     if not failed:
         return {}, 0
+    from sim.fabric_state import FabricState
+    from sim.topology.switches import Reach
+
     state = FabricState(topology.paths)
     for part, unit in failed:
         state.fail(part, unit)

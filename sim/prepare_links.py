@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from sim.perf import Link, Links, ideal_links
+from sim import perf
 from sim.prepare_layout import placement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.job_spec import Parallelism
-    from sim.perf import Accelerator, Workload
+    from sim.perf import Accelerator, Link, Links, Workload
     from sim.perf.ranks import GroupKind
     from sim.prepare_layout import Placement
     from sim.scenario import Scenario
@@ -24,7 +24,7 @@ def links_of_nics(cluster: Any, work: Workload, layout: Parallelism, chip: Accel
     """Return what groups communicate over where each has all bandwidth of its NICs, whatever the fabric."""
     network = cluster.fabric.nic * cluster.fabric.rails / cluster.hosts.gpus
     domain = cluster.nodes_per_domain * cluster.hosts.gpus
-    return ideal_links(work, chip.scale_up, network, domain, layout.order)
+    return perf.ideal_links(work, chip.scale_up, network, domain, layout.order)
 
 
 def links_elsewhere(scenario: Scenario, index: int, layout: Parallelism, work: Workload, chip: Accelerator) -> Links:
@@ -48,13 +48,13 @@ def links_of(scenario: Scenario, place: Placement, chip: Accelerator) -> Links:
         found = [place.spans[kind] for kind in kinds if kind in place.spans]
         through = [per_gpu * span.network(levels) for span in found if span.level != "scale_up"]
         if not through:
-            return Link(chip.scale_up)
+            return perf.Link(chip.scale_up)
         # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
-        return Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
+        return perf.Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
 
     data = link("context", "data")
     tensor, inside = (place.spans[kind].per_domain if kind in place.spans else 1 for kind in ("tensor", "expert"))
-    return Links(
+    return perf.Links(
         tensor=link("tensor"),
         context=link("context")._replace(ranks=1),
         expert=link("expert"),

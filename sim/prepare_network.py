@@ -10,11 +10,11 @@ import numpy as np
 from sim import catalog
 from sim.catalog import steps
 from sim.failures.bundle import Bundle
-from sim.footprint import Network
 from sim.prepare_chip import chip_of
 
 if TYPE_CHECKING:
     from sim.failures import Source
+    from sim.footprint import Network
     from sim.job_spec import JobSpec
     from sim.perf import Accelerator, StepPlan
     from sim.scenario import Scenario
@@ -39,6 +39,8 @@ def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
 
 def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ...]) -> Network:
     """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
+    from sim.footprint import Network
+
     cluster: Any = scenario.cluster
     paths = topology.paths if any(source.of_fabric for source in sources) else None
     classes = topology.domains["leaf"] if paths is None else paths.class_of_node
@@ -102,8 +104,13 @@ def relative_capacity(scenario: Scenario) -> float:
 
 
 def fabric_warnings(scenario: Scenario) -> tuple[str, ...]:
-    """Return a line for each bundle whose network faults strike nodes, where the cables could spare those."""
+    """Return a line for a fabric that was chosen and is larger than usual, or for each bundle that leaves one out.
+
+    The latter are bundles whose network faults strike nodes, where the cables could spare those.
+    """
     cluster: Any = scenario.cluster
+    if not cluster.states_fabric and cluster.fabric != type(cluster.fabric)():
+        return (f"cluster.fabric is not stated: {cluster.hosts.nodes:,} nodes get a {cluster.fabric.title}",)
     if cluster.fabric.reroute == "none" and cluster.fabric.homes == 1:
         return ()
     found = []

@@ -5,19 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim import catalog
+from sim import catalog, perf
 from sim.catalog import steps
 from sim.path_error import PathError
-from sim.perf import (
-    Links,
-    Machine,
-    StepPlan,
-    Workload,
-    flop_per_token,
-    problems,
-    remedies,
-    step_time_from_mfu,
-)
 from sim.prepare_chip import chip_of
 from sim.prepare_layout import placement
 from sim.prepare_links import links_elsewhere, links_of
@@ -26,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.job_spec import Batch, Execution, JobSpec, Parallelism
-    from sim.perf import Accelerator, ModelShape
+    from sim.perf import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
     from sim.prepared import PreparedJob
     from sim.scenario import Scenario
 
@@ -117,7 +107,7 @@ def _step(scenario: Scenario, index: int) -> JobStep:
     time, flop = spec.step_time, _flop(scenario, index)
     if spec.mfu is not None:
         assert flop is not None, "an MFU comes with a model and a batch"
-        time = step_time_from_mfu(flop, spec.gpus, _peak(scenario, index), spec.mfu)
+        time = perf.step_time_from_mfu(flop, spec.gpus, _peak(scenario, index), spec.mfu)
     if time is not None:
         if plan is not None:
             plan = replace(plan, scale=time / plan.time, sigma=0.0)
@@ -135,7 +125,7 @@ def _flop(scenario: Scenario, index: int) -> float | None:
     spec = scenario.jobs[index]
     if spec.model is None or spec.batch is None:
         return None
-    return spec.batch.tokens * flop_per_token(shape_of(scenario, index), spec.batch.sequence)
+    return spec.batch.tokens * perf.flop_per_token(shape_of(scenario, index), spec.batch.sequence)
 
 
 def shape_of(scenario: Scenario, index: int) -> ModelShape:
@@ -168,7 +158,7 @@ def _peak(scenario: Scenario, index: int) -> float:
 
 def workload_of(spec: JobSpec, shape: ModelShape, batch: Batch, layout: Parallelism, execution: Execution) -> Workload:
     """Return a job's step as the model of steps takes it."""
-    return Workload(
+    return perf.Workload(
         shape=shape,
         sequence=batch.sequence,
         sequences=batch.tokens // batch.sequence,
@@ -199,7 +189,7 @@ def _plan(scenario: Scenario, index: int) -> StepPlan | None:
         return None
     shape = shape_of(scenario, index)
     work = workload_of(spec, shape, spec.batch, spec.parallelism, spec.execution)
-    for size, rule in problems(work):
+    for size, rule in perf.problems(work):
         if spec.step_time is not None or spec.mfu is not None:
             # A measured step needs no plan; its stack has its own ways with what ours cannot.
             return None
@@ -208,7 +198,7 @@ def _plan(scenario: Scenario, index: int) -> StepPlan | None:
     if place is None:
         return None
     machine = machine_of(scenario, index, links_of(scenario, place, _chip(scenario, index)))
-    plan = StepPlan(work, machine, sigma=machine.shares.sigma)
+    plan = perf.StepPlan(work, machine, sigma=machine.shares.sigma)
     return _calibrated(scenario, index, plan) if spec.calibration is not None else plan
 
 
@@ -221,12 +211,12 @@ def _calibrated(scenario: Scenario, index: int, plan: StepPlan) -> StepPlan:
     assert spec.parallelism is not None, "a planned job has a layout"
     layout = row.parallelism or spec.parallelism
     work = workload_of(spec, plan.work.shape, row.batch or spec.batch, layout, row.execution or spec.execution)
-    for size, rule in problems(work):
+    for size, rule in perf.problems(work):
         raise PathError(("jobs", index, "calibration", *_FIELD_OF.get(size, ("parallelism", size))), rule)
     links = plan.machine.links
     if row.parallelism is not None:
         links = links_elsewhere(scenario, index, row.parallelism, work, plan.machine.chip)
-    modelled = StepPlan(work, replace(plan.machine, links=links)).time
+    modelled = perf.StepPlan(work, replace(plan.machine, links=links)).time
     sigma = steps.calibrated_sigma(plan.machine.shares, experts=work.shape.experts is not None)
     return replace(plan, scale=row.step_time / modelled, sigma=sigma)
 
@@ -236,7 +226,7 @@ def machine_of(scenario: Scenario, index: int, links: Links) -> Machine:
     spec = scenario.jobs[index]
     chip = _chip(scenario, index)
     shares = steps.efficiencies(chip, spec.precision, experts=shape_of(scenario, index).experts is not None)
-    return Machine(chip, shares, links, steps.constants())
+    return perf.Machine(chip, shares, links, steps.constants())
 
 
 def check_memory(scenario: Scenario, jobs: Sequence[PreparedJob]) -> None:
@@ -260,7 +250,7 @@ def _does_not_fit(spec: JobSpec, plan: StepPlan, domain: int) -> str:
     use = plan.memory
     largest = sorted(zip(use._fields, use, strict=True), key=lambda part: -part[1])[:2]
     parts = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in largest)
-    helps = remedies(plan.work, memory, domain)
+    helps = perf.remedies(plan.work, memory, domain)
     hint = f"it would with {' or '.join(helps[:3])}" if helps else "no single change of layout would help"
     need = f"{use.total / 1e9:,.1f} GB on GPUs of {memory / 1e9:,.0f} GB ({parts})"
     return f"job '{spec.name}' does not fit: {need}; {hint}"

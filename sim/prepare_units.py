@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sim import catalog
+from sim.fields import RuleError
 from sim.path_error import PathError
 from sim.places import Units
 from sim.topology.placement import Layout
@@ -14,7 +18,44 @@ if TYPE_CHECKING:
 
     from sim.scenario import Scenario
 
-__all__ = ["whole_units"]
+__all__ = ["sized", "surplus_nodes", "whole_units"]
+
+
+def sized(scenario: Scenario) -> Scenario:
+    """Return a scenario whose cluster has as many nodes as its jobs and spares need, where it states none.
+
+    These are rounded up to whole scale-up domains, and to whole units where jobs use those.
+
+    Raises
+    ------
+    PathError
+        If such a cluster cannot be built.
+    """
+    cluster: Any = scenario.cluster
+    if cluster.nodes is not None or cluster.pools:
+        return scenario
+    unit, scale_up = scenario.spares.unit, cluster.scale_up
+    per_node, each = cluster.gpus_of_a_node, max(cluster.nodes_per_domain, 1)
+    needed = sum(ceil(job.gpus / per_node) for job in scenario.jobs) + scenario.spares.total
+    used = each if scale_up is None or scale_up.swap_unit == "tray" else max(scale_up.used // per_node, 1)
+    nodes = ceil(needed / used) * each
+    try:
+        found = cluster.with_nodes(nodes)
+        if unit in found.build().domains:
+            size = found.domain_nodes.get(unit) or int(np.bincount(found.build().domains[unit]).max())
+            found = cluster.with_nodes(ceil(nodes / size) * size)
+    except RuleError as error:
+        raise PathError(("cluster", *error.at), error.rule) from None
+    return scenario.model_copy(update={"cluster": found})
+
+
+def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> int:
+    """Return the nodes beyond those of all jobs, whenever they arrive, and spares [-]; whole units of what is whole."""
+    per_node = counts["gpu"] // counts["node"]
+    needed = sum(nodes for _, nodes in _amounts(scenario, per_node))
+    if units is not None:
+        needed = ceil(needed / units.needed) * len(units.nodes[0])
+    return max(counts["node"] - needed, 0)
 
 
 def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:

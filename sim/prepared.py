@@ -129,12 +129,20 @@ class Prepared:
     network: Network | None = None
     capacity: float = 1.0
     packed_by: tuple[int, ...] = ()
+    withheld: int = 0
     warnings: tuple[str, ...] = ()
     upkeep: Upkeep = Upkeep()
+    expected_events: float = 0.0
+    """Events of one replication, about: see `sim.prepare_failures.expected_events`."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the description behind when a worker process takes over: it needs the plans only."""
         return {**self.__dict__, "scenario": None}
+
+    @property
+    def serving(self) -> int:
+        """Nodes that jobs can get; the last ones may be withheld [-]."""
+        return self.nodes - self.withheld
 
     @property
     def spares(self) -> int:

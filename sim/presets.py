@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from sim.documents import Document, Keys, Mark
     from sim.scenario import Scenario
 
-__all__ = ["lay", "strategies", "warnings"]
+__all__ = ["FROM_PRESET", "hint", "lay", "strategies", "warnings"]
 
+FROM_PRESET: Keys = ("checkpoint", "from_preset")
+"""Whether a scenario asks for the stores of its preset."""
 _STORES: Keys = ("checkpoint", "tiers")
 
 
@@ -30,7 +32,7 @@ _STORES: Keys = ("checkpoint", "tiers")
 def strategies() -> dict[str, type[BaseModel]]:
     """Return the strategies of recovery by name; those that presets are made of go by the names of these too."""
     plain: dict[str, Any] = dict(RECOVERIES)
-    presets = {name: catalog.recovery(name)["recovery"]["use"] for name in catalog.recoveries()}
+    presets = {name: catalog.strategy_of(name) for name in catalog.recoveries()}
     wide: dict[str, type[BaseModel]] = {}
     for own in set(presets.values()):
         base = plain[own]
@@ -59,8 +61,8 @@ def lay(document: Document) -> Document:
     ``detection``
         So does what it states of who detects faults, unless the scenario says ``use`` or a key of another strategy.
     ``checkpoint``
-        Its stores follow those of the scenario, but for the ones that the scenario describes itself, and unless it
-        says ``from_preset: false``.
+        With ``from_preset: true`` its stores follow those of the scenario, but for the ones that the scenario describes
+        itself. Nobody has a store because of the name of a recovery: that of a preset is in a result only if asked for.
     """
     name = _chosen(document)
     if not name and not document.preset:
@@ -75,7 +77,7 @@ def lay(document: Document) -> Document:
         _drop_replaced(result, content["recovery"])
         _lay_mapping(result, ("recovery",), content["recovery"], mark)
         _lay_detection(result, content.get("detection", {}), mark)
-        _lay_stores(result, content.get("checkpoint", {}).get("tiers", []), mark)
+        _lay_stores(result, _stores(content), mark)
     return result
 
 
@@ -83,17 +85,49 @@ def warnings(scenario: Scenario) -> tuple[str, ...]:
     """Return what to know of a preset of which a part is not used."""
     recovery: Any = scenario.recovery
     detection: Any = scenario.detection
+    checkpoint: Any = scenario.checkpoint
     name = recovery.use
-    brought = catalog.recovery(name).get("detection", {}).get("use") if name in catalog.recoveries() else None
-    if brought in (None, detection.use):
+    if name not in catalog.recoveries():
         return ()
-    return (f"recovery '{name}' brings {brought}; the scenario's own detection is used instead",)
+    content = catalog.recovery(name)
+    found = []
+    brought = content.get("detection", {}).get("use")
+    if brought not in (None, detection.use):
+        found.append(f"recovery '{name}' brings {brought}; the scenario's own detection is used instead")
+    own = {tier.store for tier in checkpoint.tiers}
+    unused = [store["store"] for store in _stores(content) if store["store"] not in own]
+    if unused and not checkpoint.from_preset:
+        found.append(
+            f"recovery '{name}' brings checkpoints in {' and '.join(unused)}, which are not used; "
+            "to add them: --set checkpoint.from_preset=true"
+        )
+    return tuple(found)
+
+
+def hint(document: Document, path: str) -> str:
+    """Return what to add to a complaint about a path that leads to no store: that the preset's are not there."""
+    name = _chosen(document)
+    lacks = path == documents.dotted(_STORES) and not _adds_stores(document)
+    if not (lacks and name and _stores(catalog.recovery(name))):
+        return ""
+    return f"; the stores of '{name}' are there with checkpoint.from_preset=true"
 
 
 def _chosen(document: Document) -> str:
     """Return the name of the preset that a document names, if any."""
     name = value_at(document.data, ("recovery", "use"), "")
     return name if isinstance(name, str) and name in catalog.recoveries() else ""
+
+
+def _stores(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the stores of checkpoints that a preset brings."""
+    stores: list[dict[str, Any]] = content.get("checkpoint", {}).get("tiers", [])
+    return stores
+
+
+def _adds_stores(document: Document) -> bool:
+    """Tell whether a document asks for the stores of its preset."""
+    return value_at(document.data, FROM_PRESET, False) is True
 
 
 # ------------------------------------------------------------------------------------------------- sections
@@ -130,10 +164,10 @@ def _lay_detection(document: Document, content: dict[str, Any], mark: Mark) -> N
 def _lay_stores(document: Document, stores: list[dict[str, Any]], mark: Mark) -> None:
     """Lay the stores of a preset behind those of the scenario, or take them away again, as the scenario wants."""
     tiers = value_at(document.data, _STORES, None)
-    if value_at(document.data, ("checkpoint", "from_preset"), True) is False:
+    if not _adds_stores(document):
         _strip(document, _STORES)
     elif isinstance(tiers, list) and not any((*_STORES, index) in document.laid for index in range(len(tiers))):
-        named = {value_at(tier, ("store",), "remote") for tier in tiers}
+        named = [value_at(tier, ("store",), "remote") for tier in tiers]  # of any type, where it is wrong
         for store in stores:
             if store["store"] not in named:
                 tiers.append(None)

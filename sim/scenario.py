@@ -6,15 +6,20 @@ registry, so that this layer does not know which strategies exist.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, model_validator
 
+from sim import units
 from sim.cost_spec import CostSpec, PowerSpec
 from sim.fields import Count, Duration, Model, RuleError, Strategy
 from sim.job_spec import JobSpec
 
 __all__ = ["Scenario", "Spares", "StandbyNodes"]
+
+_MOST_WINDOWS = 100_000
+"""Windows of the rolling view: each has a table of buckets and causes."""
 
 
 class StandbyNodes(Model):
@@ -35,6 +40,10 @@ class Spares(Model):
     unit: str | None = Field(
         None, description="Part that jobs use whole, such as rack: when one of its nodes is out, all are."
     )
+    idle: Literal["serve", "withhold"] = Field(
+        "serve",
+        description="Nodes beyond those of all jobs and these spares: they serve like spares, or nobody gets them.",
+    )
 
     @property
     def total(self) -> int:
@@ -53,7 +62,7 @@ class Scenario(Model):
     initial: Literal["new", "stationary"] = Field(
         "new", description="Ages of the parts at the start: all new, or as after a long time (repairs in progress too)."
     )
-    windows: Duration | None = Field(None, description="Width of the windows of the rolling view.")
+    windows: Duration | None = Field(None, gt=0, description="Width of the windows of the rolling view.")
     seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
     jobs: tuple[JobSpec, ...] = Field(min_length=1, description="The jobs, in order of submission.")
     failures: tuple[SerializeAsAny[Strategy], ...] = Field((), description="Failure sources.")
@@ -61,7 +70,9 @@ class Scenario(Model):
     detection: SerializeAsAny[Strategy] = Field(description="When the job knows of a failure.")
     recovery: SerializeAsAny[Strategy] = Field(description="How a job comes back.")
     spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
-    repair: SerializeAsAny[Strategy] = Field(description="How nodes come back.")
+    repair: SerializeAsAny[Strategy] | None = Field(
+        None, description="How nodes come back; without it every source that takes nodes needs a repair of its own."
+    )
     scheduler: SerializeAsAny[Strategy] = Field(description="How queued jobs get nodes.")
     power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
     cost: CostSpec | None = Field(None, description="What the cluster costs.")
@@ -75,6 +86,15 @@ class Scenario(Model):
                 message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are told apart by name"
                 raise RuleError(("jobs", index, "name"), message)
             first[job.name] = index
+        return self
+
+    @model_validator(mode="after")
+    def _windows_can_be_kept(self) -> Self:
+        if self.windows is not None and self.horizon / self.windows > _MOST_WINDOWS:
+            least = units.show(math.ceil(self.horizon / _MOST_WINDOWS), units.DURATION)
+            count = self.horizon / self.windows
+            rule = f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
+            raise RuleError(("windows",), rule)
         return self
 
     def with_job(self, index: int, **changes: Any) -> Self:

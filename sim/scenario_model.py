@@ -13,6 +13,7 @@ from sim.checkpoint import CHECKPOINTS
 from sim.detection import DETECTIONS
 from sim.failures import SOURCES
 from sim.failures.bundle import Bundle
+from sim.fields import OneOf
 from sim.presets import strategies
 from sim.repair import REPAIRS
 from sim.scenario import Scenario
@@ -39,7 +40,7 @@ def _one_of(kinds: Mapping[str, type[BaseModel]]) -> Any:
     models = tuple(dict.fromkeys(kinds.values()))
     if len(models) == 1:
         return models[0]
-    return Annotated[Union[models], Field(discriminator="use")]  # noqa: UP007
+    return Annotated[Union[models], OneOf("use")]  # noqa: UP007
 
 
 @functools.cache
@@ -73,6 +74,8 @@ def scenario_model() -> type[Scenario]:
         default: Any = Field(description=original.description)
         if name == "failures":
             default = Field((), description=original.description)
+        elif name == "repair":
+            kind, default = kind | None, Field(None, description=original.description)
         elif name == "scheduler":
             default = Field(default_factory=SCHEDULERS["fifo"], description=original.description)
         fields[name] = (kind, default)

@@ -100,4 +100,4 @@ def _drawn_from(source: Source, *, stationary: bool) -> Source:
     plain = replace(
         source, detection=None, noticing=None, away=None, store_out=None, residue=None, tier="", events=None
     )
-    return plain if stationary else replace(plain, repair=None, effect=CRASH)
+    return plain if stationary else replace(plain, repair=None, repair_from="", effect=CRASH)

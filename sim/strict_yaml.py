@@ -10,6 +10,7 @@ import contextlib
 import difflib
 import os
 import re
+import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,7 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["DocumentError", "Keys", "Mark", "Tree", "dotted", "dump", "neighbour", "parse", "read", "shown"]
+__all__ = [
+    "DocumentError",
+    "Keys",
+    "Mark",
+    "Tree",
+    "content_of",
+    "dotted",
+    "dump",
+    "neighbour",
+    "parse",
+    "read",
+    "shown",
+]
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -99,13 +112,27 @@ def shown(path: Path) -> str:
     return os.path.normpath(path)
 
 
+def content_of(path: Path) -> bytes:
+    """Return what is in a file; a pipe, a socket or a device might never end, or never begin.
+
+    Raises
+    ------
+    OSError
+        If it is none of a file's kind, or cannot be read.
+    """
+    mode = path.stat().st_mode
+    kinds = {stat.S_ISFIFO: "pipe", stat.S_ISSOCK: "socket", stat.S_ISCHR: "device", stat.S_ISBLK: "device"}
+    for is_kind, name in kinds.items():
+        if is_kind(mode):
+            raise OSError(0, f"it is a {name}, not a file")
+    return path.read_bytes()
+
+
 def read(path: Path, mention: Mark | None = None, at: str = "") -> Tree:
     """Return the tree of one file; a file that cannot be opened is a mistake of the one that mentions it."""
     file = Mark(shown(path))
     try:
-        if path.is_char_device():
-            raise OSError(0, "it is a device, not a file")  # noqa: TRY301  (it would never end)
-        content = path.read_bytes()
+        content = content_of(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         rule = f"cannot be read: {reason[:1].lower()}{reason[1:]}{neighbour(path)}"

@@ -1,4 +1,4 @@
-"""Makes the log that scenarios/replay.yaml replays: ``python -m tests.example_log > scenarios/logs/small-cluster.csv``.
+"""Makes the log that scenarios/replay.yaml replays, and the inventory: ``python -m tests.example_log scenarios/logs``.
 
 Nothing in it was recorded anywhere. Nodes differ (their rates follow a gamma law), repairs are log-normal, and now and
 then a switch takes eight neighbours down at once, so that intervals of one node overlap as they do in real logs.
@@ -7,6 +7,7 @@ then a switch takes eight neighbours down at once, so that intervals of one node
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -41,12 +42,17 @@ def rows() -> list[tuple[float, float, str, str]]:
     return sorted(found)
 
 
-def text() -> str:
-    """Return the log as CSV."""
+def texts() -> dict[str, str]:
+    """Return the log and the inventory as CSV, by name of the file."""
     lines = [f"{unit},{start:.3f},{end:.3f},{cause}" for start, end, unit, cause in rows()]
-    return "\n".join(["unit,start,end,cause", *lines, ""])
+    names = [f"node{node:02d},leaf{node // 8}" for node in range(NODES)]
+    return {
+        "small-cluster.csv": "\n".join(["unit,start,end,cause", *lines, ""]),
+        "small-cluster-nodes.csv": "\n".join(["unit,leaf", *names, ""]),
+    }
 
 
 if __name__ == "__main__":
     assert np.all(np.diff([row[0] for row in rows()]) >= 0)
-    sys.stdout.write(text())
+    for name, text in texts().items():
+        (Path(sys.argv[1]) / name).write_text(text, encoding="utf-8")

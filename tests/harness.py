@@ -148,7 +148,11 @@ class _Watched(Simulation):
             assert places.count(place) == (pool.count if pool is not None else 0), name
         assert places.count(Place.STRANDED) == cluster.stranded.count
         assert {node for node, place in enumerate(places) if place is Place.REPAIR} == set(cluster.repairing)
-        assert sum(1 for open_ in cluster.outages if open_) == cluster.down.count
+        withheld = {node for node, place in enumerate(places) if place is Place.WITHHELD}
+        assert withheld == set(range(self.prepared.serving, cluster.nodes)), "who is withheld never changes"
+        down = {node for node, open_ in enumerate(cluster.outages) if open_}
+        assert len(down - withheld) == cluster.down.count
+        assert withheld <= down, "nobody may find a withheld node up"
         held: list[int] = []
         for job in self.jobs:
             mine = [node for node in job.nodes if node >= 0]
@@ -168,7 +172,7 @@ class _Watched(Simulation):
             assert group is None or group.job.nodes[cluster.position[node]] == node
             clock = self.lives.nodes.get(node)
             assert clock is None or clock.group is group, f"the lives of node {node} run elsewhere"
-            if place not in (Place.JOB, Place.REPAIR):
+            if place not in (Place.JOB, Place.REPAIR, Place.WITHHELD):
                 assert cluster.outages[node] == 0, f"node {node} is down and waits for work"
             if place is Place.REPAIR:
                 assert cluster.outages[node] > 0, f"node {node} is up and in repair"

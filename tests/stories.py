@@ -174,6 +174,7 @@ def of_preset(name: str, story: Story, *, overrides: Mapping[str, Any] = {}, **c
     data = harness.scenario(recovery={"use": name}, horizon=f"{story.now!r} s", **changes)
     if "detection" not in changes:
         del data["detection"]
+    data["checkpoint"] = {**data["checkpoint"], "from_preset": True}
     data = sim.parse(data).dump()
     for path, value in overrides.items():
         *above, last = path.split(".")

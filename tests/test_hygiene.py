@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,17 @@ def test_constraints_are_pins_and_nothing_else() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert lines
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9.-]+==[\w.+!]+( ; [\w.*<>=!'() ]+)?", line)] == []
+
+
+def test_what_users_install_has_a_floor_and_a_ceiling() -> None:
+    """No release that nobody has tried gets into an installation by itself; tools of development may be newer."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [
+        *project["dependencies"],
+        *(line for extra in ("data", "cluster", "opt", "report") for line in extras[extra]),
+    ]
+    assert [line for line in wanted if not re.search(r">=[\d.]+,<\d+$", line)] == []
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # One row per layer, lowest first. Components of a row do not import each other, unless the row is in FREE_LAYERS.
 # Layer 2 is written as the order in which its files may build on one another.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("sim.units", "sim.rng", "sim.strict_yaml"),
+    ("sim.units", "sim.rng", "sim.strict_yaml", "sim.lazy"),
     ("sim.rates", "sim.theory", "sim.perf"),
     ("sim.fields", "sim.documents"),
     ("sim.law_hazard",),

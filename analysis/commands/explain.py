@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from analysis.commands.options import (
     ScenarioArgument,
     SeedOption,
     SetOption,
+    YesOption,
 )
 from analysis.commands.terminal import command_line, end, load_scenario, refuse, say, warn
 
@@ -40,15 +42,19 @@ def explain(
     ] = None,
     jobs: ProcessesOption = 0,
     as_json: JsonOption = False,
+    yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Show what a scenario rests on: the step, the way back, the closed form, and where every number comes from."""
+    import sim
+
+    most = math.inf if yes else sim.MOST_EVENTS
     if worth:
-        _explain_worth(load_scenario(scenario, set_, seed), replications, jobs, as_json=as_json, quiet=quiet or as_json)
+        described = load_scenario(scenario, set_, seed)
+        _explain_worth(described, replications, jobs, most, as_json=as_json, quiet=quiet or as_json)
         return
     described = load_scenario(scenario, set_, seed, must_fit=False)
 
-    import sim
     from analysis.document import render
     from analysis.ensemble import replicate
     from analysis.explain import describe
@@ -61,8 +67,13 @@ def explain(
     too_large = _too_large(described, prepared)
     simulated = None
     if count and too_large is None:
-        with Progress("replications", quiet=quiet or as_json) as progress:
-            simulated = replicate(sim.prepare(described), count, processes=jobs, progress=progress)
+        try:
+            with Progress("replications", quiet=quiet or as_json) as progress:
+                simulated = replicate(
+                    sim.prepare(described), count, processes=jobs, progress=progress, most_events=most
+                )
+        except sim.WorkError as error:
+            refuse(str(error))
     text = render(describe(prepared, simulated, command=command_line()))
     say(text if as_json else format_explanation(json.loads(text)))
     end([] if too_large is None else [too_large])
@@ -79,8 +90,11 @@ def _too_large(described: Scenario, prepared: Prepared) -> str | None:
     return None
 
 
-def _explain_worth(described: Scenario, replications: int | None, jobs: int, *, as_json: bool, quiet: bool) -> None:
+def _explain_worth(
+    described: Scenario, replications: int | None, jobs: int, most_events: float, *, as_json: bool, quiet: bool
+) -> None:
     """Print what each cause and each knob of a scenario is worth."""
+    import sim
     from analysis.document import render
     from analysis.progress import Progress
     from analysis.worth import worth
@@ -90,8 +104,11 @@ def _explain_worth(described: Scenario, replications: int | None, jobs: int, *, 
     count = 16 if replications is None else replications
     if count < 8:
         refuse(f"--replications {count}: --worth needs at least 8, or luck could not be told from worth")
-    with Progress("replications", quiet=quiet) as progress:
-        found = worth(described, count, processes=jobs, progress=progress)
+    try:
+        with Progress("replications", quiet=quiet) as progress:
+            found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
+    except sim.WorkError as error:
+        refuse(str(error))
     warn(found.base.prepared.warnings)
     text = render(worth_document(found, command=command_line()))
     say(text if as_json else format_worth(json.loads(text)))

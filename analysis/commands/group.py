@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
+import traceback
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from analysis.commands.terminal import refuse
+from analysis.commands.terminal import WRONG, cannot_print, refuse
 
 __all__ = ["Commands"]
 
@@ -24,7 +27,18 @@ _WORDS = (
 
 
 class Commands(TyperGroup):
-    """A group of commands, of which wrong values of options are told in a line."""
+    """A group of commands, of which wrong values of options, and help that cannot be printed, are one line."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the command line does, or end with one line about a standard output that takes nothing."""
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if traceback.extract_tb(error.__traceback__)[-1].name != "echo":  # not by printing
+                raise
+            with contextlib.suppress(typer.Exit):
+                cannot_print(error)
+            sys.exit(WRONG)
 
     def invoke(self, ctx: Any) -> Any:
         """Return what the command does, or end with one line about the value of an option."""

@@ -32,14 +32,36 @@ class Keeping:
     name: str
     overwrite: bool
 
-    def refuse_others(self, same: Callable[[Any], object]) -> None:
-        """End with one line if the folder cannot be used, or holds what `same` does not take for the same."""
+    def refuse_others(
+        self, same: Callable[[Any], object], amount: Callable[[Any], Any] = lambda _: 0, asked: int | None = None
+    ) -> None:
+        """End with one line if the folder cannot be used, or holds other results, or more than are asked for now.
+
+        Parameters
+        ----------
+        same
+            What tells results apart, given their document.
+        amount
+            How much it holds: replications, or rows.
+        asked
+            How much there will be; ``None`` if nobody knows yet.
+        """
         from analysis import files
 
         if self.folder is None:
             return
-        complaint = files.refusal(self.folder, self.name, same, overwrite=self.overwrite)
+        held = 0
+
+        def may_go(found: Any) -> bool:
+            nonlocal held
+            if same(found) is True:
+                held = amount(found)
+            return same(found) is True and (asked is None or held <= asked)
+
+        complaint = files.refusal(self.folder, self.name, may_go, overwrite=self.overwrite)
         if complaint is not None:
+            if held:
+                complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
             refuse(f"--out {self.folder}: {complaint}")
 
     def write(self, text: str, beside: Mapping[str, str], stale: str = "") -> str | None:

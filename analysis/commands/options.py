@@ -26,6 +26,7 @@ __all__ = [
     "StudyArgument",
     "StudyReplicationsOption",
     "StudySetOption",
+    "YesOption",
     "complete_accelerators",
     "complete_bundles",
     "complete_kinds",
@@ -149,4 +150,10 @@ SchedulerFileOption = Annotated[str, typer.Option(help="File that a Dask schedul
 StudyReplicationsOption = Annotated[
     int | None, typer.Option(help="Replications of each point; without it, what the study says.", min=2)
 ]
-OverwriteOption = Annotated[bool, typer.Option(help="Replace what is in the --out folder.")]
+OverwriteOption = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite/--no-overwrite", "--force", help="Replace what is in the --out folder, other results too."
+    ),
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Simulate more than 100 million events, if it takes as many.")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -37,6 +39,7 @@ def load_study(
     *,
     replications: int | None = None,
     precision: str | None = None,
+    yes: bool = False,
 ) -> LoadedStudy:
     """Return a study of which every value can be played, or end with one line per mistake."""
     import sim
@@ -55,7 +58,7 @@ def load_study(
         mistakes = first_look(loaded)
         if mistakes:
             raise sim.ScenarioError(mistakes)
-    return loaded
+    return replace(loaded, most_events=math.inf) if yes else loaded
 
 
 def where_to_play(executor: str | None, jobs: int, address: str, file: str) -> Where:

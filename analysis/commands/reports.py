@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from analysis.commands.options import QuietOption
-from analysis.commands.terminal import refuse, say, write
+from analysis.commands.terminal import refuse, refuse_to_write, say, write
 
 if TYPE_CHECKING:
     from analysis.report.model import Report
@@ -34,7 +35,6 @@ def report(
     quiet: QuietOption = False,
 ) -> None:
     """Make a document of results for a review: the answer in plain words first, then every number and its source."""
-    from analysis import files
     from analysis.report.formats import FORMATS
     from analysis.report.results import ReportError
 
@@ -45,10 +45,9 @@ def report(
     if ending in FORMATS and ending != kind:
         refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
     target = folder / f"report.{kind}" if out is None else out
+    if os.path.isdir(folder):  # noqa: PTH112  (else it is told below what is wrong with it)
+        refuse_to_write(target)
     made = _made(folder, quiet=quiet)
-    complaint = files.not_to_be_replaced(target)
-    if complaint is not None:
-        refuse(f"--out {target}: {complaint}")
     try:
         content = FORMATS[kind](made)
     except ReportError as error:
@@ -75,6 +74,8 @@ def plot(
         refuse("plot: needs both the name of a picture and --out, or neither to list them")
     if out is not None and out.suffix.lower() not in plots.SUFFIXES:
         refuse(f"--out {out}: must end in {', '.join(plots.SUFFIXES[:-1])} or {plots.SUFFIXES[-1]}")
+    if out is not None and os.path.isdir(folder):  # noqa: PTH112
+        refuse_to_write(out)
     pictures = _made(folder, quiet=quiet).pictures
     if picture is None or out is None:
         longest, width = max(map(len, pictures), default=0), terminal_width()

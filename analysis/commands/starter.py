@@ -14,7 +14,7 @@ from analysis.commands.options import (
     complete_models,
     complete_presets,
 )
-from analysis.commands.terminal import command_line, refuse, say
+from analysis.commands.terminal import command_line, refuse, refuse_to_write, say
 
 __all__ = ["init"]
 
@@ -36,7 +36,7 @@ def init(
     ] = "slurm-requeue",
     horizon: Annotated[str, typer.Option(help="How long is simulated.")] = "30 d",
     name: Annotated[str | None, typer.Option(help="Name of the scenario; without it, that of the file.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write a first scenario that runs as it is, with a comment on every value."""
@@ -45,6 +45,7 @@ def init(
         refuse(f"{target}: must end in .yaml or .yml")
     if name is not None and not name.strip():
         refuse("--name: must not be empty")
+    refuse_to_write(target, "")
     if target.exists() and not overwrite:
         refuse(f"{target}: is there already; name another file or add --overwrite")
 

@@ -21,6 +21,7 @@ from analysis.commands.options import (
     StudyArgument,
     StudyReplicationsOption,
     StudySetOption,
+    YesOption,
 )
 from analysis.commands.playing import load_study, playing, shard_of, where_to_play
 from analysis.commands.terminal import command_line, end, mistakes_in_lines, refuse, say, show_document
@@ -46,6 +47,7 @@ def sweep(
     scheduler_address: AddressOption = "",
     scheduler_file: SchedulerFileOption = "",
     as_json: JsonOption = False,
+    yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run every point of a study and answer its questions."""
@@ -56,7 +58,7 @@ def sweep(
 
     if replications is not None and precision is not None:
         refuse("--precision: is instead of --replications; give one of them")
-    loaded = load_study(study, set_, seed, replications=replications, precision=precision)
+    loaded = load_study(study, set_, seed, replications=replications, precision=precision, yes=yes)
     missing = against_metrics(loaded)
     if missing:
         refuse("\n".join(missing))
@@ -108,6 +110,7 @@ def sensitivity(
     scheduler_address: AddressOption = "",
     scheduler_file: SchedulerFileOption = "",
     as_json: JsonOption = False,
+    yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Say which inputs of a study matter, and how much of what a run comes to is luck."""
@@ -119,7 +122,7 @@ def sensitivity(
 
     if metric and metric not in METRICS:
         refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
-    loaded = load_study(study, set_, seed)
+    loaded = load_study(study, set_, seed, yes=yes)
     where = where_to_play(executor, jobs, scheduler_address, scheduler_file)
     with playing(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = play_sensitivity(
@@ -154,6 +157,7 @@ def optimize(
     scheduler_address: AddressOption = "",
     scheduler_file: SchedulerFileOption = "",
     as_json: JsonOption = False,
+    yes: YesOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Find what is best within the ranges of a study, and confirm it on failures that were not used to find it."""
@@ -162,7 +166,7 @@ def optimize(
     from analysis.optimize.text import against, format_optimum
     from analysis.sweep.command import keep
 
-    loaded = load_study(study, set_, seed)
+    loaded = load_study(study, set_, seed, yes=yes)
     with mistakes_in_lines():
         problem_of(loaded)
     where = where_to_play(executor, jobs, scheduler_address, scheduler_file)

@@ -28,6 +28,7 @@ __all__ = [
     "TERMINATED",
     "WRONG",
     "JobEnd",
+    "cannot_print",
     "changes",
     "command_line",
     "end",
@@ -36,6 +37,7 @@ __all__ = [
     "load_scenario",
     "mistakes_in_lines",
     "refuse",
+    "refuse_to_write",
     "say",
     "show_document",
     "warn",
@@ -44,6 +46,8 @@ __all__ = [
 
 DONE, NO, WRONG = 0, 1, 2
 """Exit status: done; the answer is no; the input is wrong."""
+_MOST_MISTAKES = 20
+"""Lines about the mistakes of a file; whoever has more wants to know how many, not each."""
 INTERRUPTED, TERMINATED = 130, 143
 """Exit status: stopped by Ctrl-C; told to end, as by the end of a job of a cluster."""
 
@@ -112,8 +116,10 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
             if kind and kind != wanted:
                 command = "ettrick sweep" if kind == "study" else "ettrick run"
                 refuse(f"{name}: is a {kind}, not a {wanted}: use {command}")
-        for line in error.lines:
+        for line in error.lines[:_MOST_MISTAKES]:
             typer.echo(line, err=True)
+        if len(error.lines) > _MOST_MISTAKES:
+            typer.echo(f"... {len(error.lines):,} mistakes; the first {_MOST_MISTAKES} are shown", err=True)
         raise typer.Exit(NO if error.is_answer else WRONG) from None
 
 
@@ -128,10 +134,15 @@ def say(text: str) -> None:
     try:
         typer.echo(text)
     except OSError as error:
-        # What is left in the buffer would fail once more at the end of the program.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            refuse(f"standard output: cannot be written ({error.strerror})")
+        cannot_print(error)
+
+
+def cannot_print(error: OSError) -> None:
+    """End with one line about standard output, which has raised an error, unless its reader has left."""
+    # What is left in the buffer would fail once more at the end of the program.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        refuse(f"standard output: cannot be written ({error.strerror})")
 
 
 def refuse(message: str) -> NoReturn:
@@ -146,6 +157,15 @@ def end(reasons: list[str]) -> None:
         typer.echo(reason, err=True)
     if reasons:
         raise typer.Exit(NO)
+
+
+def refuse_to_write(path: Path, option: str = "--out") -> None:
+    """End with one line if a file could not be written, before anything is done for what is to be in it."""
+    from analysis import files
+
+    complaint = files.not_to_be_written(path)
+    if complaint is not None:
+        refuse(f"{option} {path}: {complaint}".lstrip())
 
 
 def write(path: Path, content: bytes, option: str = "--out") -> None:

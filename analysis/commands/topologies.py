@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from analysis.commands.options import ClusterArgument, ClusterSetOption, JsonOption, ScenarioArgument, SetOption
-from analysis.commands.terminal import load_cluster, load_scenario, refuse, say, warn, write
+from analysis.commands.terminal import load_cluster, load_scenario, refuse, refuse_to_write, say, warn, write
 
 __all__ = ["topology"]
 
@@ -78,6 +78,7 @@ def plot(
 
     if out.suffix.lower() not in plots.SUFFIXES:
         refuse(f"--out {out}: must end in {', '.join(plots.SUFFIXES[:-1])} or {plots.SUFFIXES[-1]}")
+    refuse_to_write(out)
     described = load_cluster(cluster, set_)
     write(out, plots.render(plots.draw_topology(described.build()), out.suffix.lower()))
 
@@ -90,6 +91,8 @@ def export(
     set_: ClusterSetOption = None,
 ) -> None:
     """Write a cluster as a graph of hosts, switches and cables."""
+    if out is not None:
+        refuse_to_write(out)
     described = load_cluster(cluster, set_)
 
     from sim.topology import GRAPH_FORMATS

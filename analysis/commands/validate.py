@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,7 +39,7 @@ def validate(
     from analysis.validation.table import load_table
 
     keep = Keeping(out, "validate.json", overwrite=overwrite)
-    keep.refuse_others(lambda found: "groups" in found and "not_checked" in found)
+    keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
     try:
         lab = Lab(seed_of(seed), jobs)
     except ValueError as error:
@@ -57,3 +57,10 @@ def validate(
     if complaint is not None:
         refuse(complaint)
     end(document.against(content))
+
+
+def _has_no_more(found: Any, only: list[str]) -> bool:
+    """Return whether a validation has no rows but those that are asked for: all of them, or by names."""
+    return not only or all(
+        group["name"] in only or row["id"] in only for group in found["groups"] for row in group["rows"]
+    )

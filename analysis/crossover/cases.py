@@ -125,4 +125,5 @@ def _elastic() -> Any:
 
 def _prepared(preset: str) -> sim.Prepared:
     """Return the scenario of Llama 3 with a recovery preset."""
-    return sim.prepare(sim.load(sim.find("llama3-405b-54d"), (f"recovery={{use: {preset}}}",)))
+    changes = (f"recovery={{use: {preset}}}", "checkpoint.from_preset=true")
+    return sim.prepare(sim.load(sim.find("llama3-405b-54d"), changes))

@@ -45,6 +45,8 @@ def format_optimum(content: dict[str, Any], *, width: int | None = None) -> str:
     out.print(content["question"] or content["study"], style="bold", soft_wrap=True)
     for line in _heading(content):
         out.print(f"  {line}", soft_wrap=True)
+    for line in content["warnings"]:
+        out.print(f"  warning: {line}", soft_wrap=True)
     out.print()
     for line in _answer(content):
         out.print(line, soft_wrap=True)
@@ -193,7 +195,6 @@ def _notes(content: dict[str, Any]) -> Iterator[str]:
     if content["method"] == "curve":
         yield "a top between two values of the coarse look that is narrower than their distance is missed"
     yield from content["assumptions"]
-    yield from content["warnings"]
     form = content["closed_form"]
     for line in form["assumptions"] if form is not None else ():
         yield f"the closed form assumes: {line}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,14 @@ class Focus:
     @functools.cached_property
     def ensemble(self) -> Ensemble:
         """Its replications, with a log of when nodes were down."""
-        return replicate(self.prepared, self.replications, keeps_log=True, progress=self.progress, processes=1)
+        return replicate(
+            self.prepared,
+            self.replications,
+            keeps_log=True,
+            progress=self.progress,
+            processes=1,
+            most_events=math.inf,  # it has been simulated before
+        )
 
     @functools.cached_property
     def document(self) -> Mapping[str, Any]:
@@ -83,4 +91,6 @@ class Focus:
         ratios = [row["ettr"] for row in self.ensemble.rows]
         each = [ratio.amount / ratio.base if ratio.base else 0.0 for ratio in ratios]
         order = sorted(range(len(each)), key=lambda index: each[index])
-        return sim.run(self.prepared, order[(len(order) - 1) // 2], keeps_log=True, keeps_timeline=True)
+        return sim.run(
+            self.prepared, order[(len(order) - 1) // 2], keeps_log=True, keeps_timeline=True, most_events=math.inf
+        )

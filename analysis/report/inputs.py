@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from sim import catalog, units
+from sim import catalog, documents, units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ GROUPS = {
 LABELS = ("name", "description", "title", "source", "assumptions")
 """Keys that name and explain: they are no inputs."""
 
-_COUNTED = ("rate", "law", "events", "file")
+_COUNTED = ("rate", "law", "events", *documents.FILE_KEYS)
 """Values of a failure source that its own source is about."""
 
 _DIMENSIONS = (units.DURATION, units.FRACTION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER)
@@ -117,7 +117,7 @@ def group_of(path: str) -> str:
 
 def value_text(leaf: _Leaf) -> str:
     """Return the content of a leaf as text; of a file its name."""
-    return Path(leaf.content).name if leaf.keys[-1] == "file" else _text(leaf.content)
+    return Path(leaf.content).name if leaf.keys[-1] in documents.FILE_KEYS else _text(leaf.content)
 
 
 # -------------------------------------------------------------------------------------------------- values

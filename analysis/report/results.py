@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def read_results(folder: Path) -> Results:
     ReportError
         If it is no folder, holds no results, or a document cannot be read.
     """
-    if not folder.is_dir():
-        is_there = folder.exists()
+    if not os.path.isdir(folder):  # noqa: PTH112  (no error for a name that no folder can have)
+        is_there = os.path.exists(folder)  # noqa: PTH110
         message = "is a file; name the folder that holds the results" if is_there else "no such folder"
         raise ReportError(message)
     names = dict.fromkeys(name for name, _ in _KEYS.values())

@@ -160,7 +160,8 @@ def _written_out(prepared: Prepared) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for entry in prepared.scenario.failures:
         choice: Any = entry
-        causes = choice.expand(catalog.bundle(choice.use)) if choice.use in catalog.bundles() else [choice]
+        is_bundle = choice.use in catalog.bundles()
+        causes = choice.expand(catalog.bundle(choice.use), prepared.scenario.repair) if is_bundle else [choice]
         found += [(choice.use, cause) for cause in causes]
     return found
 

@@ -28,6 +28,8 @@ def format_sensitivity(content: dict[str, Any], *, width: int | None = None) -> 
     out = console(page, width=width)
     out.width = max(out.width, _LEAST_WIDTH)
     out.print(f"What matters to {name_of(content['metric'])} in {content['study']}", style="bold")
+    for line in content["warnings"]:
+        out.print(f"  warning: {line}", soft_wrap=True)
     for sentence in answers(content):
         out.print(f"  {sentence}", soft_wrap=True)
     out.print()

@@ -1,7 +1,8 @@
 """Files that settings of a scenario name: logs and graphs, which are known by what is in them and not by their names.
 
 The content of clusters and of what is extended is part of a study when it has been read. Files that strategies read
-while a scenario is made are not: their names are strings at a key ``file``, at the end of a path or in a mapping.
+while a scenario is made are not: their names are strings at a key of :data:`sim.documents.FILE_KEYS`, at the end of a
+path or in a mapping.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim.documents import FILE_KEYS
+from sim.strict_yaml import content_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = ["Inputs", "file_digest", "names_files", "with_files"]
 
-_KEY = "file"
-
 
 def with_files(path: str, content: Any, change: Callable[[str], str]) -> Any:
     """Return what is written to a path of a scenario, with every name of a file in it changed."""
     if isinstance(content, str):
-        return change(content) if path.rpartition(".")[2] == _KEY else content
+        return change(content) if path.rpartition(".")[2] in FILE_KEYS else content
     if isinstance(content, dict):
         return {key: with_files(str(key), value, change) for key, value in content.items()}
     return [with_files("", item, change) for item in content] if isinstance(content, list) else content
@@ -31,7 +33,7 @@ def with_files(path: str, content: Any, change: Callable[[str], str]) -> Any:
 
 def names_files(text: str) -> bool:
     """Return whether a text ``path=value`` may name a file; false for sure where it cannot."""
-    return f'"{_KEY}"' in text or text.partition("=")[0].rpartition(".")[2] == _KEY
+    return text.partition("=")[0].rpartition(".")[2] in FILE_KEYS or any(f'"{key}"' in text for key in FILE_KEYS)
 
 
 def file_digest(name: str) -> str | None:
@@ -45,7 +47,7 @@ def file_digest(name: str) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def _digest(name: str, _changed: int, _size: int) -> str:
-    return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+    return hashlib.sha256(content_of(Path(name))).hexdigest()
 
 
 class Inputs:

@@ -46,12 +46,15 @@ class LoadedStudy:
         Texts ``path=value`` that hold at every point.
     document
         Where everything was written, for messages.
+    most_events
+        How many events may be simulated.
     """
 
     study: Study
     template: sim.Template
     common: tuple[str, ...]
     document: Document
+    most_events: float = sim.MOST_EVENTS
 
     def points(self) -> Iterator[Point]:
         """Yield the points of the study in order; every time the same."""

@@ -6,10 +6,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import sim
 from analysis.study.axis import Axis
 from analysis.study.value import label_of, settings_text
 from sim import documents
-from sim.documents import Document, DocumentError
+from sim.documents import FILE_KEYS, Document, DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,8 +140,8 @@ def _bring_files(document: Document, folder: Path) -> None:
 
 def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path) -> Any:
     """Return what is to be written to a path of the scenario, with the files that it names."""
-    named = [inner for inner, _ in _parts(content, ()) if inner[-1:] in (("extends",), ("file",))]
-    is_file = isinstance(content, str) and (path == "cluster" or path.endswith(".file"))
+    named = [inner for inner, _ in _parts(content, ()) if inner and inner[-1] in ("extends", *FILE_KEYS)]
+    is_file = isinstance(content, str) and (path == "cluster" or path.rpartition(".")[2] in FILE_KEYS)
     if not (named or is_file):
         return content
 
@@ -148,14 +149,15 @@ def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path)
         return (folder if source == _OPTION else source.parent) / name
 
     try:
-        found = documents.assign(Document({}), settings_text(path, content), shorthand=_SHORTHAND, locate=locate)
+        text, known = settings_text(path, content), sim.building_blocks()
+        found = documents.assign(Document({}), text, shorthand=_SHORTHAND, locate=locate, known=known)
     except DocumentError as error:
         mark = error.mark if not error.mark.text else documents.nearest_mark(document, at)
         raise DocumentError(mark, documents.dotted(at), error.rule) from None
     for inner, value in _parts(found.data, ()):
-        if inner[-1:] == ("file",) and isinstance(value, str):
+        if inner and inner[-1] in FILE_KEYS and isinstance(value, str):
             mark = documents.nearest_mark(found, inner)
-            _holder(found.data, inner)["file"] = str(
+            _holder(found.data, inner)[inner[-1]] = str(
                 (Path(mark.file).parent if not mark.text else folder).absolute() / value
             )
     steps: Keys = tuple(path.split("."))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import math
 import pickle
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import sim
 from analysis.study.rows import Rows
 from analysis.study.table import Outcome
 from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
@@ -28,6 +31,8 @@ __all__ = ["Again", "Campaign"]
 Item = TypeVar("Item")
 
 _INFINITE = float("inf")
+_LOOKED_AT = 9
+"""Points whose events are estimated before all are played: each takes some hundredths of a second."""
 
 
 class Again(Generic[Item]):
@@ -64,6 +69,8 @@ class Campaign:
     crew: Crew
     progress: Callable[[int, int | None], None] = lambda _done, _total: None
     mine: Callable[[str], bool] = lambda _key: True
+    planned: list[float] = field(default_factory=list)
+    """Events that were expected of what it was told to play."""
 
     @functools.cached_property
     def context(self) -> Context:
@@ -87,7 +94,7 @@ class Campaign:
         Parameters
         ----------
         points
-            The points; gone through twice.
+            The points; gone through three times.
         replications, first
             How many, and the number of the first one.
 
@@ -95,16 +102,34 @@ class Campaign:
         ------
         JournalError
             If it cannot be written.
+        WorkError
+            If more events are expected, of this and what was played before, than the study may have.
         """
         keys = (task.key for point in points for task in self.tasks(point, replications, first))
         mine = {key for key in keys if self.mine(key)}
         missing = {key for key in mine if not self.journal.has_result(key)}
+        if missing:
+            share = len(missing) / len(blocks(first, replications))
+            self.planned.append(share * replications * self._events_of(points))
+            sim.check_work(math.fsum(self.planned), self.loaded.most_events)
         total, done = len(mine), len(mine) - len(missing)
         del mine
         for record in self.crew.play(self._asked(points, replications, first, missing), self.context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)
+
+    def _events_of(self, points: Iterable[Point]) -> float:
+        """Return about how many events a replication of a point has: the mean of a few, evenly spread."""
+        count = sum(1 for _ in points)
+        chosen = {round(index * (count - 1) / (_LOOKED_AT - 1)) for index in range(_LOOKED_AT)}
+        found = []
+        for index, point in enumerate(points):
+            if index in chosen:
+                # Of what cannot run its tasks will tell.
+                with contextlib.suppress(sim.ScenarioError, sim.PathError):
+                    found.append(self.loaded.template.examined(self.loaded.overrides(point)).expected_events)
+        return math.fsum(found) / len(found) if found else 0.0
 
     def _asked(self, points: Iterable[Point], replications: int, first: int, missing: set[str]) -> Iterator[Task]:
         """Yield the tasks of points that are missing, each once."""

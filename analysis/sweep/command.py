@@ -17,6 +17,7 @@ from analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.sweep import kept_metrics, play, table_of
 from analysis.sweep.task import VersionError
+from sim import WorkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ __all__ = [
     "workplace",
 ]
 
-TROUBLE = (RequestError, JournalError, FolderError, CrewError, VersionError)
+TROUBLE = (RequestError, WorkError, JournalError, FolderError, CrewError, VersionError)
 """What may be wrong with an order to play a study, told in one line."""
 
 

@@ -131,6 +131,8 @@ class Processes(Place):
             future: Future[Any] = Future()
             future.set_exception(error)
             return future
+        except _NO_START as error:
+            raise _cannot_start(error) from None
 
     def _opened(self) -> ProcessPoolExecutor:
         """Return a pool whose processes have been seen to work, so that their death is the doing of a task."""
@@ -145,9 +147,9 @@ class Processes(Place):
             pool.shutdown()
             message = f"processes: they end as soon as they are started ({_end(self._started)})"
             raise CrewError(message) from None
-        except (OSError, ImportError, NotImplementedError) as error:
-            message = f"processes: cannot be started here ({error}); the serial executor needs none"
-            raise CrewError(message) from None
+        except _NO_START as error:
+            self._kill()
+            raise _cannot_start(error) from None
         except BaseException:
             self._kill()
             raise
@@ -176,13 +178,23 @@ class Processes(Place):
 
     def _kill(self) -> None:
         for process in self._started:
-            process.kill()
+            if process.pid is not None:  # the last one may have failed to start
+                process.kill()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the processes finish what they were given, and end."""
         if self._pool is not None:
             self._pool.shutdown(wait, cancel_futures=cancel_futures)
         self._pool = None
+
+
+_NO_START = (OSError, EOFError, ImportError, NotImplementedError)
+"""What comes of processes that cannot be started, or whose starter has ended."""
+
+
+def _cannot_start(error: BaseException) -> CrewError:
+    reason = str(error) or "who starts them has ended"
+    return CrewError(f"processes: cannot be started here ({reason}); the serial executor needs none")
 
 
 class _Noting:

@@ -8,7 +8,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any, Self
 
-from analysis.files import is_unfinished, made_folder, not_to_be_used, whole_files, write_file
+from analysis.files import ELSEWHERE, is_unfinished, made_folder, not_to_be_used, whole_files, write_file
 from analysis.study.load import RESOLVED
 from analysis.sweep.journal import Journal
 from analysis.sweep.resolved import INPUT, STUDY_RESOLVED, resolved
@@ -36,7 +36,6 @@ _PARQUET = ("results.parquet", "points.parquet")
 _RUN = "run.json"
 _DOCUMENTS = (_RUN, "sensitivity.json", "optimize.json")
 _OURS = frozenset({STUDY, JOURNAL, STUDY_RESOLVED, RESOLVED, *_TABLES, *_PARQUET, *_DOCUMENTS})
-_ELSEWHERE = "name another folder or add --overwrite"
 
 
 class FolderError(ValueError):
@@ -77,9 +76,9 @@ class StudyFolder:
 
     def __init__(self, path: Path, loaded: LoadedStudy, *, shard: str | None = None, overwrite: bool = False) -> None:
         self.path = path
-        self._new = [new for new in (path, *path.parents) if not new.exists()]
         identity = {"name": loaded.study.name, "digest": loaded.digest, "model": model_digest(), "shard": shard}
         self._refuse_others(identity, overwrite=overwrite)
+        self._new = [new for new in (path, *path.parents) if not new.exists()]
         try:
             contents, inputs = resolved(loaded)
         except ValueError as error:
@@ -110,7 +109,7 @@ class StudyFolder:
             except OSError as error:
                 complaint = f"cannot be read ({error.strerror})"
             except ValueError as error:
-                complaint = f"{error}; {_ELSEWHERE}"
+                complaint = f"{error}; {ELSEWHERE}"
             else:
                 complaint = _difference(found, identity)
         if complaint is not None:
@@ -221,7 +220,7 @@ def _difference(found: dict[str, Any], identity: dict[str, Any]) -> str | None:
     if not found:
         return None
     if found["name"] != identity["name"]:
-        return f"holds the study '{found['name']}', not '{identity['name']}'; {_ELSEWHERE}"
+        return f"holds the study '{found['name']}', not '{identity['name']}'; {ELSEWHERE}"
     shard = found.get("shard")
     if shard and identity["shard"] and shard != identity["shard"]:
         return f"holds shard {shard}; each shard needs a folder of its own"
@@ -236,7 +235,7 @@ def _notes(earlier: dict[str, Any], identity: dict[str, Any], journal: Journal) 
                 yield f"the outcomes of another {what} in {JOURNAL} are kept, and do not count"
     if journal.torn:
         lines = "1 line" if journal.torn == 1 else f"{journal.torn} lines"
-        yield f"{lines} of {JOURNAL} cannot be read: passed over"
+        yield f"{lines} of {JOURNAL} cannot be read: passed over, and simulated again"
 
 
 def _left_behind(path: Path) -> list[Path]:

@@ -6,7 +6,9 @@ import contextlib
 import errno
 import json
 import os
+import re
 import sys
+import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from analysis.files import not_to_be_replaced
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Journal", "JournalError"]
 
 _FIELDS = frozenset(Record._fields)
+_CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
+"""End of a line: CRC-32 of what the line would be without it."""
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -30,8 +34,9 @@ class JournalError(ValueError):
 class Journal:
     """Outcomes by key, in a file to which lines are only added, by one program at a time.
 
-    Of what is in it only the places are kept in memory. A line that was torn when the program was killed is passed
-    over, and what is written next begins on a line of its own. Of several lines with a key the last counts.
+    Of what is in it only the places are kept in memory. A line that was torn when the program was killed, or is not as
+    it was written (each has a checksum), is passed over, and what is written next begins on a line of its own. Of
+    several lines with a key the last counts.
 
     Parameters
     ----------
@@ -93,14 +98,11 @@ class Journal:
         self._reader = self._read()
 
     def _enter(self, line: bytes, place: int) -> None:
-        try:
-            content = json.loads(line)
-            if content.keys() == _FIELDS:
-                self._places[content["key"]] = place, len(line), sys.intern(content["status"])
-                return
-        except (ValueError, AttributeError, TypeError, RecursionError):
-            pass  # no JSON, or not that of an outcome
-        self.torn += bool(line.strip())
+        record = _record(line)
+        if record is not None:
+            self._places[record.key] = place, len(line), sys.intern(record.status)
+        else:
+            self.torn += bool(line.strip())
 
     def __enter__(self) -> Self:
         """Return the journal, to be closed afterwards."""
@@ -148,13 +150,11 @@ class Journal:
         place, length, _ = self._places[key]
         try:
             self._reader.seek(place)
-            content = json.loads(self._reader.read(length))
-            if content.keys() == _FIELDS and content["key"] == key:
-                return Record(**content)
+            record = _record(self._reader.read(length))
         except OSError as error:
             raise _unreadable(error) from None
-        except (ValueError, AttributeError):
-            pass
+        if record is not None and record.key == key:
+            return record
         message = "was changed by somebody while it was in use"
         raise JournalError(message)
 
@@ -166,7 +166,8 @@ class Journal:
         JournalError
             If it cannot be written: what was there before is still there.
         """
-        line = json.dumps(record._asdict(), separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        line = json.dumps(record._asdict(), separators=(",", ":"), allow_nan=False).encode()
+        line = line[:-1] + b',"crc32":"%08x"}\n' % zlib.crc32(line)
         try:
             size = os.fstat(self._writer.fileno()).st_size
             # A piece without an end would swallow the beginning of this line.
@@ -189,6 +190,69 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._writer.truncate(size)
             raise
+
+
+def _record(line: bytes) -> Record | None:
+    """Return the outcome in a line; ``None`` if there is none, or it is not as it was written.
+
+    Lines of earlier versions have no checksum: of these everything that is read later must be of its type.
+    """
+    text = line.rstrip()
+    checksum = _CHECKSUM.search(text)
+    if checksum:
+        text = text[: checksum.start()] + b"}"
+        if zlib.crc32(text) != int(checksum[1], 16):
+            return None
+    try:
+        content = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or content.keys() != _FIELDS:
+        return None
+    record = Record(**content)
+    return record if checksum or _is_sound(record) else None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)  # NaN and its like are no JSON, and no outcome has them
+
+
+def _is_sound(record: Record) -> bool:
+    """Return whether everything in an outcome that was read from somewhere is of its type."""
+    texts = (record.key, record.status, record.reason)
+    counts = (record.point, record.first, record.replications)
+    if not (all(isinstance(text, str) for text in texts) and all(type(count) is int for count in counts)):
+        return False
+    if not (_are_numbers([record.seconds]) and isinstance(record.rows, dict) and isinstance(record.notes, dict)):
+        return False
+    if record.status != "ok":
+        return record.status in ("infeasible", "failed", "crashed")
+    count, notes = record.replications, record.notes
+    luck = notes.get("luck")
+    return (
+        count > 0
+        and all(
+            isinstance(row, list) and len(row) == 2 and all(_are_numbers(part, count, none=True) for part in row)
+            for row in record.rows.values()
+        )
+        and isinstance(luck, list)
+        and len(luck) == count
+        and all(numbers is None or _are_numbers(numbers) for numbers in luck)
+        and len({len(numbers) for numbers in luck if numbers is not None}) <= 1
+        and all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
+        and _are_numbers([notes.get("formula")], none=True)
+        and isinstance(notes.get("warnings", []), list)
+        and all(isinstance(text, str) for text in notes.get("warnings", []))
+    )
+
+
+def _are_numbers(values: Any, count: int | None = None, *, none: bool = False) -> bool:
+    """Return whether something is a list of so many numbers, or of numbers and ``None``."""
+    return (
+        isinstance(values, list)
+        and count in (None, len(values))
+        and all(type(value) in (int, float) or (none and value is None) for value in values)
+    )
 
 
 def _opened(path: Path, *, to_read: bool) -> Any:

@@ -49,6 +49,8 @@ class Merged:
         How many of them sweep would still play; ``None`` likewise.
     shards
         The numbers of those that no folder holds, and of how many; ``None`` if the folders are not shards of one kind.
+    torn
+        Lines of their journals that cannot be read.
     """
 
     folders: int
@@ -56,6 +58,7 @@ class Merged:
     tasks: int | None
     missing: int | None
     shards: tuple[tuple[int, ...], int] | None
+    torn: int = 0
 
     def lines(self) -> list[str]:
         """Return it in words, a line for each thing to be known."""
@@ -66,6 +69,8 @@ class Merged:
             absent, of = self.shards
             names = ", ".join(map(str, absent[:8])) + (", ..." if len(absent) > 8 else "")
             lines.append(f"not among the folders: {number_of(len(absent), 'shard')} of {of}: {names}")
+        if self.torn:
+            lines.append(f"passed over: {number_of(self.torn, 'line')} of journals that cannot be read")
         if self.missing:
             lines.append(f"without a result: {number_of(self.missing, 'task')} of {self.tasks:,}; sweep plays them")
         return lines
@@ -100,12 +105,12 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
         sources.insert(0, out.resolve())
     try:
         with made_folder(out):
-            statuses = _write(folders[0], sources, out, study)
+            statuses, torn = _write(folders[0], sources, out, study)
     except OSError as error:
         message = f"{out}: cannot be written ({error.strerror})"
         raise MergeError(message) from None
     tasks, missing = _coverage(out, study)
-    return Merged(len(told), statuses, tasks, missing, _absent(told.values()))
+    return Merged(len(told), statuses, tasks, missing, _absent(told.values()), torn)
 
 
 def _identity(folder: Path) -> dict[str, Any]:
@@ -174,8 +179,8 @@ def _earlier(out: Path, study: dict[str, Any]) -> bool:
     return (out / JOURNAL).exists()
 
 
-def _write(first: Path, sources: Sequence[Path], out: Path, study: dict[str, Any]) -> Counter[str]:
-    """Write the files of a merged folder; return the number of outcomes by status."""
+def _write(first: Path, sources: Sequence[Path], out: Path, study: dict[str, Any]) -> tuple[Counter[str], int]:
+    """Write the files of a merged folder; return the number of outcomes by status, and of lines passed over."""
     copied = [path for pattern in _COPIED for path in sorted(first.glob(pattern)) if path.is_file()]
     with whole_files(out, [*(path.name for path in copied), STUDY, JOURNAL]) as unfinished:
         for path in copied:
@@ -183,21 +188,21 @@ def _write(first: Path, sources: Sequence[Path], out: Path, study: dict[str, Any
         unfinished[STUDY].write_text(json.dumps({**study, "shard": None}, indent=2) + "\n", encoding="utf-8")
         unfinished[JOURNAL].unlink(missing_ok=True)  # of a merge that was killed
         with Journal(unfinished[JOURNAL]) as journal:
-            for source in sources:
-                _take(source, journal)
-            return Counter(record.status for record in journal)
+            torn = sum(_take(source, journal) for source in sources)
+            return Counter(record.status for record in journal), torn
 
 
-def _take(source: Path, journal: Journal) -> None:
-    """Add the outcomes of a folder to a journal, if they are better than what is there."""
+def _take(source: Path, journal: Journal) -> int:
+    """Add the outcomes of a folder to a journal, if they are better than what is there; return the lines without."""
     path = source / JOURNAL
     if not path.exists():
-        return  # of a shard that was stopped before its first outcome
+        return 0  # of a shard that was stopped before its first outcome
     try:
         with Journal(path, to_read=True) as found:
             for record in found:
                 if _is_better(record, journal, source):
                     _add(journal, record)
+            return found.torn
     except JournalError as error:
         message = f"{path}: {error}"
         raise MergeError(message) from None

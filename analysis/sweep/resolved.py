@@ -13,6 +13,7 @@ from analysis.study.inputs import file_digest, with_files
 from analysis.study.load import RESOLVED
 from analysis.study.value import label_of
 from sim import documents
+from sim.strict_yaml import content_of
 
 if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
@@ -60,14 +61,15 @@ def _portable(template: sim.Template) -> tuple[dict[str, Any], dict[str, Path]]:
     places: list[Keys] = [("failures", index) for index in range(len(sources) if isinstance(sources, list) else 0)]
     for place in (*places, ("cluster", "fabric")):
         holder, effective = _at(data, place), _at(content, place)
-        if not (isinstance(holder, dict) and isinstance(holder.get("file"), str)):
-            continue
-        path = _folder(document, (*place, "file"), template.folder) / holder["file"]
-        with contextlib.suppress(OSError):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            if effective["file"] == digest:
-                holder["file"] = _copy_of(path, digest)
-                inputs[holder["file"]] = path
+        for key in documents.FILE_KEYS if isinstance(holder, dict) else ():
+            if not isinstance(holder.get(key), str):
+                continue
+            path = _folder(document, (*place, key), template.folder) / holder[key]
+            with contextlib.suppress(OSError):
+                digest = hashlib.sha256(content_of(path)).hexdigest()
+                if effective[key] == digest:
+                    holder[key] = _copy_of(path, digest)
+                    inputs[holder[key]] = path
     return data, inputs
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import os
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.study.summary import summary_of
@@ -120,7 +122,9 @@ def write_parquet(table: Path, columns: Sequence[Column], target: Path) -> None:
         try:
             connection.execute(f"COPY (FROM {reader}) TO {_quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)")
         except duckdb.Error as error:
-            raise OSError(0, " ".join(str(error).split())) from None
+            text = " ".join(str(error).split())
+            number = re.search(r'"errno":"(\d+)"', text)  # of the system: a full disk
+            raise OSError(0, os.strerror(int(number[1])) if number else text) from None
 
 
 def _quoted(text: str) -> str:

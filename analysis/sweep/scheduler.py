@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.sweep.executors import AHEAD, CrewError, Death, Place
+from sim.strict_yaml import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,7 +181,7 @@ def _knock(address: str) -> None:
 def _address_in(path: Path) -> str:
     """Return the address that a scheduler has written to a file."""
     try:
-        address = json.loads(path.read_bytes())["address"]
+        address = json.loads(content_of(path))["address"]
     except FileNotFoundError:
         message = f"{path}: no such file; a scheduler writes it: dask scheduler --scheduler-file {path}"
         raise CrewError(message) from None

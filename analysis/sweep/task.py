@@ -244,7 +244,9 @@ def _played(context: Context, task: Task) -> tuple[dict[str, list[list[float | N
     rows: dict[str, list[list[float | None]]] = {}
     notes: dict[str, Any] = {"luck": [], "censored": [], "never_started": []}
     for replication in range(task.first, task.first + task.replications):
-        result = sim.run(prepared, replication, desk.shared.trace(prepared, replication))
+        failures = desk.shared.trace(prepared, replication)
+        # Whoever asked for the task has looked at how much work all of them are.
+        result = sim.run(prepared, replication, failures, most_events=math.inf)
         for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
             amounts, bases = rows.setdefault(name, [[], []])
             amounts.append(_amount(ratio.amount, name, replication))

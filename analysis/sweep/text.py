@@ -45,13 +45,14 @@ def format_sweep(content: Content, *, width: int | None = None) -> str:
     asked = [content["question"]] if content["question"] else []
     for line in (*asked, _setting(content), *_precision(content), *content["at_equal_lines"]):
         sheet.tell(line)
+    for warning in content["warnings"]:
+        sheet.tell(f"warning: {_warning(warning, content)}")
     _print_answers(sheet, content)
     shown = [cell for cell in content["cells"] if cell["status"] == "ok"]
     if shown:
         _print_results(sheet, content, shown)
     _print_troubles(sheet, content)
-    notes = [*content["notes"], *(_warning(warning, content) for warning in content["warnings"])]
-    for title, lines in (("Assumptions", content["assumptions"]), ("Notes", notes)):
+    for title, lines in (("Assumptions", content["assumptions"]), ("Notes", content["notes"])):
         if lines:
             sheet.heading(title)
             for line in lines:

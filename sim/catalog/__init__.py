@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,18 @@ from sim.perf.shape import Experts, LatentAttention, ModelShape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["accelerators", "bundle", "bundles", "causes", "counted_on", "models", "recoveries", "recovery", "unknown"]
+__all__ = [
+    "accelerators",
+    "bundle",
+    "bundles",
+    "causes",
+    "counted_on",
+    "models",
+    "recoveries",
+    "recovery",
+    "strategy_of",
+    "unknown",
+]
 
 _Entry = TypeVar("_Entry")
 _HERE = Path(__file__).parent
@@ -78,6 +90,13 @@ def recovery(name: str) -> dict[str, Any]:
     """
     content: dict[str, Any] = load(_HERE / "recovery" / f"{name}.yaml").data
     return content
+
+
+def strategy_of(name: str) -> str:
+    """Return the strategy that a recovery preset is made of; every start asks for all, so no file is parsed for it."""
+    text = (_HERE / "recovery" / f"{name}.yaml").read_text(encoding="utf-8")
+    found = re.search(r"^recovery:\n  use: (\S+)$", text, re.MULTILINE)
+    return found[1] if found else str(recovery(name)["recovery"]["use"])
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:

@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from sim import units
 from sim.checkpoint.stores import Rung, StoreName
 from sim.fields import Bandwidth, Duration, Fraction, Model, RuleError
-from sim.theory import checkpointing
 
 __all__ = ["Tier"]
 
@@ -250,6 +249,8 @@ class Tier(Model):
                     ("interval",),
                     f"interval '{rule}' balances the stall of a save against lost work, and here saves are free",
                 )
+            from sim.theory import checkpointing
+
             formula = {
                 "young": checkpointing.young_interval,
                 "daly": checkpointing.daly_interval,

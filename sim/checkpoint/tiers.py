@@ -26,12 +26,13 @@ class Tiers(Strategy):
     use: Literal["tiers"] = "tiers"
     tiers: tuple[Tier, ...] = Field(
         min_length=1,
-        description="The stores, each at most once; one of them is remote: the only one that nodes need not.",
+        description="The stores, each at most once; one of them is remote: the only one that nodes need not. "
+        "A recovery preset adds its own to these, with from_preset: true.",
     )
     size: Size | None = Field(
         None, gt=0, description="Size of a checkpoint, for times from bandwidths; without it, that of the job's model."
     )
-    from_preset: bool = Field(True, description="Whether a recovery preset may add its stores.")
+    from_preset: bool = Field(False, description="Whether the stores of the recovery preset are added to these.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:

@@ -106,12 +106,14 @@ def _takes_several(source: Source) -> bool:
 
 def _of_nodes_at_hand(prepared: Prepared) -> list[str]:
     """Return that a formula takes nodes to be at hand, or for how long they are not, if it knows."""
-    waits = waits_for_nodes(prepared, prepared.jobs[0])
+    job = prepared.jobs[0]
+    waits = waits_for_nodes(prepared, job)
     if waits is None:
         return ["a healthy node is always at hand"]
-    if not waits.share:
+    if not waits.total:
         return []
-    return [f"spares and repairs in their long run: {100 * waits.share:.3g} % of the time is starved of nodes"]
+    share = waits.total / (1 + job.detection_mean / job.mtti)
+    return [f"spares and repairs in their long run: {100 * share:.3g} % of the time is starved of nodes"]
 
 
 def _of_plans(prepared: Prepared) -> list[str]:

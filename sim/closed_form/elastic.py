@@ -175,4 +175,4 @@ def idle_nodes(prepared: Prepared) -> int:
     """Return the nodes that neither a job needs nor a reserve has [-]."""
     needed = sum(each.nodes for each in prepared.jobs)
     # Jobs that wait for one another may ask for more nodes together than there are.
-    return max(prepared.nodes - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)
+    return max(prepared.serving - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sim.checkpoint.stores import missing, read
 from sim.closed_form.detection import Unknown
 from sim.closed_form.elastic import repairs_by_cause, success, takes_nodes
-from sim.closed_form.starved import waits_for_nodes
+from sim.closed_form.starved import Waits, waits_for_nodes
 from sim.contracts import NO_FAILURE, OF_ONE_RANK, Damage
 from sim.prepare_failures import prior
 from sim.recovery.returns import Hit
@@ -56,7 +56,7 @@ class Renewal:
     _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
     _copies: dict[Any, tuple[int, float]] = field(default_factory=dict)
-    _waits: dict[int, float] = field(default_factory=dict)
+    _waits: dict[int, Waits] = field(default_factory=dict)
 
     @property
     def applies(self) -> bool:
@@ -89,20 +89,21 @@ class Renewal:
     def waste(self, job: PreparedJob) -> dict[str, dict[str, dict[str, float]]]:
         """Return what is lost of the time of a job, by order, cause and bucket [-].
 
-        A wait for nodes has no orders, and is that of each cause by the nodes that it keeps in repair.
+        What a lack of nodes costs has no orders, and is that of each cause by the nodes that it keeps in repair.
         """
         orders = waste_by_class(1 / job.mtti, lambda rate: self._classes(job, rate), _stores(job))
         tables = {name: self._by_cause(job, found) for name, found in orders.items()}
-        starved = self.shares(job).get("starved", 0.0)
-        if not starved:
+        waits = self._waiting(job)
+        if not waits.total:
             return tables
+        there = 1 - self.shares(job)["detection"]
         repaired = {name: rate * repair for name, (rate, repair) in (repairs_by_cause(self.prepared) or {}).items()}
         for table in tables.values():
             for name, row in table.items():
-                table[name] = _beside(self._waiting(job), row)
+                table[name] = _beside(waits.total, row)
             for name, part in repaired.items():
                 if part > 0:
-                    table.setdefault(name, {})["starved"] = starved * part / sum(repaired.values())
+                    _add(table.setdefault(name, {}), waits, there * part / sum(repaired.values()))
         return tables
 
     def _with_waits(self, job: PreparedJob, shares: dict[str, float]) -> dict[str, float]:
@@ -111,16 +112,17 @@ class Renewal:
         Nodes fail and are repaired whatever the job does, so the two factors multiply (`sim.theory.starved`). Failures
         have to be detected in both.
         """
-        waiting = self._waiting(job)
-        if not waiting:
+        waits = self._waiting(job)
+        if not waits.total:
             return shares
-        return _beside(waiting, shares) | {"starved": waiting * (1 - shares["detection"])}
+        found = _beside(waits.total, shares)
+        _add(found, waits, 1 - shares["detection"])
+        return found
 
-    def _waiting(self, job: PreparedJob) -> float:
-        """Return for which share of time, detection left out, a job has too few nodes [-]; 0 where it is not known."""
+    def _waiting(self, job: PreparedJob) -> Waits:
+        """Return what a lack of nodes costs a job; nothing where it is not known."""
         if job.nodes not in self._waits:
-            found = waits_for_nodes(self.prepared, job)
-            self._waits[job.nodes] = found.share / (1 - found.detection) if found is not None else 0.0
+            self._waits[job.nodes] = waits_for_nodes(self.prepared, job) or Waits()
         return self._waits[job.nodes]
 
     def _by_cause(self, job: PreparedJob, found: ClassShares) -> dict[str, dict[str, float]]:
@@ -188,6 +190,13 @@ class Renewal:
 def _beside(waiting: float, shares: dict[str, float]) -> dict[str, float]:
     """Return shares of time beside that in which a job is `waiting` [-] for nodes."""
     return {name: share if name == "detection" else (1 - waiting) * share for name, share in shares.items()}
+
+
+def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
+    """Add a part [-] of what a lack of nodes costs to shares."""
+    for name, value in waits._asdict().items():
+        if value:
+            shares[name] = shares.get(name, 0.0) + value * part
 
 
 def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:

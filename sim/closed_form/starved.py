@@ -3,30 +3,63 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.closed_form.elastic import lives_and_repairs, repairs_by_cause
 from sim.places import Reserve
-from sim.theory.starved import Starvation, starvation
+from sim.recovery.returns import QUEUE, Hit
+from sim.theory.starved import gives_up, starvation
 
 if TYPE_CHECKING:
-    from sim.prepared import Prepared, PreparedJob
+    from collections.abc import Sequence
 
-__all__ = ["starved_at_most", "waits_for_nodes"]
+    from sim.failures import Source
+    from sim.prepared import Prepared, PreparedJob
+    from sim.recovery.returns import Wait
+
+__all__ = ["Waits", "starved_at_most", "waits_for_nodes"]
 
 
 _NEVER = 1e-6
 """Share of time that nobody would see in a result [-]."""
 
+_MOSTLY = 0.95
+"""Share of time short of nodes from which on a job is hardly ever there to give up [-]."""
 
-_PLENTY = Starvation(0.0, 0.0, 0.0, 0.0)
+_MANY = 20_000
+"""Hot spares times nodes that come later beyond which their chain takes too long to solve [-]."""
 
 
-def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Starvation | None:
-    """Return how a job waits for nodes, no waits if nobody would see them; ``None`` if that is not known.
+class Waits(NamedTuple):
+    """What a lack of nodes costs a job, as shares of the time that is not detection [-].
 
-    It is known (`sim.theory.starved`) of a scenario's only job that, before anything else and for as long as it takes,
-    waits for nodes, and takes any healthy one at once.
+    Parameters
+    ----------
+    starved
+        Waiting with the nodes that are left.
+    queued
+        Waiting in the queue, after its patience.
+    restart
+        By how much longer the restarts from the queue are, the time until the job is eligible included.
+    """
+
+    starved: float = 0.0
+    queued: float = 0.0
+    restart: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it [-]."""
+        return self.starved + self.queued + self.restart
+
+
+def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
+    """Return what a lack of nodes costs a job, nothing if nobody would see it; ``None`` if that is not known.
+
+    It is known (`sim.theory.starved`) of a scenario's only job that can take any healthy node at once, and whose
+    failures are all waited for in the same way: for as long as it takes, or for some time and then in the queue. Where
+    nothing else is left, nodes may come after a delay too, if the job waits for them. What it does before it asks for
+    nodes passes meanwhile. What is in the queue cannot be hit; nodes fail there as idle ones do.
 
     Parameters
     ----------
@@ -35,24 +68,78 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Starvation | None:
     job
         Its job, or one of another layout.
     """
-    recovery: Any = prepared.recovery
     repairs, lives = repairs_by_cause(prepared), lives_and_repairs(prepared)
     if repairs is None or lives is None:
-        return None if repairs is None else _PLENTY
-    hazards = {
-        0.0 if source.clock == "busy" else source.idle_hazard for source in prepared.sources if source.name in repairs
-    }
-    swaps_first = not recovery.elastic and getattr(recovery, "patience", math.inf) is None
-    if not swaps_first or len(prepared.jobs) > 1 or prepared.units is not None or hazards not in ({0.0}, {1.0}):
+        return None if repairs is None else Waits()
+    takers = [source for source in prepared.sources if source.name in repairs]
+    wait = _wait(prepared, job, takers, [repairs[source.name][0] for source in takers])
+    # Nodes that serve no running job wear at the same rate, or not at all: on a clock that counts what is busy, too.
+    hazards = {0.0 if source.clock == "busy" else source.idle_hazard for source in takers}
+    if wait is None or len(prepared.jobs) > 1 or prepared.units is not None or hazards not in ({0.0}, {1.0}):
         return None
-    reserves = _reserves(prepared, job.nodes)
-    if any(pool.nodes and (pool.delay or name not in recovery.pools) for name, pool in reserves.items()):
+    spares, late, delay = _at_hand(prepared, job, wait)
+    if spares is None or spares * late > _MANY:
         return None
-    spares = sum(pool.nodes for pool in reserves.values())
     cold = hazards == {0.0}
-    # Nodes that wait with their job are hit like those outside.
-    found = starvation(*lives, job.nodes, spares, downtime=job.detection_mean, cold=cold, exposed=not cold)
-    return found if found.share > _NEVER else _PLENTY
+    exposed = wait.exposed and not cold
+    found = starvation(
+        *lives, job.nodes, spares, downtime=job.detection_mean, cold=cold, exposed=exposed, standby=late, delay=delay
+    )
+    if found.share <= _NEVER:
+        return Waits()
+    share = found.share / (1 - found.detection)
+    if wait.before > 0:
+        # What is left of a wait after some time, as if that were memoryless.
+        share *= math.exp(-wait.before * found.probability / found.wait)
+    if math.isinf(wait.patience) or late:
+        return Waits(starved=share)
+    return _impatient(share, lives, job.nodes, spares, wait, exposed=exposed)
+
+
+def _impatient(
+    share: float, lives: tuple[float, float], required: int, spares: int, wait: Wait, *, exposed: bool
+) -> Waits:
+    """Return what a lack of nodes for a `share` of time [-] costs a job that goes back to the queue after a while."""
+    # A job that hardly ever runs is in the queue.
+    part, often = gives_up(*lives, required, spares, wait.patience, exposed=exposed) if share < _MOSTLY else (0.0, 0.0)
+    queued, often = share * (1 - part), share * often
+    if not often:
+        return Waits(share * part, queued)
+    left = queued / often
+    # Nodes may be there before the job is eligible, and the job eligible before they are.
+    both = left * -math.expm1(-wait.delay / left) if left > 0 else 0.0
+    return Waits(share * part, queued - often * both, often * (wait.delay + wait.more))
+
+
+def _wait(prepared: Prepared, job: PreparedJob, takers: Sequence[Source], rates: Sequence[float]) -> Wait | None:
+    """Return how a job waits for nodes, its times the means over what takes them; ``None`` where ways differ."""
+    recovery: Any = prepared.recovery
+    if recovery.elastic:
+        return None
+    found: list[Wait | None] = [recovery.waits(Hit(source.fault, job.gpus, job.nodes, 1)) for source in takers]
+    known = [each for each in found if each is not None]
+    kinds = {(frozenset(each.pools), each.patience, each.exposed, each.fills) for each in known}
+    if len(known) < len(found) or len(kinds) != 1:
+        return None
+    total = sum(rates)
+    times = {
+        name: sum(getattr(each, name) * rate for each, rate in zip(known, rates, strict=True)) / total
+        for name in ("before", "delay", "more")
+    }
+    return known[0]._replace(**times)
+
+
+def _at_hand(prepared: Prepared, job: PreparedJob, wait: Wait) -> tuple[int | None, int, float]:
+    """Return the nodes that a job can take at once, those that come later, and when [s]; ``None`` if nobody knows."""
+    reserves = {name: pool for name, pool in _reserves(prepared, job.nodes).items() if pool.nodes}
+    # A job that is back in the queue takes no others.
+    named = wait.pools if math.isinf(wait.patience) else set(QUEUE) & set(wait.pools)
+    late = [pool for pool in reserves.values() if pool.delay]
+    ordinary = len(late) <= 1 and all(pool.refills and not pool.one_by_one for pool in late)
+    if not set(reserves) <= set(named) or not ordinary or (late and (wait.fills or wait.before > 0)):
+        return None, 0, 0.0
+    spares = sum(pool.nodes for pool in reserves.values() if not pool.delay)
+    return spares, *((late[0].nodes, late[0].delay) if late else (0, 0.0))
 
 
 def starved_at_most(prepared: Prepared) -> float | None:
@@ -92,5 +179,5 @@ def _pools(prepared: Prepared) -> tuple[str, ...]:
 
 def _reserves(prepared: Prepared, needed: int) -> dict[str, Reserve]:
     """Return the pools beside the nodes that are `needed`: those of the scenario, and what is idle."""
-    idle = prepared.nodes - needed - sum(pool.nodes for pool in prepared.reserves.values())
+    idle = prepared.serving - needed - sum(pool.nodes for pool in prepared.reserves.values())
     return {"idle": Reserve(max(idle, 0)), **prepared.reserves}

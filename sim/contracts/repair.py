@@ -58,6 +58,11 @@ class RepairStrategy(Protocol):
         ...
 
     @property
+    def is_stated(self) -> bool:
+        """Whether it says how long repairs take; if not, every cause has to."""
+        ...
+
+    @property
     def scale(self) -> float:
         """Factor of all times of repair, those that causes state included [-]."""
         ...

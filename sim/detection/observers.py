@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, field_validator
+from pydantic import Field, field_validator
 
 from sim.detection.base import Detection
 from sim.detection.in_job import CollectiveTimeout, Heartbeat, InBand, Nvrx
 from sim.detection.of_nodes import Kubernetes, NodeAgent, Slurm
 from sim.detection.of_results import SdcCheck, Straggler
 from sim.detection.watcher import SILENT
-from sim.fields import Model, RuleError
+from sim.fields import Model, OneOf, RuleError
 from sim.laws import Fixed, Law
 from sim.noticing import Noticing
 
@@ -49,7 +49,7 @@ class Observers(Detection):
     """
 
     use: Literal["observers"] = "observers"
-    observers: tuple[Annotated[AnyWatcher, Discriminator("observer")], ...] = Field(
+    observers: tuple[Annotated[AnyWatcher, OneOf("observer")], ...] = Field(
         (),
         description="Who watches, each kind once. What is stated by class (covers, latency) replaces the default of "
         "that class alone.",

@@ -82,7 +82,8 @@ class Fabric:
     def start_out(self, failure: Failure, remaining: float) -> None:
         """Begin the simulation with a part in repair for `remaining` [s]."""
         cut, restored = self._take_out(failure)
-        self._take_down(failure, cut, [node for node in cut if self.cluster.place[node] != Place.REPAIR])
+        out = (Place.REPAIR, Place.WITHHELD)
+        self._take_down(failure, cut, [node for node in cut if self.cluster.place[node] not in out])
         self._let_return(restored, 0.0)
         self.kernel.at(remaining, Order.RETURN, self._on_mended, failure)
 

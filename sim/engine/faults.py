@@ -43,7 +43,7 @@ class Faults:
         nodes = self.nodes_of(info, slot, 0)
         for node in nodes:
             self.outages.take_down(node, 0.0, info.cause)
-            if self.cluster.place[node] != Place.REPAIR:
+            if self.cluster.place[node] not in (Place.REPAIR, Place.WITHHELD):
                 self.cluster.send_to_repair(node, info.cause, 0.0)
         self.kernel.at(remaining, Order.RETURN, self.outages.on_end, (nodes, Failure(info, slot, -1)))
 
@@ -72,6 +72,9 @@ class Faults:
             return
         nodes = self.nodes_of(info, slot, number)
         inside, outside = self.find(nodes)
+        if not inside and not outside and nodes and self._is_withheld(nodes):
+            self._drop(failure, inside, until)
+            return
         # The common case first: a fault of one node, which can be hit where it is.
         is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or not outside
         if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
@@ -126,6 +129,10 @@ class Faults:
             else:
                 outside.append(node)
         return inside, outside
+
+    def _is_withheld(self, nodes: Sequence[int]) -> bool:
+        """Return whether nobody gets any of these nodes: nothing happens to them."""
+        return all(self.cluster.place[node] == Place.WITHHELD for node in nodes)
 
     def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: Failure) -> bool:
         """Return whether a fault can happen to any of these now; nodes without processes are hit like idle ones."""

@@ -93,7 +93,13 @@ class Simulation:
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
         self.outside = Account(causes, 0.0)
         self.cluster = Cluster(
-            prepared.nodes, prepared.gpus_per_node, prepared.reserves, self.outside, prepared.units, prepared.packed_by
+            prepared.nodes,
+            prepared.gpus_per_node,
+            prepared.reserves,
+            self.outside,
+            prepared.units,
+            prepared.packed_by,
+            prepared.withheld,
         )
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
@@ -291,7 +297,7 @@ class Simulation:
             jobs=tuple(jobs),
             cluster=cluster,
             outside=outside,
-            node_seconds=prepared.nodes * (end - prepared.warmup),
+            node_seconds=prepared.serving * (end - prepared.warmup),
             down_node_seconds=self.down_node_seconds,
             unit_seconds=len(prepared.units.nodes) * (end - prepared.warmup) if prepared.units is not None else 0.0,
             whole_unit_seconds=self.cluster.units_whole.collect(end),

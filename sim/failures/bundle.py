@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from sim.failures.component import Component
 from sim.failures.defect import Defect
@@ -17,6 +17,7 @@ from sim.laws import Law
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.contracts import RepairStrategy
     from sim.failures.cause import Cause
 
 __all__ = ["Bundle"]
@@ -36,13 +37,31 @@ class Bundle(Strategy):
     defer: bool | None = Field(
         None, description="Whether failures wait for the end of a phase that failures cannot hit, or never happen."
     )
-    repair: Law | None = Field(None, description="Repair time of these causes, in place of their own.")
+    repair: Law | None = Field(
+        None, description="Repair time of these causes, in place of their own and of the scenario's repair."
+    )
+    keeps_repair: bool = Field(
+        False, description="Whether causes with a repair time of their own keep it where the scenario states a repair."
+    )
     detection: Law | None = Field(None, description="Detection time of these causes, in place of their own.")
 
-    def expand(self, content: Mapping[str, Any]) -> list[Cause]:
+    @model_validator(mode="after")
+    def _one_repair(self) -> Self:
+        if self.keeps_repair and self.repair is not None:
+            raise RuleError(("keeps_repair",), "keeps the repair times that repair replaces; leave one of the two out")
+        return self
+
+    def expand(self, content: Mapping[str, Any], stated: RepairStrategy | None = None) -> list[Cause]:
         """Return the sources that the catalog file `content` describes.
 
         ``causes`` are counts over an exposure; ``sources`` are written as in a scenario.
+
+        Parameters
+        ----------
+        content
+            The file.
+        stated
+            The repair of the scenario, if it states one. Causes to which it applies come back without a repair.
 
         Raises
         ------
@@ -50,6 +69,8 @@ class Bundle(Strategy):
             If ``scale`` names a cause that the bundle lacks or is not above zero, or if what is stated here does not go
             with a cause.
         """
+        if self.keeps_repair and not any("repair" in entry for entry in content.get("sources", ())):
+            raise RuleError(("keeps_repair",), f"{self.use} has no repair times to keep; leave it out")
         entries = [*(_counted(cause, content) for cause in content.get("causes", ())), *content.get("sources", ())]
         names = [entry["name"] for entry in entries]
         scales = self.scale if isinstance(self.scale, dict) else dict.fromkeys(names, self.scale)
@@ -60,7 +81,19 @@ class Bundle(Strategy):
             if not factor > 0:
                 message = f"scale must be above zero, not {factor:g} (leave a cause out by writing the others yourself)"
                 raise ValueError(message)
-        return [self._build(entry, scales.get(entry["name"], 1.0)) for entry in entries]
+        replaced = {entry["name"] for entry in self.replaced(content, stated)}
+        return [
+            self._build(
+                _without_repair(entry, stated) if entry["name"] in replaced else entry, scales.get(entry["name"], 1.0)
+            )
+            for entry in entries
+        ]
+
+    def replaced(self, content: Mapping[str, Any], stated: RepairStrategy | None) -> list[Mapping[str, Any]]:
+        """Return the entries of the file whose repair times the `stated` repair of the scenario replaces."""
+        if stated is None or not stated.is_stated or self.repair is not None or self.keeps_repair:
+            return []
+        return [entry for entry in content.get("sources", ()) if "repair" in entry]
 
     def _build(self, entry: Mapping[str, Any], scale: float) -> Cause:
         """Return one source with what the user states in place of the catalog."""
@@ -79,6 +112,14 @@ class Bundle(Strategy):
             at = f"{'.'.join(map(str, reason.at))}: " if isinstance(reason, RuleError) else ""
             message = f"cause '{entry['name']}' of {self.use}: {at}{reason}"
             raise ValueError(message) from None
+
+
+def _without_repair(entry: Mapping[str, Any], stated: RepairStrategy | None) -> Mapping[str, Any]:
+    """Return an entry without its repair time; tiers also decide whether a repair leaves the fault."""
+    rest = {key: value for key, value in entry.items() if key != "repair"}
+    if "relapse" in rest and stated is not None and stated.single_time is None:
+        rest["relapse"] = {key: value for key, value in rest["relapse"].items() if key != "probability"}
+    return rest
 
 
 def _counted(cause: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field
+from pydantic import Field
 from pydantic_core import core_schema
 
-from sim.fields import Duration, Fraction, Model
+from sim.fields import Duration, Fraction, Model, OneOf
 from sim.laws import Law
 
 if TYPE_CHECKING:
@@ -158,5 +158,5 @@ class _TextIsKind:
 
 
 AnyEffect: TypeAlias = Crash | Hang | Slow | Degrade | Corrupt
-Effect = Annotated[AnyEffect, Discriminator("kind"), _TextIsKind()]
+Effect = Annotated[AnyEffect, OneOf("kind"), _TextIsKind()]
 CRASH = Crash()

@@ -5,20 +5,23 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from sim import units
+from sim import catalog, units
 from sim.failures.fault import Fault
 from sim.failures.source import Recorded, Source
-from sim.fields import Model, Strategy
+from sim.fields import Model, RuleError, Strategy
 from sim.laws import Law
+from sim.strict_yaml import content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["Columns", "Log", "Replay", "TraceError", "read_log"]
 
@@ -37,22 +40,50 @@ class Columns(Model):
 
 
 class Log(NamedTuple):
-    """Outages of a log by cause, and how many overlapping ones were joined."""
+    """Outages of a log by cause, and how many overlapping ones were joined.
+
+    ``units`` are the names that the rows count in: by first appearance or, with an inventory, all of them in its order.
+    ``note`` says what was assumed in reading it.
+    """
 
     units: tuple[str, ...]
     by_cause: dict[str, Recorded]
     merged: int
+    note: str = ""
 
 
 class Replay(Strategy):
-    """Outages of nodes exactly as a log has them; unit k of the log (by first appearance) is node k."""
+    """Outages of nodes exactly as a log has them; which node a name means is said by `inventory` and `map`."""
 
     use: Literal["replay"] = "replay"
     file: str = Field(description="CSV file with a header, relative to this file.")
-    time_unit: Literal["s", "min", "h", "d"] = Field("s", description="Unit of the start and end columns.")
+    time_unit: Literal["s", "min", "h", "d"] = Field("s", description="Unit of start and end if they are numbers.")
+    origin: float | str | None = Field(
+        None,
+        description="Moment of the log at which the simulation starts: a number or a date, as the log has them; by "
+        "default 0, or the first start if it has dates.",
+    )
     columns: Columns = Field(default_factory=Columns, description="Names of the columns.")
+    inventory: str | None = Field(
+        None, description="CSV file with a header and the name of every node, in order; relative to this file."
+    )
+    map: Literal["name", "number", "first-appearance"] = Field(
+        "name",
+        description="Which name is which node, without an inventory: by the natural order of the names; names are "
+        "numbers of nodes, from 0; or as they appear.",
+    )
+    spread_unknown: Literal["once", "each"] = Field(
+        "once",
+        description="Where the log names fewer nodes than there are, they are placed at random: by the seed alone, or "
+        "anew in each replication.",
+    )
     detection: Law | None = Field(None, description="Detection time, in place of the scenario's.")
     fault: Fault = Field("host", description="Class of its faults: what those who watch see of them.")
+
+    @property
+    def by_order(self) -> bool:
+        """Whether the natural order of the names says which node is which."""
+        return self.map == "name" and self.inventory is None
 
     def read(self) -> Log:
         """Read the log.
@@ -61,25 +92,82 @@ class Replay(Strategy):
         ------
         TraceError
             If a row cannot be used.
+        RuleError
+            If the inventory cannot be used, or the origin is not a moment as those of the log.
         """
-        return read_log(Path(self.file), self.columns, units.parse(f"1 {self.time_unit}", units.DURATION))
+        inventory: tuple[str, ...] = ()
+        if self.inventory is not None:
+            if self.map != "name":
+                raise RuleError(("map",), "an inventory says which node is which; leave one of the two out")
+            try:
+                inventory = _inventory(Path(self.inventory), self.columns.unit)
+            except TraceError as error:
+                raise RuleError(("inventory",), str(error)) from error
+        second = units.parse(f"1 {self.time_unit}", units.DURATION)
+        return read_log(Path(self.file), self.columns, second, self.origin, inventory)
 
-    def build_all(self, counts: Mapping[str, int]) -> tuple[list[Source], int]:
-        """Return one source per cause, and how many overlapping intervals were joined."""
+    def build_all(self, counts: Mapping[str, int], logs: Iterable[Replay] = ()) -> tuple[list[Source], int]:
+        """Return one source per cause, and how many overlapping intervals were joined.
+
+        Parameters
+        ----------
+        counts
+            Units of each part of the cluster.
+        logs
+            All logs of the scenario: a name is the same node in each.
+
+        Raises
+        ------
+        TraceError
+            If a row cannot be used, or its name does not say which node it is.
+        RuleError
+            If the inventory does not fit, or the origin.
+        """
         log = self.read()
-        if len(log.units) > counts["node"]:
-            message = (
-                f"{_shown(Path(self.file))}: the log has {len(log.units)} units, but the cluster has {counts['node']} "
-                f"nodes; unit k of the log is node k"
-            )
+        nodes, file = counts["node"], _shown(Path(self.file))
+        if self.inventory is not None and len(log.units) != nodes:
+            inventory = _shown(Path(self.inventory))
+            rule = f"{inventory} names {len(log.units)} nodes below its header, but the cluster has {nodes}"
+            raise RuleError(("inventory",), rule)
+        names = log.units
+        if self.map == "number":
+            names = tuple(map(str, range(nodes)))
+        elif self.by_order:
+            others = (other for other in logs if other is not self and other.by_order)
+            names = _in_order({*log.units, *(name for other in others for name in other.read().units)}, file)
+        if len(names) > nodes:
+            together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
+            message = f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes"
             raise TraceError(message)
+        places = {name: number for number, name in enumerate(names)}
+        for name in log.units:
+            if name not in places:
+                message = f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}"
+                raise TraceError(message)
+        place = np.array([places[name] for name in log.units], dtype=np.int64)
+        spread = nodes if self.by_order and len(names) < nodes else 0
+        notes = [log.note] if log.note else []
+        if spread:
+            when = "anew in each replication" if self.spread_unknown == "each" else "the same in every replication"
+            notes.append(
+                f"{file}: names {len(names)} of {nodes} nodes; they are placed at random, {when}; neighbours do not "
+                "stay neighbours. A file with the names of all nodes, in order, says which is which (inventory: FILE)"
+            )
         sources = [
             Source(
                 name=cause,
                 part="node",
-                units=len(log.units),
+                units=nodes,
                 law=None,
-                recorded=rows,
+                recorded=Recorded(
+                    place[rows.unit],
+                    rows.start,
+                    rows.end,
+                    rows.span,
+                    spread,
+                    self.spread_unknown == "each",
+                    tuple(notes),
+                ),
                 detection=self.detection,
                 fault=self.fault,
             )
@@ -88,14 +176,34 @@ class Replay(Strategy):
         return sources, log.merged
 
 
+def _in_order(names: set[str], file: str) -> tuple[str, ...]:
+    """Return names in natural order: node2 before node10."""
+    for name in sorted(names):
+        if not re.search(r"[0-9]", name):
+            message = (
+                f"{file}: '{name}' has no number that tells its place; name all nodes in order in a file (inventory: "
+                f"FILE), or number them as they appear (map: first-appearance)"
+            )
+            raise TraceError(message)
+    padded = {name: re.sub(r"[0-9]+", lambda digits: digits[0].lstrip("0").zfill(20), name) for name in names}
+    return tuple(sorted(names, key=lambda name: (padded[name], name)))
+
+
 class _Row(NamedTuple):
     unit: int
     start: float
     end: float
     cause: str
+    line: int
 
 
-def read_log(path: Path, columns: Columns, second: float) -> Log:
+def read_log(
+    path: Path,
+    columns: Columns,
+    second: float,
+    origin: float | str | None = None,
+    inventory: Sequence[str] = (),
+) -> Log:
     """Read a CSV log and join intervals of one unit that overlap or touch.
 
     Parameters
@@ -105,25 +213,39 @@ def read_log(path: Path, columns: Columns, second: float) -> Log:
     columns
         Names of its columns.
     second
-        Length of the log's unit of time [s].
+        Length of the log's unit of time, if it has numbers [s].
+    origin
+        Moment from which on outages are taken; one that has begun by then begins there. ``None`` for zero, or for the
+        first start of a log with dates.
+    inventory
+        Names of all nodes, in order; without them units are numbered by first appearance.
 
     Returns
     -------
     Log
-        Outages by cause; a joined interval keeps the cause of its first.
+        Outages by cause, in seconds since the origin; a joined interval keeps the cause of its first.
 
     Raises
     ------
     TraceError
-        If the file is missing, a column is missing, a number is not one, an interval ends before it starts, or the
-        rows are not in order of their start.
+        If the file is missing, a column is missing, a moment is neither a number nor a date, an interval ends before
+        it starts, the rows are not in order of their start, or a unit is not in the inventory.
+    RuleError
+        If the origin is not a moment as those of the log, or later than all of them.
     """
-    names: dict[str, int] = {}
+    names = {name: number for number, name in enumerate(inventory)}
     open_rows: dict[int, _Row] = {}
     done: list[_Row] = []
     merged = 0
-    for row in _rows(path, columns, second, names):
+    times = _Times(second)
+    for row in _rows(path, columns, times, names, is_complete=bool(inventory)):
         last = open_rows.get(row.unit)
+        if last is not None and math.isinf(last.end):
+            message = (
+                f"{_shown(path)}:{row.line}: '{list(names)[row.unit]}' is out again, but its outage of line "
+                f"{last.line} has no end; say when it was back"
+            )
+            raise TraceError(message)
         if last is not None and row.start <= last.end and last.end > last.start:
             open_rows[row.unit] = last._replace(end=max(last.end, row.end))
             merged += 1
@@ -135,6 +257,16 @@ def read_log(path: Path, columns: Columns, second: float) -> Log:
     if not rows:
         message = f"{_shown(path)}: the log has no rows below its header"
         raise TraceError(message)
+    begin, note = times.begin(origin, rows[0].start), ""
+    if origin is None and begin:
+        note = f"{_shown(path)}: time 0 is the first outage, {times.text(begin)}; origin: DATE states another moment"
+    rows = [
+        row._replace(start=max(row.start - begin, 0.0), end=row.end - begin)
+        for row in rows
+        if row.start >= begin or row.end > begin
+    ]
+    if not rows:
+        raise RuleError(("origin",), f"{_shown(path)} has no outage after {origin}")
     by_cause: dict[str, Recorded] = {}
     for cause in sorted({row.cause for row in rows}):
         mine = [row for row in rows if row.cause == cause]
@@ -144,39 +276,79 @@ def read_log(path: Path, columns: Columns, second: float) -> Log:
             end=np.array([row.end for row in mine], dtype=np.float64),
             span=rows[-1].start,
         )
-    return Log(tuple(names), by_cause, merged)
+    return Log(tuple(names), by_cause, merged, note)
 
 
-def _rows(path: Path, columns: Columns, second: float, names: dict[str, int]) -> Iterator[_Row]:
-    """Yield the rows of a log in order, numbering units by first appearance in `names`."""
+def _rows(path: Path, columns: Columns, times: _Times, names: dict[str, int], *, is_complete: bool) -> Iterator[_Row]:
+    """Yield the rows of a log in order; units that are not in `names` are added, unless these are complete."""
+    previous = -math.inf
+    before = ""
+    for line, record in _records(path, columns):
+        place = f"{_shown(path)}:{line}"
+        unit = (record[columns.unit] or "").strip()
+        if not unit:
+            message = f"{place}: column '{columns.unit}' is empty"
+            raise TraceError(message)
+        if is_complete and unit not in names:
+            message = f"{place}: {catalog.unknown('node of the inventory', unit, names)}"
+            raise TraceError(message)
+        if record[columns.end] is None:
+            message = f"{place}: has no column '{columns.end}'; an empty one says that the node is still down"
+            raise TraceError(message)
+        shown = {name: (record[name] or "").strip() for name in (columns.start, columns.end)}
+        start = times.read(shown[columns.start], columns.start, place)
+        still_down = shown[columns.end].lower() in _STILL_DOWN
+        end = math.inf if still_down else times.read(shown[columns.end], columns.end, place)
+        if end < start:
+            message = (
+                f"{place}: the outage of '{unit}' ends ({shown[columns.end]}) before it starts ({shown[columns.start]})"
+            )
+            raise TraceError(message)
+        if start < previous:
+            message = (
+                f"{place}: rows must be sorted by '{columns.start}': {shown[columns.start]} comes after {before}; "
+                f"sort the log by that column, as {times.form}"
+            )
+            raise TraceError(message)
+        previous, before = start, shown[columns.start]
+        cause = (record.get(columns.cause) or "").strip() or "recorded"
+        yield _Row(names.setdefault(unit, len(names)), start, end, cause, line)
+
+
+def _records(path: Path, columns: Columns | None) -> Iterator[tuple[int, dict[str, str | None]]]:
+    """Yield the rows of a CSV file with their lines; a log has to have its columns."""
     file = _shown(path)
     reader = csv.DictReader(_text(path, file).splitlines())
-    previous = -math.inf
     try:
-        _check_header(reader.fieldnames or [], columns, file)
+        if columns is not None:
+            _check_header(reader.fieldnames or [], columns, file)
         for record in reader:
-            place = f"{file}:{reader.line_num}"
-            unit = (record[columns.unit] or "").strip()
-            if not unit:
-                message = f"{place}: column '{columns.unit}' is empty"
-                raise TraceError(message)
-            start = _number(record[columns.start], columns.start, place)
-            end = _number(record[columns.end], columns.end, place)
-            if end < start:
-                message = f"{place}: the outage of '{unit}' ends ({end:g}) before it starts ({start:g})"
-                raise TraceError(message)
-            if start < previous:
-                message = (
-                    f"{place}: rows must be sorted by '{columns.start}': {start:g} comes after {previous:g}; "
-                    f"sort the log by that column, as numbers"
-                )
-                raise TraceError(message)
-            previous = start
-            cause = (record.get(columns.cause) or "").strip() or "recorded"
-            yield _Row(names.setdefault(unit, len(names)), start * second, end * second, cause)
+            yield reader.line_num, record
     except csv.Error as error:
         message = f"{file}:{reader.line_num + 1}: is no CSV ({error})"
         raise TraceError(message) from None
+
+
+def _inventory(path: Path, column: str) -> tuple[str, ...]:
+    """Return the names of all nodes: in the column that the log has for units, or in the only one."""
+    file = _shown(path)
+    names: dict[str, int] = {}
+    for line, record in _records(path, None):
+        header = [name for name in record if name is not None]
+        if column not in header and len(header) > 1:
+            message = f"{file}:1: no column '{column}' (the header has: {', '.join(header)})"
+            raise TraceError(message)
+        of_names = column if column in header else header[0]
+        name = (record[of_names] or "").strip()
+        if not name or name in names:
+            rule = f"'{name}' is also in line {names[name]}" if name else f"column '{of_names}' is empty"
+            message = f"{file}:{line}: {rule}"
+            raise TraceError(message)
+        names[name] = line
+    if not names:
+        message = f"{file}: has no names below its header"
+        raise TraceError(message)
+    return tuple(names)
 
 
 def _shown(path: Path) -> str:
@@ -187,7 +359,7 @@ def _shown(path: Path) -> str:
 def _text(path: Path, file: str) -> str:
     """Return the text of a log."""
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}"
@@ -215,17 +387,55 @@ def _check_header(header: Sequence[str], columns: Columns, file: str) -> None:
             raise TraceError(message)
 
 
-def _number(text: str | None, column: str, place: str) -> float:
-    """Return a finite number of zero or more."""
-    try:
-        value = float(text or "")
-    except ValueError:
-        message = (
-            f"{place}: column '{column}' holds '{text or ''}', which is not a number; times count from the start of "
-            f"the log, in its time_unit"
-        )
-        raise TraceError(message) from None
-    if not math.isfinite(value) or value < 0:
-        message = f"{place}: column '{column}' must be finite and not negative, not {value:g}"
-        raise TraceError(message)
-    return value
+_STILL_DOWN = ("", "unknown")
+"""What stands for an end that has not come, in lower case; the latter is Slurm's."""
+_NUMBERS, _DATES, _LOCAL = "numbers", "dates with an offset from UTC", "dates without an offset from UTC"
+_NO_MOMENT = "neither a number of zero or more nor a date such as 2026-11-20T14:05:00Z"
+
+
+class _Times:
+    """Reads the moments of a log, all of which have one form."""
+
+    def __init__(self, second: float) -> None:
+        self._second = second
+        self.form = ""
+
+    def read(self, text: str, column: str, place: str) -> float:
+        """Return a moment [s]: a number since the start of the log, a date since 1970."""
+        found = self._moment(text)
+        if found is None:
+            message = f"{place}: column '{column}' holds '{text}', which is {_NO_MOMENT}"
+            raise TraceError(message)
+        form, value = found
+        if form != (self.form or form):
+            message = f"{place}: column '{column}' holds '{text}', but the moments above it are {self.form}"
+            raise TraceError(message)
+        self.form = form
+        return value
+
+    def begin(self, origin: float | str | None, first: float) -> float:
+        """Return the moment at which the simulation starts [s]."""
+        if origin is None:
+            return 0.0 if self.form == _NUMBERS else first
+        found = self._moment(str(origin))
+        if found is None:
+            raise RuleError(("origin",), f"'{origin}' is {_NO_MOMENT}")
+        if found[0] != self.form:
+            raise RuleError(("origin",), f"'{origin}' does not go with the moments of the log, which are {self.form}")
+        return found[1]
+
+    def text(self, moment: float) -> str:
+        """Return a moment of a log with dates as text, in UTC where it has offsets."""
+        return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat() + "Z" * (self.form == _DATES)
+
+    def _moment(self, text: str) -> tuple[str, float] | None:
+        """Return the form of a moment and its value [s]; without an offset as in a zone that keeps no summer time."""
+        try:
+            value = float(text)
+        except ValueError:
+            try:
+                date = datetime.fromisoformat(text)
+            except ValueError:
+                return None
+            return (_LOCAL if date.tzinfo is None else _DATES), date.replace(tzinfo=date.tzinfo or UTC).timestamp()
+        return (_NUMBERS, value * self._second) if math.isfinite(value) and value >= 0 else None

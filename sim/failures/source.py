@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
+from sim import rng
 from sim.contracts import Bucket
 from sim.failures.effects import CRASH
 from sim.failures.variety import Variety
@@ -14,7 +17,6 @@ from sim.laws import Fixed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from sim.failures.effects import EffectModel
@@ -34,6 +36,7 @@ __all__ = [
     "Hidden",
     "Recorded",
     "Renews",
+    "RepairFrom",
     "Residue",
     "Source",
     "slots_per_node",
@@ -41,6 +44,7 @@ __all__ = [
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
 Clock: TypeAlias = Literal["wall", "in_service", "busy"]
+RepairFrom: TypeAlias = Literal["", "source", "entry", "scenario", "bundle"]
 
 
 OF_ONE_NODE = ("node", "gpu", "nic")
@@ -59,13 +63,26 @@ def slots_per_node(part: str, counts: Mapping[str, int]) -> int:
 class Recorded:
     """Outages of one cause in a log: unit, start and end [s] by row, each of shape (n,), sorted by start.
 
-    ``span`` [s] is how long the whole log is, from zero to its last start.
+    ``span`` [s] is how long the whole log is, from zero to its last start. With ``spread`` the units are no nodes yet:
+    they are placed at random over so many, anew in ``each`` replication or by the seed alone. ``notes`` say what was
+    assumed in reading the log.
     """
 
     unit: NDArray[np.int64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     span: float
+    spread: int = 0
+    each: bool = False
+    notes: tuple[str, ...] = ()
+
+    def placed(self, seed: int, replication: int) -> NDArray[np.int64]:
+        """Return the unit of each row, in its place, shape (n,); two logs that are spread have the same places."""
+        if not self.spread:
+            return self.unit
+        key = rng.stream(seed, replication if self.each else 0, "places of a log")
+        places: NDArray[np.int64] = np.argsort(rng.uniform(key, range(self.spread)))
+        return places[self.unit]
 
 
 class Domains(NamedTuple):
@@ -159,6 +176,10 @@ class Source:
         Probability that a fault becomes a failure [-].
     repair, detection
         Laws that replace the scenario's for this source.
+    repair_from
+        Whose repair applies: that of the ``source`` itself (rows of a log, windows and rollouts say themselves when a
+        unit is back), of the ``entry`` of ``failures`` that uses a bundle, of the ``scenario``, or of the ``bundle``.
+        Empty where no node is away.
     noticing
         Who notices a fault, and when; ``None`` for nobody. Worked out from the scenario's detection, or `detection`.
     fault
@@ -218,6 +239,7 @@ class Source:
     idle_hazard: float = 1.0
     interrupts: float = 1.0
     repair: LawModel | None = None
+    repair_from: RepairFrom = ""
     detection: LawModel | None = None
     noticing: Noticing | None = None
     fault: Fault = "process"

@@ -94,7 +94,7 @@ def draw_trace(
     initial: list[InitialOutage] = []
     for index, source in enumerate(sources):
         if source.recorded is not None:
-            parts.append((index, _recorded(source, horizon)))
+            parts.append((index, _recorded(source, horizon, seed, replication)))
         elif source.law is not None and source.units and source.fix is None:
             rows = _draw_source(source, horizon, seed, replication, stationary=stationary)
             if stationary:
@@ -125,12 +125,12 @@ def _only(rows: _Rows, keep: NDArray[np.bool_]) -> _Rows:
     return _Rows(rows.time[keep], rows.slot[keep], rows.round[keep], rows.until[keep])
 
 
-def _recorded(source: Source, horizon: float) -> _Rows:
+def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _Rows:
     """Return the rows of a log that start before the horizon."""
     rows = source.recorded
     assert rows is not None
     inside = rows.start < horizon
-    unit = rows.unit[inside]
+    unit = rows.placed(seed, replication)[inside]
     # Each outage of a unit has random numbers of its own.
     number = np.zeros(len(unit), dtype=np.int64)
     order = np.argsort(unit, kind="stable")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
-    from sim.recovery.returns import Hit, Return
+    from sim.recovery.returns import Hit, Return, Wait
 
 __all__ = ["Absence", "Drawn", "FromStore", "InPlace", "initialized", "scaled"]
 
@@ -137,6 +137,11 @@ class FromStore(Strategy, ABC):
         found = self._returns(hit) if self.exposures <= {"both", "none"} else None
         return None if found is None else tuple(way.scaled(self.scale) for way in found)
 
+    def waits(self, hit: Hit) -> Wait | None:
+        """Return how a job waits for nodes after a failure, if the closed form of it describes that; else ``None``."""
+        found = self._waits(hit)
+        return None if found is None else found.scaled(self.scale)
+
     def absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
         """Return what the closed form of replicas that leave alone has to know; ``None`` where they do not."""
         found = self._absence_for(gpus, nodes, replicas)
@@ -156,6 +161,11 @@ class FromStore(Strategy, ABC):
 
     def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
         """Return `returns` at a scale of one."""
+        del hit
+        return None
+
+    def _waits(self, hit: Hit) -> Wait | None:
+        """Return `waits` at a scale of one."""
         del hit
         return None
 

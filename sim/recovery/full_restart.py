@@ -10,7 +10,7 @@ from sim.contracts import Requeue
 from sim.fields import Duration
 from sim.laws import Fixed, Law
 from sim.recovery.base import FromStore, initialized
-from sim.recovery.returns import Return, Span
+from sim.recovery.returns import QUEUE, Return, Span, Wait
 
 if TYPE_CHECKING:
     from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
@@ -30,6 +30,11 @@ class FullRestart(FromStore):
         """Return the delay, in which nothing can fail, and the initialization."""
         delay = Span(Fixed.from_seconds(value=self.delay), exposed=False)
         return (Return("stores", (delay, Span(self.initialize)), joiners=hit.nodes),)
+
+    def _waits(self, hit: Hit) -> Wait:
+        """Return that every failure ends in the queue."""
+        del hit
+        return Wait(QUEUE, before=self.delay, patience=0.0)
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore."""

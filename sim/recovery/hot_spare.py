@@ -11,7 +11,7 @@ from sim.fields import Duration
 from sim.laws import Law
 from sim.recovery.base import InPlace, initialized
 from sim.recovery.phases import Exposed
-from sim.recovery.returns import Return, Span
+from sim.recovery.returns import Return, Span, Wait
 
 if TYPE_CHECKING:
     from sim.contracts import JobView, Plan
@@ -46,6 +46,13 @@ class HotSpare(InPlace):
         """Return the two times."""
         times = Span(self.reschedule, exposed=self.exposed == "both"), Span(self.initialize)
         return (Return("hosts", times, joiners=hit.takes),)
+
+    def _waits(self, hit: Hit) -> Wait:
+        """Return that the nodes are taken first."""
+        del hit
+        if self.patience is None:
+            return Wait(self.pools)
+        return Wait(self.pools, patience=self.patience, delay=self.requeue_delay, more=-self.reschedule.mean_value)
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
@@ -12,10 +13,12 @@ from sim.fields import RuleError
 from sim.laws import Law
 from sim.recovery.base import Drawn, FromStore
 from sim.recovery.phases import Crew, exposures
-from sim.recovery.returns import Return, Span, spans
+from sim.recovery.returns import QUEUE, Return, Span, Wait, spans
 from sim.recovery.rung import Eviction, Rung
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sim.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
     from sim.recovery.returns import Hit
 
@@ -114,6 +117,37 @@ class Ladder(FromStore):
             return Return("stores", (Span(self.exhausted, exposed=False), *start), hit.nodes, chance)
         crew = Crew(hit.gpus, hit.nodes, joiners)
         return Return("stores", (*rung.spans(crew, hit.fault), *start), hit.nodes, chance)
+
+    def _waits(self, hit: Hit) -> Wait | None:
+        """Return how the rungs wait one after another; ``None`` where they differ in more than their patience."""
+        rungs = [rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=False) and rung.budget != 0]
+        if not rungs or self.evict is not None or any(rung.except_first for rung in self.rungs):
+            return None
+        first, last = rungs[0], self.rungs[-1]
+        crew = Crew(hit.gpus, hit.nodes, hit.takes)
+
+        def mean(times: Iterable[Span]) -> float:
+            return sum(span.mean for span in times)
+
+        if first.keeps == "nothing":
+            return Wait(QUEUE, before=mean(first.spans(crew, hit.fault)), patience=0.0)
+        before = mean(spans(first.stop, crew, hit.fault))
+        staying = list(itertools.takewhile(lambda rung: rung.keeps != "nothing", rungs))
+        if len({rung.pools for rung in staying}) > 1:
+            return None
+        if any(rung.patience is None for rung in staying):
+            return Wait(first.pools, before=before)
+        launches = (
+            mean(spans(last.launch, Crew(hit.gpus, hit.nodes, hit.nodes))),
+            mean(spans(first.launch, crew, hit.fault)),
+        )
+        return Wait(
+            first.pools,
+            before=before,
+            patience=sum(rung.patience or 0.0 for rung in staying),
+            delay=mean(rungs[-1].spans(crew, hit.fault)) if len(staying) < len(rungs) else self.exhausted.mean_value,
+            more=launches[0] - launches[1],
+        )
 
     def _start(self, job: JobView) -> Plan:
         """Launch from nothing, which is how the last rung does it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from sim.recovery.phases import Crew, Held
     from sim.theory.expansion import Number
 
-__all__ = ["Hit", "Return", "Span", "spans"]
+__all__ = ["QUEUE", "Hit", "Return", "Span", "Wait", "spans"]
 
 
 class Hit(NamedTuple):
@@ -38,6 +39,45 @@ class Hit(NamedTuple):
     gpus: int
     nodes: int
     takes: int
+
+
+class Wait(NamedTuple):
+    """How a job waits for nodes that are not there, as a closed form knows it.
+
+    Parameters
+    ----------
+    pools
+        Where it takes nodes.
+    before
+        Mean time from the failure being known to the job asking for nodes [s].
+    patience
+        How long it waits with the nodes that are left before it gives all back to the queue [s].
+    delay
+        Mean time from then on in which it is not eligible [s].
+    more
+        By how much its restart is longer after the queue, mean [s].
+    exposed
+        Whether failures can hit its other nodes while it waits.
+    fills
+        Whether it fills hot spares up from other pools when it takes nodes.
+    """
+
+    pools: tuple[str, ...]
+    before: float = 0.0
+    patience: float = math.inf
+    delay: float = 0.0
+    more: float = 0.0
+    exposed: bool = True
+    fills: bool = False
+
+    def scaled(self, factor: float) -> Wait:
+        """Return the same with all its times multiplied by a factor [-]."""
+        times = {name: getattr(self, name) * factor for name in ("before", "patience", "delay", "more")}
+        return self._replace(**times)
+
+
+QUEUE = ("idle", "spare")
+"""Where a job that was requeued takes nodes."""
 
 
 class Span(NamedTuple):

@@ -10,7 +10,7 @@ from sim.contracts import Acquire, Bucket, PoolName, Restore, Run
 from sim.laws import Law
 from sim.recovery.base import Drawn, InPlace
 from sim.recovery.phases import Exposed
-from sim.recovery.returns import Return, Span
+from sim.recovery.returns import Return, Span, Wait
 
 if TYPE_CHECKING:
     from sim.contracts import JobView, Plan, Step
@@ -44,6 +44,12 @@ class Standby(InPlace):
         """Return the recovery time: a hot spare is at hand."""
         exposed = self.exposed == "both"
         return (Return("hosts", (Span(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
+
+    def _waits(self, hit: Hit) -> Wait:
+        """Return that hosts are looked for after the recovery time."""
+        del hit
+        pools = (*self.pools, "spare")
+        return Wait(pools, before=self.recovery.mean_value, exposed=self.exposed in ("both", "nodes"), fills=True)
 
     def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from sim.contracts import Course, Visit
 from sim.fields import Strategy
-from sim.laws import Law, draw
+from sim.laws import Fixed, Law, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,13 +27,21 @@ class Simple(Strategy):
     """
 
     use: Literal["simple"] = "simple"
-    time: Law = Field(description="From the moment when the failure is known to the node's return.")
+    time: Law | None = Field(
+        None,
+        description="From the moment when the failure is known to the node's return. Without it, that of each cause.",
+    )
     scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
 
     @functools.cached_property
     def single_time(self) -> LawModel:
-        """The law: there is nothing else to it."""
-        return self.time.scaled(self.scale)
+        """The law: there is nothing else to it. Without one every cause has its own."""
+        return Fixed.from_seconds(value=0.0) if self.time is None else self.time.scaled(self.scale)
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether it says how long repairs take, and not only their scale."""
+        return self.time is not None
 
     @property
     def success(self) -> float:

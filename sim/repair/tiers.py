@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from sim.contracts import Course, Visit
-from sim.fields import Fraction, Model, RuleError, Strategy
+from sim.fields import Fraction, Model, OneOf, RuleError, Strategy
 from sim.laws import Fixed, Law, draw
 from sim.repair.lemons import Score, Threshold
 
@@ -67,7 +67,7 @@ class Tiers(Strategy):
     diagnosis: Diagnosis = Field(
         default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
     )
-    lemons: tuple[Annotated[Threshold | Score, Field(discriminator="use")], ...] = Field(
+    lemons: tuple[Annotated[Threshold | Score, OneOf("use")], ...] = Field(
         (), description="Policies by which a node is a lemon; one is enough."
     )
     lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")
@@ -102,6 +102,11 @@ class Tiers(Strategy):
     def single_time(self) -> LawModel | None:
         """There is more to it than a time."""
         return None
+
+    @property
+    def is_stated(self) -> bool:
+        """Tiers have their times."""
+        return True
 
     @property
     def success(self) -> float:

@@ -23,18 +23,23 @@ how sure               `uncertainty`
 
 from __future__ import annotations
 
-from sim.theory.availability import (
-    missing_nodes_pmf,
-    missing_nodes_quantile,
-    offered_repairs,
-    repairs_pmf,
-    repairs_quantile,
-    steady_unavailability,
-)
-from sim.theory.checkpointing import daly_interval, optimal_interval, young_interval
-from sim.theory.counts import enough_probability, exceedance, expected_shortfall, quantile
-from sim.theory.goodput import efficiency, expected_shares, expected_wallclock, first_order_efficiency
-from sim.theory.spares import cold_spares_needed, crew_limited_pmf, crew_spares_needed, spares_needed
+from typing import TYPE_CHECKING
+
+from sim.lazy import import_on_use
+
+if TYPE_CHECKING:
+    from sim.theory.availability import (
+        missing_nodes_pmf,
+        missing_nodes_quantile,
+        offered_repairs,
+        repairs_pmf,
+        repairs_quantile,
+        steady_unavailability,
+    )
+    from sim.theory.checkpointing import daly_interval, optimal_interval, young_interval
+    from sim.theory.counts import enough_probability, exceedance, expected_shortfall, quantile
+    from sim.theory.goodput import efficiency, expected_shares, expected_wallclock, first_order_efficiency
+    from sim.theory.spares import cold_spares_needed, crew_limited_pmf, crew_spares_needed, spares_needed
 
 __all__ = [
     "cold_spares_needed",
@@ -59,3 +64,15 @@ __all__ = [
     "steady_unavailability",
     "young_interval",
 ]
+
+import_on_use(
+    __name__,
+    {
+        "availability": "missing_nodes_pmf missing_nodes_quantile offered_repairs repairs_pmf repairs_quantile "
+        "steady_unavailability",
+        "checkpointing": "daly_interval optimal_interval young_interval",
+        "counts": "enough_probability exceedance expected_shortfall quantile",
+        "goodput": "efficiency expected_shares expected_wallclock first_order_efficiency",
+        "spares": "cold_spares_needed crew_limited_pmf crew_spares_needed spares_needed",
+    },
+)

@@ -27,7 +27,11 @@ from sim.theory.broadcast import FloatArray, non_negative, positive
 from sim.theory.counts import from_ratios, whole
 from sim.theory.goodput import expected_shares
 
-__all__ = ["Starvation", "starvation", "starved_shares"]
+__all__ = ["Starvation", "gives_up", "starvation", "starved_shares"]
+
+
+_ROUNDING = 1e-15
+"""Probability, relative to the largest, that no sum of others can feel [-]."""
 
 
 class Starvation(NamedTuple):
@@ -188,6 +192,62 @@ def starvation(
         wait=starved / failures if failures > 0 else 0.0 if rate == 0 else math.inf,
         detection=float(law @ noticing) / total,
     )
+
+
+def gives_up(
+    life: float,
+    repair: float,
+    required: int,
+    spares: int,
+    patience: float,
+    *,
+    exposed: bool = True,
+) -> tuple[float, float]:
+    r"""Return which part of its starved time a job with patience waits for [-], and how often it gives up in it [1/s].
+
+    While j nodes are missing, the next one fails at ``b_j = (R - j) / L`` if the job's nodes are exposed, and one is
+    back at ``d_j = (s + j) / r``. A wait ends when none is missing; a failure begins it anew, patience included. With A
+    the generator of j between two failures, a job that begins to wait when j are missing
+
+    .. math:: f = e^{A p} 1 + B f, \quad g = G 1 + B g, \quad G = A^{-1} (e^{A p} - 1), \quad B_{i, j + 1} = G_{ij} b_j
+
+    gives up with the probability f_j, and waits g_j on average until then or until its nodes are there. Exact for
+    exponential repairs.
+
+    Parameters
+    ----------
+    life, repair, required, spares, exposed
+        As for `starved_shares`; all spares are at hand at once.
+    patience
+        How long a job waits, p [s].
+
+    Raises
+    ------
+    ValueError
+        As for `starved_shares`.
+    """
+    from scipy.linalg import expm
+
+    rate, mean_repair = 1.0 / float(positive("life", life)), float(positive("repair", repair))
+    r, s = int(whole("required", required, 1)), int(whole("spares", spares, 0))
+    wait = float(non_negative("patience", patience))
+    missing = np.arange(1, r + 1, dtype=np.float64)
+    failing = (r - missing) * rate if exposed else np.zeros(r)
+    repaired = (s + missing) / mean_repair
+    law = from_ratios(failing[:-1] / repaired[1:])
+    # The first entry is one missing node more than none; what is as rare as rounding is left out.
+    most = max(int(np.flatnonzero(law > _ROUNDING * law.max())[-1]) + 1, 1)
+    law, failing, repaired = law[:most] / law[:most].sum(), failing[:most], repaired[:most]
+    failing[-1] = 0.0
+    ended = np.diag(repaired[1:], -1) - np.diag(failing + repaired)
+    left = expm(ended * wait)
+    stay = np.linalg.solve(ended, left - np.eye(most))
+    again = np.zeros((most, most))
+    again[:, 1:] = (stay * failing)[:, :-1]
+    whole_wait = np.linalg.solve(np.eye(most) - again, np.column_stack([left.sum(axis=1), stay.sum(axis=1)]))
+    # As often as the last missing node is back a wait begins.
+    given_up, waited = law[0] * repaired[0] * whole_wait[0]
+    return min(float(waited), 1.0), float(given_up)
 
 
 class _States(NamedTuple):

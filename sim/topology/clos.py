@@ -10,7 +10,7 @@ __all__ = ["core_tier", "downlinks", "fewest_switches", "spine_tier", "uplinks"]
 def uplinks(down: int, oversubscription: float) -> int:
     """Return the links up [-] of a switch with `down` links down: the quotient, rounded up to whole cables."""
     # The small number keeps a whole quotient whole when the division is off in its last digit.
-    return ceil(down / oversubscription - 1e-9)
+    return max(ceil(down / oversubscription - 1e-9), 1)
 
 
 def downlinks(radix: int, oversubscription: float | None) -> int:

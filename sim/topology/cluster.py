@@ -13,14 +13,16 @@ from sim.accelerator_spec import AnyAccelerator
 from sim.fields import Duration, Model, RuleError
 from sim.topology.fabric import FABRIC_PARTS, Hosts, Some
 from sim.topology.fabrics import AnyFabric
-from sim.topology.fat_tree import FatTree
+from sim.topology.fat_tree import FatTree, fitting_tree
 from sim.topology.model import Topology
 from sim.topology.scale_up import ScaleUp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ClusterSpec", "Cooling", "HostPool", "Pdu", "Rack"]
+__all__ = ["NODES_OR_POOLS", "ClusterSpec", "Cooling", "HostPool", "Pdu", "Rack"]
+
+NODES_OR_POOLS = "give exactly one of nodes and pools"
 
 
 class HostPool(Model):
@@ -56,7 +58,11 @@ class ClusterSpec(Model):
     """
 
     name: str = Field("cluster", min_length=1, description="Name of the cluster.")
-    nodes: Some | None = Field(None, description="Hosts, all alike; for several kinds of hosts give pools.")
+    nodes: Some | None = Field(
+        None,
+        description="Hosts, all alike; for several kinds of hosts give pools. Omitted in a scenario: those of all jobs "
+        "and spares, in whole units where jobs use these.",
+    )
     accelerator: AnyAccelerator | None = Field(
         None, description="Name in the catalog of accelerators, or what differs from one; omitted: h100."
     )
@@ -66,11 +72,36 @@ class ClusterSpec(Model):
     rack: Rack = Rack()
     pdu: Pdu = Pdu()
     cooling: Cooling = Cooling()
-    fabric: AnyFabric = Field(default_factory=FatTree, description="What joins the hosts.")
+    fabric: AnyFabric = Field(
+        default_factory=FatTree, description="What joins the hosts; omitted: the smallest fat tree that does."
+    )
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
         self._check_hosts()
+        if self.nodes is not None or self.pools:
+            self._fit()
+        elif self.fabric.use == "graph-file":
+            rule = "is missing: a graph file has hosts of its own; say how many"
+            raise RuleError(("nodes",), rule)
+        return self
+
+    def with_nodes(self, nodes: int) -> Self:
+        """Return the same of so many nodes, which count as not stated.
+
+        Raises
+        ------
+        RuleError
+            If that cannot be built.
+        """
+        found = self.model_copy()
+        object.__setattr__(found, "nodes", nodes)
+        found.__pydantic_fields_set__.discard("nodes")
+        found._fit()
+        return found
+
+    def _fit(self) -> None:
+        """Choose a fabric where none is stated, and refuse what cannot be built."""
         if self.scale_up is not None:
             try:
                 self.scale_up.check(self.hosts.gpus, self.hosts.nodes, self.rack.nodes)
@@ -80,6 +111,8 @@ class ClusterSpec(Model):
                 if pool.count % self.nodes_per_domain:
                     rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_per_domain} nodes"
                     raise RuleError(("pools", index, "count"), rule)
+        if not self.states_fabric:
+            object.__setattr__(self, "fabric", fitting_tree(self.hosts))  # not among the fields that were set
         try:
             self.fabric.check(self.hosts)
         except RuleError as error:
@@ -88,21 +121,41 @@ class ClusterSpec(Model):
             raise RuleError(("fabric",), str(error)) from None
         if self.fabric.reroute == "scale_up" and self.fabric.rails == 1:
             raise RuleError(("fabric", "reroute"), "needs several rails: the traffic of one goes over the others")
-        return self
 
     def _check_hosts(self) -> None:
-        if (self.nodes is None) == (not self.pools):
-            message = "give exactly one of nodes and pools"
-            raise ValueError(message)
+        if self.nodes is not None and self.pools:
+            raise ValueError(NODES_OR_POOLS)
         if self.pools and self.accelerator is not None:
             raise RuleError(("accelerator",), "is for clusters of one kind of nodes; each of the pools names its own")
 
     @property
+    def states_nodes(self) -> bool:
+        """Whether the number of nodes is as described, and not that of jobs and spares."""
+        return bool(self.pools) or "nodes" in self.model_fields_set
+
+    @property
+    def states_fabric(self) -> bool:
+        """Whether the fabric is as described, and not chosen to fit."""
+        return "fabric" in self.model_fields_set
+
+    @property
     def hosts(self) -> Hosts:
-        """Nodes, and GPUs of each [-]."""
+        """Nodes, and GPUs of each [-].
+
+        Raises
+        ------
+        ValueError
+            If neither nodes nor pools are stated.
+        """
+        if self.nodes is None and not self.pools:
+            raise ValueError(NODES_OR_POOLS)
         nodes = self.nodes if self.nodes is not None else sum(pool.count for pool in self.pools)
-        tray = self.scale_up.tray if self.scale_up is not None else None
-        return Hosts(nodes, self.gpus_per_node or tray or 8)
+        return Hosts(nodes, self.gpus_of_a_node)
+
+    @property
+    def gpus_of_a_node(self) -> int:
+        """GPUs of each node [-]."""
+        return self.gpus_per_node or (self.scale_up.tray if self.scale_up is not None else None) or 8
 
     @property
     def all_pools(self) -> tuple[HostPool, ...]:
@@ -114,7 +167,7 @@ class ClusterSpec(Model):
     @property
     def nodes_per_domain(self) -> int:
         """Nodes of one scale-up domain [-]."""
-        return self.scale_up.gpus // self.hosts.gpus if self.scale_up is not None else 1
+        return self.scale_up.gpus // self.gpus_of_a_node if self.scale_up is not None else 1
 
     @property
     def optical(self) -> tuple[int, ...]:
@@ -156,14 +209,18 @@ class ClusterSpec(Model):
             return self.fabric.nodes_behind(part, self.hosts)
         if part == "pod":
             return int(np.bincount(self.fabric.domains(self.hosts)["pod"]).max())
-        sizes = {
+        return min(self.domain_nodes[part], nodes)
+
+    @property
+    def domain_nodes(self) -> dict[str, int]:
+        """Nodes of a full domain of each part beside the fabric that has several [-]."""
+        return {
             "rack": self.rack.nodes,
             "pdu": self.rack.nodes * self.pdu.racks,
             "cooling": self.rack.nodes * self.cooling.racks,
             "scale_up": self.nodes_per_domain,
             "switch_tray": self.nodes_per_domain,
         }
-        return min(sizes[part], nodes)
 
     def share_that_cuts(self, part: str) -> float:
         """Return the share of the units of a part class whose failure, alone, takes nodes [-]."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FABRIC_PARTS", "FabricKind", "Hosts", "Ratio", "Some"]
 
 Some = Annotated[Count, Field(ge=1)]
-Ratio = Annotated[float, Field(ge=1)]
+Ratio = Annotated[float, Field(ge=1, le=1e4)]
 
 FABRIC_PARTS = (
     "nic",

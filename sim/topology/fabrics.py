@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, TypeAlias, Union
 
-from pydantic import Field
-
+from sim.fields import OneOf
 from sim.topology.dual_plane import DualPlane
 from sim.topology.fat_tree import FatTree
 from sim.topology.graph_file import GraphFile
@@ -23,4 +22,4 @@ if TYPE_CHECKING:
 
     AnyFabric: TypeAlias = FabricKind
 else:
-    AnyFabric = Annotated[Union[tuple(FABRICS.values())], Field(discriminator="use")]  # noqa: UP007
+    AnyFabric = Annotated[Union[tuple(FABRICS.values())], OneOf("use")]  # noqa: UP007

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
     from sim.topology.fabric import Hosts
 
-__all__ = ["Core", "FatTree", "Leaf", "Spine"]
+__all__ = ["Core", "FatTree", "Leaf", "Spine", "fitting_tree"]
+
+
+_PORTS = (64, 128, 256)
+"""Ports of a switch at 400 Gb/s: 25.6, 51.2 and 102.4 Tb/s."""
 
 
 class Leaf(Model):
@@ -63,6 +67,12 @@ class FatTree(FabricKind):
     leaf: Leaf = Leaf()
     spine: Spine = Spine()
     core: Core | None = Field(None, description="Third tier; omitted: two tiers.")
+
+    @property
+    def title(self) -> str:
+        """What texts call it."""
+        speed = f"{self.nic * 8 / 1e9:g} Gb/s"
+        return f"fat tree of {3 if self.core else 2} tiers of {self.radix}-port switches, {self.rails} rails of {speed}"
 
     def check(self, hosts: Hosts) -> None:
         """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins.
@@ -165,3 +175,39 @@ class FatTree(FabricKind):
             rail=rails,
             bandwidth=np.full(lower.size, self.nic),
         )
+
+
+def fitting_tree(hosts: Hosts) -> FatTree:
+    """Return the fat tree of full bisection that joins hosts of which no fabric is stated.
+
+    The first that can be cabled of: two tiers of 64-port switches, then three tiers of 64, 128 and 256 ports with the
+    largest pods. A host has eight rails, or one for each of its GPUs where their number does not divide by eight. If
+    none can, it is the first, for the caller to refuse.
+
+    Examples
+    --------
+    Three tiers of ``k`` ports end at ``k**3 / 4`` NICs, those of 64 ports at 8,192 hosts of eight.
+
+    >>> from sim.topology.fabric import Hosts
+    >>> [fitting_tree(Hosts(nodes, 8)).radix for nodes in (256, 8192, 8193, 131072)]
+    [64, 64, 128, 256]
+    """
+    first = FatTree()
+    rails = first.rails
+    if max(hosts.gpus, rails) % min(hosts.gpus, rails):
+        rails = hosts.gpus
+    trees = [first.model_copy(update={"rails": rails})]
+    for radix in _PORTS:
+        # A spine has as many links down as up, and one to each leaf switch of its pod.
+        pod = Spine.model_validate({"leaf_groups": max(radix // 2 // rails, 1)})
+        leaf = Leaf.model_validate({"nodes": radix // 2})
+        trees.append(FatTree(rails=rails, radix=radix, leaf=leaf, spine=pod, core=Core.model_validate({})))
+    return next((tree for tree in trees if _joins(tree, hosts)), first)
+
+
+def _joins(tree: FatTree, hosts: Hosts) -> bool:
+    try:
+        plan_of(tree, hosts)
+    except ValueError:
+        return False
+    return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 from xml.parsers import expat
 
 from sim.fields import RuleError
+from sim.strict_yaml import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +75,7 @@ def read_graph(path: str) -> Description:
     if suffix not in SUFFIXES:
         refuse(path, f"the name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     try:
-        content = Path(path).read_bytes()
+        content = content_of(Path(path))
     except (OSError, ValueError) as error:
         unreadable(path, error)
     description = _from_json(path, content) if suffix == ".json" else _from_graphml(path, content)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -63,6 +62,8 @@ def to_graphml(topology: Topology) -> str:
     -----
     The writer of networkx takes four times as long, which is half a minute for 100,000 GPUs.
     """
+    from xml.sax.saxutils import escape  # with which half of the internet is imported
+
     graph = to_networkx(topology)
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from sim.fields import RuleError
 from sim.topology.fabric import FabricKind, Hosts
-from sim.topology.formats import refuse, unreadable
 from sim.topology.model import VERTEX_PARTS, Edges
-from sim.topology.network import Network, read_network
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from sim.topology.network import Network
 
 __all__ = ["GraphFile"]
 
@@ -54,6 +54,8 @@ class GraphFile(FabricKind):
             raise RuleError(("rails",), msg)
         nodes = self._network().sizes[0]
         if nodes != hosts.nodes:
+            from sim.topology.formats import refuse
+
             refuse(self.file, f"has {nodes} hosts, but the cluster has nodes = {hosts.nodes}")
 
     def counts(self, hosts: Hosts) -> dict[str, int]:
@@ -112,6 +114,9 @@ class GraphFile(FabricKind):
 
     def _network(self) -> Network:
         """Return what the file describes, read once as long as it does not change."""
+        from sim.topology.formats import unreadable
+        from sim.topology.network import read_network
+
         try:
             found = Path(self.file).stat()
         except (OSError, ValueError) as error:

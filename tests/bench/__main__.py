@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import statistics
-import subprocess
 import sys
 import time
 import tracemalloc
@@ -20,6 +19,7 @@ import simpy
 import sim
 from tests.bench.precision import precision_rows
 from tests.bench.reports import report_rows
+from tests.bench.startup import startup_rows
 from tests.bench.studies import study_rows
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def at_llama_rates(nodes: int, scale: float = 1.0, **changes: Any) -> sim.Prepar
         "failures": [{"use": "llama3-table5", "scale": scale}],
         "detection": {"time": "1 min"},
         "checkpoint": {
-            "tiers": [{"interval": "10 min", "mode": "async", "stall": "2 s", "write": "60 s", "restore": "30 s"}]
+            "tiers": [{"interval": "10 min", "mode": "async", "stall": "2 s", "write": "60 s", "restore": "30 s"}],
+            "from_preset": True,
         },
         "recovery": {"use": "hot-spare", "reschedule": "30 s", "initialize": "200 s"},
         "spares": {"hot": spares},
@@ -244,17 +245,6 @@ def step_rows() -> list[str]:
     ]
 
 
-def command_seconds(*arguments: str) -> float:
-    """Return the median wall time of a command in a process of its own [s]."""
-    code = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
-
-
 def main() -> None:
     """Print the table."""
     out = sys.stdout.write
@@ -301,8 +291,7 @@ def main() -> None:
         )
         + "\n"
     )
-    start, check = command_seconds("--help"), command_seconds("check", "quickstart")
-    out(f"ettrick --help {start:.2f} s, ettrick check {check:.2f} s (target <= 0.7 s)\n")
+    out("\n" + "\n".join(startup_rows()) + "\n")
 
 
 if __name__ == "__main__":

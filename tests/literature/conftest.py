@@ -16,5 +16,5 @@ TRACES = 60
 def infinitehbd_runs() -> list[sim.Result]:
     """Return simulated traces of 400 nodes and 348 days from the catalog's model of InfiniteHBD."""
     seed = int(os.environ.get("ETTRICK_SEED", "1"))
-    case = fault_cluster([{"use": "infinitehbd"}], seed=seed)
+    case = fault_cluster([{"use": "infinitehbd", "keeps_repair": True}], seed=seed)
     return [sim.run(case, number, keeps_log=True) for number in range(TRACES)]

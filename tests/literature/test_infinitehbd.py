@@ -127,7 +127,7 @@ def test_independent_model_fails(infinitehbd_runs: list[sim.Result]) -> None:
 @pytest.mark.nightly
 def test_model_of_the_catalog_in_half_of_the_tolerance() -> None:
     """Calibrated: the medians of 300 traces are within half of the tolerance; printed for each of the five."""
-    case = fault_cluster([{"use": "infinitehbd"}], seed=SEED)
+    case = fault_cluster([{"use": "infinitehbd", "keeps_repair": True}], seed=SEED)
     good = inside(medians(sim.run(case, number, keeps_log=True) for number in range(300)), 0.5)
     print(f"{sum(good)} of 5 within half of the tolerance")  # noqa: T201
     assert all(good)

@@ -32,7 +32,7 @@ def small(name: str, horizon: float, replicas: int = 4, nodes: int = 6, **change
         cluster={"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}},
         jobs=[{"name": "job", "gpus": replicas, "parallelism": {"data": replicas}}],
         failures=[HOST, SOFTWARE],
-        checkpoint={"tiers": [REMOTE]},
+        checkpoint={"tiers": [REMOTE], "from_preset": True},
         recovery={"use": name, **changes.pop("recovery", {})},
         horizon=f"{horizon!r} s",
     )
@@ -158,7 +158,7 @@ def test_time_wasted_by_copies_far_away() -> None:
     """
     minutes = 60.0
     tier = {"interval": "42 min", "mode": "async", "write": "42 min", "restore": "42 min"}
-    stores = {"tiers": [tier], "from_preset": False}
+    stores = {"tiers": [tier]}
     case = sim.prepare(small("gemini-in-memory", 1e5, checkpoint=stores))
     begin = phases(sim.run(case, 0, harness.trace([]), keeps_timeline=True))[0][2]
     wasted = []

@@ -42,7 +42,8 @@ def _quiet(name: str, periodic: list[dict[str, Any]]) -> sim.Prepared:
         jobs=[{**job, "periodic": periodic}],
         failures=[],
         checkpoint={
-            "tiers": [{"interval": "13 min", "mode": "async", "stall": "3 s", "write": "50 s", "restore": "9 s"}]
+            "tiers": [{"interval": "13 min", "mode": "async", "stall": "3 s", "write": "50 s", "restore": "9 s"}],
+            "from_preset": True,
         },
         spares={"hot": 1},
         recovery={"use": name},
@@ -120,7 +121,8 @@ ORDERED = [
 
 def at_llama_rates(name: str) -> sim.Prepared:
     """Return 16,384 GPUs of Llama 3 in 128 replicas; detection, recovery and copies in memory are the preset's."""
-    return sim.prepare(sim.load(sim.find("llama3-405b-54d"), [f"recovery.use={name}", "detection={}"]))
+    changes = [f"recovery.use={name}", "detection={}", "checkpoint.from_preset=true"]
+    return sim.prepare(sim.load(sim.find("llama3-405b-54d"), changes))
 
 
 @pytest.fixture(scope="module")

@@ -171,7 +171,8 @@ def test_a_log_is_played_as_it_is(tmp_path: Path) -> None:
     """Each cause of a log is a source with its rows."""
     path = tmp_path / "log.csv"
     path.write_text("unit,start,end,cause\na,100,400,gpu\nb,200,300,nic\na,90000,95000,nic\nc,4000000,4000100,gpu\n")
-    sources, merged = Replay.model_validate({"use": "replay", "file": str(path)}).build_all(COUNTS)
+    log = {"use": "replay", "file": str(path), "map": "first-appearance"}
+    sources, merged = Replay.model_validate(log).build_all(COUNTS)
     assert merged == 0
     assert [source.name for source in sources] == ["gpu", "nic"]
     for source in sources:

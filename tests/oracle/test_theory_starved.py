@@ -18,7 +18,7 @@ from scipy import stats
 import sim
 from sim.contracts import Bucket
 from sim.theory import crew_limited_pmf, expected_shares, steady_unavailability
-from sim.theory.starved import starvation, starved_shares
+from sim.theory.starved import gives_up, starvation, starved_shares
 from tests.harness import Z, prepared
 
 HOUR, DAY = 3600.0, 86400.0
@@ -176,6 +176,77 @@ def test_a_job_that_fails_only_while_it_runs() -> None:
     assert abs(means["starved"] - open_.share) > 3 * LUCK * errors["starved"], "the difference can be seen"
 
 
+# ------------------------------------------------------------------------------- the closed form of other recoveries
+
+QUEUE = {"name": "queue", "keeps": "nothing", "launch": "5 min"}
+
+RECOVERIES: dict[str, dict[str, Any]] = {
+    "standby": {"recovery": {"use": "standby", "recovery": "5 min"}, "before": 300.0},
+    "standby that nothing hits": {"recovery": {"use": "standby", "recovery": "5 min", "exposed": False}, "spares": 0,
+                                 "before": 300.0},
+    "standby, a recovery time of an hour": {"recovery": {"use": "standby", "recovery": "1 h"}, "before": HOUR},
+    "patience": {"recovery": {"use": "hot-spare", "initialize": "5 min", "patience": "1 h"}},
+    "patience, and a delay": {
+        "recovery": {"use": "hot-spare", "initialize": "5 min", "patience": "30 min", "requeue_delay": "3 h"}
+    },
+    "a rung with patience": {
+        "recovery": {"use": "ladder", "rungs": [
+            {"name": "swap", "keeps": "hosts", "launch": "5 min", "patience": "2 h"}, QUEUE | {"delay": "10 min"}
+        ]}
+    },
+    "the queue": {"recovery": {"use": "full-restart", "initialize": "5 min", "delay": "10 min"}, "before": 600.0},
+    "a ladder to the queue": {"recovery": {"use": "ladder", "rungs": [QUEUE | {"delay": "2 min"}]}, "before": 120.0},
+}  # fmt: skip
+
+
+def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY) -> sim.Prepared:
+    """Return a job of 20 nodes with so many others beside it, each up for `life` and in repair for 12 h on average."""
+    return prepared(
+        cluster={"nodes": 20 + given.get("spares", 1), "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
+        horizon="400 d",
+        jobs=[{"name": "job", "gpus": 20}],
+        failures=[{"use": "component", "name": "node", "part": "node", "rate": f"{DAY / life!r} per node-day"}],
+        detection={"time": "0 s"},
+        checkpoint={"tiers": [{"interval": "20 min", "mode": "blocking", "write": "20 s", "restore": "0 s"}]},
+        recovery=given["recovery"],
+        spares={"hot": 0},
+        repair={"time": {"law": "exponential", "mean": "12 h"}},
+        seed=SEED,
+    )
+
+
+ON_PUSH = ("standby", "patience, and a delay", "a rung with patience")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in ON_PUSH else pytest.param(name, marks=pytest.mark.nightly) for name in RECOVERIES]
+)
+def test_what_a_lack_of_nodes_costs_other_recoveries(name: str) -> None:
+    """A standby that runs out, a job that gives up waiting, and one that queues: each share; half the failures differ.
+
+    What a job does before it asks for nodes, again after each failure, is restart and not starved: of the order of that
+    time over the times between failures and repairs.
+    """
+    given = RECOVERIES[name]
+    case = short_of_nodes(given)
+    runs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS)]
+    table = np.array([job.buckets / job.requested for job in runs])
+    closed, lighter = sim.closed_form(case).shares, sim.closed_form(short_of_nodes(given, 20 * DAY)).shares
+    waits = sum(closed.get(key, 0.0) for key in ("starved", "queued"))
+    assert waits > 0.1
+    begin = 12 * HOUR / (400 * DAY)
+    for parts, slack in (
+        (("productive",), begin),
+        (("starved",), begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits),
+        (("queued", "restart"), begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits),
+    ):
+        column = sum(table[:, BUCKETS.get(part, [Bucket.QUEUED])].sum(axis=1) for part in parts)
+        error = float(column.std(ddof=1)) / math.sqrt(REPLICATIONS)
+        theirs, light = (sum(shares.get(part, 0.0) for part in parts) for shares in (closed, lighter))
+        assert abs(float(column.mean()) - theirs) <= LUCK * error + slack, (parts, column.mean(), theirs, error)
+        assert parts != ("productive",) or abs(float(column.mean()) - light) > 3 * LUCK * error, "half the failures"
+
+
 # ------------------------------------------------------------------------------------------------- special cases
 
 
@@ -302,6 +373,47 @@ def test_two_kinds_of_spares_by_events() -> None:
     share, error = by_events(100.0, 10.0, 3.0, 12, 1, 2)
     assert abs(share - found) <= Z * error
     assert abs(share - starvation(100.0, 10.0, 12, 3).share) > 3 * Z * error
+
+
+def patience_by_events(required: int, spares: int, patience: float, *, exposed: bool) -> tuple[Any, Any]:
+    """Return, of 50 batches each, the time that a job waits and how often it gives up, over that short of nodes."""
+    generator = np.random.default_rng(SEED)
+    life, repair, down, left, state = 100.0, 10.0, 0, 0.0, "runs"
+    waiting, short, given_up = np.zeros(50), np.zeros(50), np.zeros(50)
+    for number, (gap, uniform) in enumerate(generator.random((200_000, 2))):
+        missing, batch = max(down - spares, 0), number // 4000
+        births = ((required - missing) * (exposed or not missing) + max(spares - down, 0)) / life
+        length = -math.log(1 - gap) / (births + down / repair)
+        short[batch] += length * (state != "runs")
+        waiting[batch] += min(length, left) * (state == "waits")
+        if state == "waits" and length >= left:
+            state, given_up[batch] = "gave up", given_up[batch] + 1
+        left -= length
+        if uniform * (births + down / repair) < births:
+            down += 1
+            if down > spares and state != "gave up":
+                state, left = "waits", patience
+        else:
+            down -= 1
+            state = state if down > spares else "runs"
+    return waiting / short.mean(), given_up / short.mean()
+
+
+@pytest.mark.parametrize("exposed", [True, False])
+def test_giving_up_by_events(exposed: bool) -> None:
+    """How long a job with patience waits and how often it gives up: the equations, and 200,000 events of the chain."""
+    found = gives_up(100.0, 10.0, 12, 1, 5.0, exposed=exposed)
+    for theirs, batches in zip(found, patience_by_events(12, 1, 5.0, exposed=exposed), strict=True):
+        # Time short of nodes, in the denominator, scatters too.
+        error = 1.5 * float(np.std(batches, ddof=1)) / math.sqrt(50)
+        assert abs(float(np.mean(batches)) - theirs) <= Z * error
+    assert gives_up(100.0, 10.0, 12, 1, 0.0, exposed=exposed)[0] == 0
+    forever = gives_up(100.0, 10.0, 12, 1, 1e5, exposed=exposed)
+    assert forever == pytest.approx((1.0, 0.0), abs=1e-9)
+    # No more than one missing node: an exponential wait.
+    if not exposed:
+        rest = math.exp(-5.0 * 2 / 10.0)
+        assert found == pytest.approx((1 - rest, 2 / 10.0 * rest), rel=1e-9)
 
 
 def test_more_spares_and_shorter_repairs_starve_less() -> None:

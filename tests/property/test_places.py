@@ -48,7 +48,7 @@ def _check_nodes(simulation: Simulation) -> None:
         place, group = cluster.where(node), cluster.group[node]
         if place in WAITS:
             assert cluster.outages[node] == 0
-        elif place is Place.REPAIR:
+        elif place in (Place.REPAIR, Place.WITHHELD):
             assert cluster.outages[node] > 0
             assert group is None
         else:
@@ -162,6 +162,13 @@ def test_each_node_is_in_exactly_one_place(data: Scenario) -> None:
 def test_jobs_that_take_turns_leave_each_node_in_one_place(data: Scenario) -> None:
     """The same for jobs that give their nodes back at every failure and take those of others."""
     _watch(data)
+
+
+@examples(100)
+@given(scenarios(fewest_sources=2, most_jobs=2))
+def test_nobody_gets_withheld_nodes(data: Scenario) -> None:
+    """The same where all beyond jobs and spares is withheld: it stays where it is, and the ledger closes."""
+    _watch(data | {"spares": data["spares"] | {"idle": "withhold"}})
 
 
 def _with_mates(data: Scenario, extra: int, *, drains: bool) -> sim.Prepared:

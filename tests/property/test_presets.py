@@ -74,7 +74,7 @@ def _scenario(name: str, number: int) -> dict[str, Any]:
         horizon="12000 s",
         jobs=[job if plain else {**job, "periodic": PERIODIC}],
         failures=[{**failure, "scale": 0.5 + 1.5 * (number % 3)} for failure in FAILURES],
-        checkpoint={"tiers": [REMOTE] if plain else MORE_STORES},
+        checkpoint={"tiers": [REMOTE] if plain else MORE_STORES, "from_preset": True},
         recovery={"use": name},
         spares={"hot": 1 if few else 3},
         repair={"time": {"law": "exponential", "mean": "3 min" if short else "20 min"}},

@@ -216,7 +216,7 @@ def test_a_difference_that_luck_hides_is_told_without_it() -> None:
         lambda where: {"ettr": 0.9 + (0.001 + 2 * luck + rest) * (where["way"] == "b")},
     )
     for number in (0, 1):
-        table = broken(table, number, luck=[(value,) for value in luck])
+        table = broken(table, number, luck=[(value, 1.0) for value in luck])
     assert (
         "not resolved; with the luck of the failures taken out +0.100"
         in ask(table, ask="compare", axis="way").sentences[1]

@@ -118,11 +118,11 @@ def test_there_are_many() -> None:
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        ("zzzzzzzz", "zzzzzzzz: cannot be read: no such file or directory"),
+        ("zzzzzzzz", "zzzzzzzz: no such file, and no scenario of this name (choose from airesim-defaults, "),
         ("bas.yaml", "bas.yaml: cannot be read: no such file or directory; did you mean 'base.yaml'?"),
         (".", ".: cannot be read: is a directory"),
         ("base.yaml/s.yaml", "base.yaml/s.yaml: cannot be read: not a directory"),
-        ("a\0b", "a\\x00b: cannot be read: embedded null byte"),
+        ("a\0b", "a\\x00b: no such file, and no scenario of this name ("),
     ],
 )
 def test_files_that_cannot_be_read(path: str, rule: str) -> None:
@@ -130,7 +130,8 @@ def test_files_that_cannot_be_read(path: str, rule: str) -> None:
     Path("base.yaml").write_text(BASE, encoding="utf-8")
     with pytest.raises(sim.ScenarioError) as caught:
         sim.load(path)
-    assert caught.value.lines == (rule,)
+    (line,) = caught.value.lines
+    assert line.startswith(rule)
 
 
 def test_all_mistakes_at_once() -> None:

@@ -11,6 +11,7 @@ import pytest
 import sim
 from sim import catalog
 from sim.failures.bundle import Bundle
+from sim.laws import Fixed
 from sim.scenario_model import registries
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
@@ -178,6 +179,94 @@ def test_an_override_reaches_the_run() -> None:
     assert abs(shares.mean() - expected) < 4 * shares.std(ddof=1) / math.sqrt(len(runs))
 
 
+# ------------------------------------------------------------------------------------------ whose repair
+
+OWN = "{use: component, name: board, part: node, rate: 1 per node-year, repair: 3 h}"
+TIERS = "{use: tiers, tiers: [{name: reset, time: 1 s}]}"
+BUNDLES_OWN = next(kind.repair for kind in kinds("component-rates") if kind.name == "gpu")
+
+
+def with_repair(repair: str | None, entry: str = "") -> sim.Prepared:
+    """Return a bundle some of whose causes have a repair time, beside a source of one's own, under a repair."""
+    stated = [] if repair is None else [f"repair={repair}"]
+    overrides = [f"failures=[{{use: component-rates{entry}}}, {OWN}]", *stated]
+    data = sim.load(sim.find("quickstart"), overrides).dump()
+    return sim.prepare(sim.parse({key: value for key, value in data.items() if stated or key != "repair"}))
+
+
+@pytest.mark.parametrize(
+    ("repair", "entry", "gpu", "cpu"),
+    [
+        ("{time: 1 d}", "", ("scenario", Fixed(value="1 d")), ("scenario", Fixed(value="1 d"))),
+        (TIERS, "", ("scenario", None), ("scenario", None)),
+        ("{time: 1 d}", ", repair: 2 d", ("entry", Fixed(value="2 d")), ("entry", Fixed(value="2 d"))),
+        (TIERS, ", repair: 2 d", ("entry", Fixed(value="2 d")), ("entry", Fixed(value="2 d"))),
+        (None, ", repair: 2 d", ("entry", Fixed(value="2 d")), ("entry", Fixed(value="2 d"))),
+        ("{time: 1 d}", ", keeps_repair: true", ("bundle", BUNDLES_OWN), ("scenario", Fixed(value="1 d"))),
+        (TIERS, ", keeps_repair: true", ("bundle", BUNDLES_OWN), ("scenario", None)),
+    ],
+)
+def test_whose_repair_applies(repair: str | None, entry: str, gpu: tuple[str, Any], cpu: tuple[str, Any]) -> None:
+    """The source's own repair goes before that of the bundle's entry, that before the scenario's, then the bundle's.
+
+    The catalog has a repair time of GPUs and none of CPUs. What strikes the job alone has no repair.
+    """
+    found = {source.name: (source.repair_from, source.repair) for source in with_repair(repair, entry).sources}
+    assert found["gpu"] == gpu
+    assert found["cpu"] == cpu
+    assert found["board"] == ("source", Fixed(value="3 h"))
+    assert found["software"][0] == ""
+
+
+def test_a_bundle_whose_causes_all_have_repairs_needs_no_other() -> None:
+    """Without a repair in the scenario those of the bundle apply, to the last cause."""
+    scenario = {**sim.load(sim.find("quickstart")).dump(), "failures": [{"use": "infinitehbd"}]}
+    del scenario["repair"]
+    sources = sim.prepare(sim.parse(scenario)).sources
+    assert {source.repair_from for source in sources} == {"bundle"}
+    assert [source.repair for source in sources] == [kind.repair for kind in kinds("infinitehbd")]
+
+
+def test_a_scale_alone_states_no_repair() -> None:
+    """A repair that only says a scale replaces nothing, multiplies what causes have, and is none for those without."""
+    halved = sim.prepare(sim.load(sim.find("quickstart"), ["failures=[{use: infinitehbd}]", "repair={scale: 0.5}"]))
+    assert not halved.warnings
+    for source, kind in zip(halved.sources, kinds("infinitehbd"), strict=True):
+        assert source.repair is not None
+        assert source.repair.mean_value == pytest.approx(0.5 * kind.repair.mean_value, rel=1e-12)
+    with pytest.raises(sim.ScenarioError, match="'node' has no repair time"):
+        sim.load(sim.find("quickstart"), ["repair={scale: 0.5}"])
+
+
+def test_every_failure_of_hardware_goes_through_the_tiers_that_are_stated() -> None:
+    """Each node that fails is repaired in the tiers, whatever the bundle says; with keeps_repair only some are."""
+    for entry, all_of_them in (("", True), (", keeps_repair: true", False)):
+        result = sim.run(with_repair(TIERS, f", scale: 50{entry}"), 0)
+        begun = sum(number for cause, number in result.repairs.items() if cause != 17)  # 17 is the board
+        assert begun > 100
+        # A repair of a second that has begun is over, but for those of the last second.
+        assert (begun - result.counts["repairs"] <= 1) is all_of_them
+
+
+def test_tiers_decide_whether_a_fault_is_left() -> None:
+    """A bundle's probability of a relapse belongs to its repairs: where tiers replace these, tiers decide."""
+    for entry, probability in (("", None), (", keeps_repair: true", 0.37)):
+        overrides = [f"failures=[{{use: infinitehbd{entry}}}]", f"repair={TIERS}"]
+        sources = sim.prepare(sim.load(sim.find("quickstart"), overrides)).sources
+        assert {source.residue.probability for source in sources if source.residue is not None} == {probability}
+
+
+def test_a_replaced_repair_is_told() -> None:
+    """A repair that is stated beside a bundle's own is announced, with what keeps these; else nothing is said."""
+    (line,) = with_repair("{time: 1 d}").warnings
+    assert line.startswith("failures.0: the scenario's repair (simple) replaces the repair times that component-rates")
+    assert "8 of its 16 causes" in line
+    assert line.endswith("keeps_repair: true keeps them")
+    for entry in (", repair: 2 d", ", keeps_repair: true"):
+        assert not with_repair("{time: 1 d}", entry).warnings
+    assert not prepared("llama3-table5").warnings
+
+
 # ------------------------------------------------------------------------------------------------ refusals
 
 
@@ -198,6 +287,14 @@ def test_an_override_reaches_the_run() -> None:
         (
             {"use": "airesim-defaults", "clock": "in_service"},
             "failures.0: cause 'systematic' of airesim-defaults: clock: must be wall or busy",
+        ),
+        (
+            {"use": "infinitehbd", "keeps_repair": True, "repair": "1 d"},
+            "failures.0.keeps_repair: keeps the repair times that repair replaces; leave one of the two out",
+        ),
+        (
+            {"use": "llama3-table5", "keeps_repair": True},
+            "failures.0.keeps_repair: llama3-table5 has no repair times to keep; leave it out",
         ),
     ],
 )

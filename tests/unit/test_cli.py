@@ -17,6 +17,7 @@ import cli
 import sim
 from analysis import ensemble
 from analysis.provenance import scenario_digest
+from sim.engine.simulation import Simulation
 from tests import small
 
 if TYPE_CHECKING:
@@ -194,6 +195,17 @@ def test_mistakes_are_one_line(arguments: list[str], parts: list[str], scenario:
     assert sorted(path.name for path in Path().iterdir()) == ["small.yaml"]
 
 
+def test_of_thousands_of_mistakes_twenty_are_shown_and_counted(scenario: str) -> None:
+    """Whoever has 3,000 unknown keys sees the first of them and how many they are; of 20 all are seen."""
+    for count, shown in ((20, 20), (3_000, 21)):
+        Path(scenario).write_text(small.YAML + "".join(f"x{number}: 1\n" for number in range(count)))
+        result = call("check", scenario)
+        lines = result.stderr.splitlines()
+        assert (result.exit_code, len(lines)) == (WRONG, shown)
+        assert all(f"x{number}: unknown key" in line for number, line in enumerate(lines[:20]))
+    assert lines[20] == "... 3,000 mistakes; the first 20 are shown"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -228,7 +240,7 @@ def test_a_wrong_value_of_an_option_is_one_line(option: str, value: str, rule: s
 def test_a_fault_of_the_program_is_not_blamed_on_the_user(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ValueError from inside the simulation is not reported as wrong input."""
 
-    def broken(*arguments: Any) -> Any:
+    def broken(*arguments: Any, **options: Any) -> Any:
         message = "a defect"
         raise ValueError(message)
 
@@ -271,6 +283,43 @@ def test_out_refuses_another_run(scenario: str) -> None:
     assert Path("found/run.json").read_text() == before
     assert call(*other, "--overwrite").exit_code == DONE
     assert json.loads(Path("found/run.json").read_text())["seed"] == 2
+
+
+def test_out_gives_no_results_away_for_fewer(scenario: str) -> None:
+    """Fewer replications of the same scenario do not replace more without --overwrite or --force, which are one."""
+    assert call("run", scenario, "--replications", "4", "--out", "found", "--node-log").exit_code == DONE
+    before = Path("found/run.json").read_text()
+    refused(
+        call("run", scenario, "--replications", "3", "--out", "found"),
+        "--out found: holds 4 replications of this, more than 3; name another folder or add --overwrite",
+    )
+    assert Path("found/run.json").read_text() == before
+    assert call("run", scenario, "--replications", "3", "--out", "found", "--force").exit_code == DONE
+    assert json.loads(Path("found/run.json").read_text())["replications"] == 3
+    assert not Path("found/nodes.csv").exists(), "the log of other replications"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "quickstart", "--out", "@"],
+        ["compare", "quickstart", "--vary", "spares.hot=0,4", "--out", "@"],
+        ["sweep", "cost-and-spares", "--out", "@"],
+        ["trace", "quickstart", "--out", "@/x.json"],
+        ["topology", "export", "small-1k", "--format", "json", "--out", "@/x.json"],
+        ["topology", "plot", "small-1k", "--out", "@/x.svg"],
+        ["init", "@/x.yaml"],
+    ],
+    ids=["run", "compare", "sweep", "trace", "export", "plot", "init"],
+)
+@pytest.mark.parametrize("place", ["file", "/proc", "x" * 300])
+def test_out_is_looked_at_before_anything_is_simulated(
+    place: str, arguments: list[str], scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in the way, a file system that takes nothing, a name that is too long: a line, before the first event."""
+    monkeypatch.setattr(Simulation, "run", lambda _: pytest.fail("simulated"))
+    Path("file").touch()
+    refused(call(*(argument.replace("@", place) for argument in arguments)), place)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", "null", '{"provenance": null}', "\udcff"])
@@ -330,7 +379,9 @@ def test_out_where_nothing_can_be_written(scenario: str) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("arguments", [["run", "quickstart", "--replications", "2"], ["schema"]])
+@pytest.mark.parametrize(
+    "arguments", [["run", "quickstart", "--replications", "2"], ["schema"], ["--help"], ["run", "--help"]]
+)
 def test_full_standard_output(arguments: list[str]) -> None:
     """Standard output that takes nothing is one line and 2: no traceback, not even at the very end."""
     # Unbuffered output would hide what happens to the rest of the buffer at the end.
@@ -387,3 +438,9 @@ def test_run_does_not_import_scipy_stats() -> None:
     """A run does without scipy.stats, whose import takes longer than a small run; it needs scipy.special."""
     names = {"scipy.stats", "scipy.special", "matplotlib", "networkx", "pandas"}
     assert imported(names, "run", "quickstart", "--replications", "2") == {"scipy.special"}
+
+
+def test_one_replication_needs_no_scipy() -> None:
+    """What has neither an interval nor a quantile does without scipy, and one process without others."""
+    names = {"scipy", "multiprocessing", "concurrent.futures"}
+    assert imported(names, "run", "quickstart", "--replications", "1") == set()

@@ -113,8 +113,21 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["spares and repairs in their long run: 4.55 % of the time is starved of nodes"],
     ),
     "a queue": (
-        {"failures": [NODE | {"repair": "4 h"}], "recovery": {"use": "full-restart", "initialize": "3 min"}},
+        {
+            "failures": [NODE | {"repair": "4 h"}],
+            "recovery": {"use": "full-restart", "initialize": "3 min"},
+            "spares": {"hot": 1, "warm": {"nodes": 1, "delay": "1 h"}},
+        },
         [AT_HAND],
+    ),
+    "a queue that waits for nodes": (
+        {
+            "failures": [NODE | {"repair": "4 h"}],
+            "recovery": {"use": "full-restart", "initialize": "3 min"},
+            "spares": {"hot": 0},
+            "cluster": {**small.SMALL["cluster"], "nodes": 14},
+        },
+        ["spares and repairs in their long run: 4.55 % of the time is starved of nodes"],
     ),
     "a budget": (ladder({"budget": 3}), [CLIMBS]),
     "a backoff": (ladder({"keeps": "nothing", "backoff": {"first": "1 min", "most": "1 h"}}), [CLIMBS]),

@@ -138,7 +138,8 @@ def trays(**words: Any) -> dict[str, Any]:
 
 POOL = {"count": 2, "accelerator": "h100"}
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({}, "cluster: give exactly one of nodes and pools"),
+    # Jobs and spares need 16 nodes of this one.
+    ({"fabric": {"spine": {"radix": 4}}}, "cluster.fabric: spine radix 4 is too small: 8 leaf switches per pod"),
     (
         {
             "gpus_per_node": 4,

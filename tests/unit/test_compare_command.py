@@ -212,6 +212,80 @@ def test_a_variant_that_cannot_run_is_listed(scenario: str) -> None:
     assert len(nothing.stderr.splitlines()) == 2
 
 
+def test_a_mistake_of_one_variant_does_not_end_the_others(scenario: str) -> None:
+    """What cannot run is told before and after, with its reason; the others are compared as if it were not there."""
+    result = call(scenario, "--vary", "spares.hot=-1,1,2", "--replications", "2")
+    line = "--vary spares.hot=-1: spares.hot: must not be negative"
+    assert result.exit_code == NO
+    assert result.stderr.splitlines() == [f"warning: left out: {line}", "1 of 3 variants cannot run"]
+    head, _, table = result.stdout.partition("\n\n")
+    assert head.splitlines()[-1] == (
+        "  left out: 1 variant that cannot run (below); the others are compared with 1, since -1 is one of them"
+    )
+    assert f"-1: cannot run: {line}" in table
+    content = document(scenario, "--vary", "spares.hot=-1,1,2")
+    assert (content["first"], content["instead_of"]) == ("spares.hot=1", "spares.hot=-1")
+    assert content["cannot_run"] == {"spares.hot=-1": line}
+    assert content["variants"] == document(scenario, "--vary", "spares.hot=1,2")["variants"]
+    assert document(scenario, "--vary", "spares.hot=1,2,-1")["instead_of"] is None
+
+
+def test_every_other_key_that_differs_is_printed(scenario: str) -> None:
+    """What a choice brings along is listed with its values by variant, and what was varied itself is not."""
+    arguments = [scenario, "--vary", "recovery.use=hot-spare,nvrx-in-job", "--set", "checkpoint.from_preset=true"]
+    content = document(*arguments)
+    assert content["varied"] == ["recovery.use"]
+    found = content["also_differ"]
+    outside = {key for key in found if not key.startswith("recovery.")}
+    assert outside == {"checkpoint.tiers"}
+    stores = {name: [tier["store"] for tier in tiers] for name, tiers in found["checkpoint.tiers"].items()}
+    assert stores == {"recovery.use=hot-spare": ["remote"], "recovery.use=nvrx-in-job": ["remote", "peer-host"]}
+    lines = call(*arguments, "--replications", "2").stdout.splitlines()
+    start = lines.index("Other keys in which the variants differ")
+    assert lines[start + 1].split()[0] == "recovery"
+    assert lines[start + 1].endswith(": follow from recovery.use")
+    assert all(key.removeprefix("recovery.") in lines[start + 1] for key in found.keys() - outside)
+    assert lines[start + 2].split(maxsplit=1) == [
+        "checkpoint.tiers",
+        "remote (hot-spare); remote, peer-host (nvrx-in-job)",
+    ]
+    plain = document(scenario, "--vary", "spares.hot=1,2")
+    assert plain["also_differ"] == {}
+    assert "Other keys" not in format_comparison(plain)
+
+
+def test_keys_of_two_files(scenario: str) -> None:
+    """Of two files every key counts but names: changed, missing, of one more item, and inside of items of one name."""
+    text = small.YAML.replace("name: small", "name: other").replace("hot: 2", "hot: 1").replace("200 per", "300 per")
+    Path("other.yaml").write_text(text + "windows: 1 d\ndescription: another\n")
+    found = document(scenario, "other.yaml")["also_differ"]
+    assert set(found) == {"spares.hot", "failures.0.rate", "windows"}
+    assert found["spares.hot"] == {scenario: 2, "other.yaml": 1}
+    assert found["windows"] == {scenario: None, "other.yaml": "1 d"}
+
+
+def test_stores_are_told_from_the_recovery(scenario: str) -> None:
+    """With --split the difference is that of the recovery alone and what the stores add, on the same failures."""
+    arguments = [scenario, "--vary", "recovery.use=full-restart,nvrx-in-job", "--set", "checkpoint.from_preset=true"]
+    content = document(*arguments, "--split")
+    whole, bare = "recovery.use=nvrx-in-job", "recovery.use=nvrx-in-job without its stores"
+    assert list(content["variants"]) == ["recovery.use=full-restart", whole, bare]
+    parts = content["stores"][whole]
+    assert parts["without"] == bare
+    total = content["variants"][whole]["difference"]["ettr"]["mean"]
+    assert parts["gain"]["mean"] + parts["rest"]["mean"] == pytest.approx(total)
+    alone = document(*arguments[:-2])["variants"]
+    assert content["variants"][bare]["metrics"] == alone[whole]["metrics"]
+    shown = call(*arguments, "--split", "--replications", "2").stdout
+    assert re.search(r"nvrx-in-job: the stores of its preset make \+\d.* pt \(.*\); without them the difference", shown)
+    assert document(*arguments)["stores"] == {}
+    refused = call(*arguments[:-2], "--split")
+    assert (refused.exit_code, refused.stdout) == (WRONG, "")
+    assert refused.stderr == (
+        "--split: no variant has stores that its recovery preset adds; to add them: --set checkpoint.from_preset=true\n"
+    )
+
+
 def test_a_job_that_never_starts_is_a_no(scenario: str) -> None:
     """A variant whose job arrives after the horizon: its line, and status 1."""
     result = call(scenario, "--vary", "jobs.0.arrival=0 s,3 d", "--replications", "2")
@@ -220,15 +294,19 @@ def test_a_job_that_never_starts_is_a_no(scenario: str) -> None:
 
 
 def test_a_warning_is_in_every_document(scenario: str) -> None:
-    """That a preset's observers are not used is said on standard error, and with each variant that it is true of."""
+    """That observers and stores of a preset are not used is said on standard error, and with each variant it is of."""
     result = call(scenario, "--vary", "recovery.use=hot-spare,nvrx-in-job", "--replications", "2", "--json")
-    line = "recovery 'nvrx-in-job' brings observers; the scenario's own detection is used instead"
-    assert result.stderr.splitlines() == [f"warning: variant recovery.use=nvrx-in-job: {line}"]
+    lines = [
+        "recovery 'nvrx-in-job' brings observers; the scenario's own detection is used instead",
+        "recovery 'nvrx-in-job' brings checkpoints in peer-host, which are not used; to add them: "
+        "--set checkpoint.from_preset=true",
+    ]
+    assert result.stderr.splitlines() == [f"warning: variant recovery.use=nvrx-in-job: {line}" for line in lines]
     variants = json.loads(result.stdout)["variants"]
-    assert [of["warnings"] for of in variants.values()] == [[], [line]]
+    assert [of["warnings"] for of in variants.values()] == [[], lines]
     for command in (["check", scenario], ["run", scenario, "--replications", "2"]):
         result = small.call(*command, "--set", "recovery.use=nvrx-in-job")
-        assert result.stderr.splitlines() == [f"warning: {line}"]
+        assert result.stderr.splitlines() == [f"warning: {line}" for line in lines]
 
 
 def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:

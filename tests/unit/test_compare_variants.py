@@ -178,22 +178,49 @@ def test_a_mistake_always_names_variants(scenario: str) -> None:
 
 def test_a_mistake_of_a_value_is_told_once_for_its_combinations(scenario: str) -> None:
     """A wrong value is one line however many variants have it; one that is wrong only with another names both."""
-    (line,) = refusal([scenario], ["spares.hot=-1,1", "horizon=1 d,2 d,3 d"])
-    assert line == "--vary spares.hot=-1: spares.hot: must not be negative"
-    (line,) = refusal([scenario], ["jobs.0.gpus=64,128", "spares.hot=0,1"])
+    line = "--vary spares.hot=-1: spares.hot: must not be negative"
+    assert refusal([scenario], ["spares.hot=-1,-2", "horizon=1 d,2 d,3 d"]) == [line, line.replace("-1", "-2")]
+    (line,) = load_variants(recipes([scenario], ["jobs.0.gpus=64,128", "spares.hot=0,1"])).reasons
     assert line.startswith("variant jobs.0.gpus=128, spares.hot=1: --vary jobs.0.gpus=128: jobs.0.gpus: needs 16 nodes")
 
 
 def test_warnings_are_one_line_each(scenario: str) -> None:
     """A warning of all variants is plain; one of some names them, in one line."""
-    presets = "recovery.use=nvrx-in-job,slurm-requeue"
+    presets = "recovery.use=k8s-jobset,slurm-requeue"
     loaded = load_variants(recipes([scenario], [presets, "spares.hot=1,2"]))
-    for name, line in zip(("nvrx-in-job", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
+    for name, line in zip(("k8s-jobset", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
         of = " and ".join(f"'recovery.use={name}, spares.hot={hot}'" for hot in (1, 2))
         told = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
         assert line == f"variants {of}: {told}"
-    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=nvrx-in-job"]))
-    assert warnings(prepared(same)) == [told.replace("slurm-requeue", "nvrx-in-job")]
+    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=k8s-jobset"]))
+    assert warnings(prepared(same)) == [told.replace("slurm-requeue", "k8s-jobset")]
+
+
+def test_two_that_can_run_are_compared(scenario: str) -> None:
+    """Mistakes leave variants out as long as two remain, each with its reason, and once for all of its combinations."""
+    line = "--vary spares.hot=-1: spares.hot: must not be negative"
+    loaded = load_variants(recipes([scenario], ["spares.hot=-1,1", "horizon=1 d,2 d,3 d"]))
+    assert list(loaded.scenarios) == [f"spares.hot=1, horizon={days} d" for days in (1, 2, 3)]
+    assert loaded.cannot_run == {f"spares.hot=-1, horizon={days} d": line for days in (1, 2, 3)}
+    assert loaded.reasons == [line]
+    assert refusal([scenario], ["spares.hot=-1,1"]) == [line]
+
+
+def test_stores_of_presets_are_split_off(scenario: str) -> None:
+    """Each variant with stores of its preset is followed by itself without these, whatever was changed in them."""
+    change = ["checkpoint.from_preset=true", "checkpoint.tiers.1.clique=4"]
+    wanted = recipes([scenario], ["recovery.use=nvrx-in-job,nvrx-in-process"], change)
+    loaded = load_variants(wanted, split_stores=True)
+    names = [f"recovery.use={name}" for name in ("nvrx-in-job", "nvrx-in-process")]
+    assert loaded.without_stores == {name: f"{name} without its stores" for name in names}
+    assert list(loaded.scenarios) == [each for pair in loaded.without_stores.items() for each in pair]
+    tiers: list[Any] = [of.checkpoint for of in loaded.scenarios.values()]
+    assert [[tier.store for tier in of.tiers] for of in tiers] == [["remote", "peer-host"], ["remote"]] * 2
+    for name, bare in loaded.without_stores.items():
+        assert loaded.scenarios[bare].recovery == loaded.scenarios[name].recovery
+    assert load_variants(wanted).without_stores == {}
+    with pytest.raises(RequestError, match=r"^--split: no variant has stores"):
+        load_variants(recipes([scenario], ["recovery.use=nvrx-in-job,slurm-requeue"]), split_stores=True)
 
 
 def test_what_does_not_fit_is_an_answer(scenario: str) -> None:

@@ -123,6 +123,17 @@ def test_one_job_to_the_horizon_needs_no_list() -> None:
     assert "\nJobs" not in show(small.prepare())
 
 
+def test_a_fabric_that_nobody_stated_is_printed() -> None:
+    """Which one was chosen is in the head, and a warning where it is more than the plain one."""
+    assert "  fabric " not in show(small.prepare())
+    chosen = small.prepare(cluster={"nodes": 16})
+    assert "  fabric    default: fat tree of 2 tiers of 64-port switches, 8 rails of 400 Gb/s" in show(chosen)
+    assert not chosen.warnings
+    larger = small.prepare(cluster={"nodes": 300})
+    assert "  fabric    default: fat tree of 3 tiers of 64-port switches" in show(larger)
+    assert "300 nodes get a fat tree of 3 tiers" in larger.warnings[0]
+
+
 def test_all_null() -> None:
     """A job that never arrives leaves dashes, and no table of its hours."""
     text = show(small.prepare(jobs=[{**small.SMALL["jobs"][0], "arrival": "3 d"}]))
@@ -133,7 +144,7 @@ def test_all_null() -> None:
 
 def test_replay(tmp_path: Path) -> None:
     """A replayed log shows its causes, and how many of its intervals were joined."""
-    (tmp_path / "log.csv").write_text("unit,start,end,cause\na,1,3,gpu\na,2,4,gpu\nb,5,9,nic\n")
+    (tmp_path / "log.csv").write_text("unit,start,end,cause\nn0,1,3,gpu\nn0,2,4,gpu\nn1,5,9,nic\n")
     prepared = small.prepare(failures=[{"use": "replay", "file": str(tmp_path / "log.csv"), "time_unit": "h"}])
     text = show(prepared)
     assert re.search(r"gpu +1\.0 +1\.0\.\.1\.0", row(text, "Interruptions by cause", "gpu"))
@@ -174,6 +185,24 @@ def test_policies_of_several_stores() -> None:
     assert policies(jobs=[job], checkpoint=live) == (
         "copies: peer, peer-host every 2 min, remote every 10 min; recovery hot-spare; 2 hot spares"
     )
+
+
+def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run and check say which causes have a repair other than the scenario's, and the document says it of each."""
+    bundle = "failures=[{use: component-rates, keeps_repair: true}]"
+    told = (
+        "repair  the bundle's: gpu, hbm, gpu_sram, gpu_system_processor and 4 more; "
+        "the scenario's: silent_data_corruption, cpu, system_memory, ssd and 2 more"
+    )
+    name = small.write(tmp_path, monkeypatch)
+    found = small.call("check", name, "--set", bundle)
+    assert [" ".join(line.split()) for line in found.stdout.splitlines()[1:]] == [" ".join(told.split())]
+    printed = show(small.prepare(failures=[{"use": "component-rates", "keeps_repair": True}]), 1)
+    assert " ".join(told.split()) in " ".join(printed.split())
+    plain = small.call("check", name)
+    assert len(plain.stdout.splitlines()) == 1
+    ran = json.loads(small.call("run", name, "--set", bundle, "--replications", "1", "--json").stdout)["repair_from"]
+    assert (ran["gpu"], ran["cpu"], "software" in ran) == ("bundle", "scenario", False)
 
 
 def test_windows_one_row_each() -> None:

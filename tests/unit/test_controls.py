@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
 import sim
+from analysis.console import format_run
 from analysis.controls import Luck, controlled, of_values
+from analysis.document import document, render
 from analysis.ensemble import FEWEST, Precision, replicate
+from analysis.paired import difference
 from sim import Ratio
 from tests.harness import Z, prepared
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SEED = 5
 
 
-def test_a_line_is_found_exactly() -> None:
-    """What is a constant plus multiples of the luck has that constant as its mean, without any error."""
-    luck = np.random.default_rng(SEED).normal(size=(16, 3))
-    found = of_values(0.7 + luck @ [0.1, -0.2, 0.3], luck)
+def with_events(controls: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return controls as `of_values` takes them, each resting on an event in every replication."""
+    return np.hstack([controls, np.ones_like(controls)])
+
+
+def test_a_line_is_found_and_worth_is_bounded() -> None:
+    """What is a constant plus multiples of controls has that mean; its interval is never narrower than for 1000 n."""
+    controls = np.random.default_rng(SEED).normal(size=(16, 3))
+    values = 0.7 + controls @ [0.1, -0.2, 0.3]
+    found = of_values(values, with_events(controls))
     assert found is not None
     assert found.mean == pytest.approx(0.7, abs=1e-12)
-    assert found.ci95 == pytest.approx((0.7, 0.7), abs=1e-9)
-    assert found.worth > 1e12
+    assert found.worth == pytest.approx(1000.0)
+    plain = float(student.ppf(0.975, 15)) * values.std(ddof=1) / 4
+    assert (found.ci95[1] - found.ci95[0]) / 2 == pytest.approx(plain / math.sqrt(1000), rel=1e-9)
+
+
+@pytest.mark.parametrize(("hit", "is_enough"), [(1, False), (9, False), (10, True)])
+def test_controls_need_ten_replications_with_events(hit: int, is_enough: bool) -> None:
+    """Of 30 replications few are interrupted, each at a cost of its own; start-ups that vary hide nothing of it."""
+    generator = np.random.default_rng(SEED)
+    count = (np.arange(30) < hit).astype(float)
+    rows = np.column_stack([count - hit / 30, np.zeros(30), np.zeros(30), count, np.zeros(30), count])
+    values = 1.0 - 0.01 * count * generator.random(30)
+    assert (of_values(values, rows) is not None) == is_enough
+    assert (of_values(values + 1e-3 * generator.random(30), rows) is not None) == is_enough
+
+
+@pytest.mark.parametrize(("differing", "is_enough"), [(9, False), (10, True)])
+def test_differences_need_ten_that_are_not_zero(differing: int, is_enough: bool) -> None:
+    """All 30 replications of two variants are interrupted, and few differ by it."""
+    generator = np.random.default_rng(SEED)
+    controls = with_events(generator.normal(size=(30, 1)))
+    first = generator.random(30)
+    moves = np.where(np.arange(30) < differing, generator.random(30), 0.0)
+    ours, theirs = ([Ratio(float(value), 1.0) for value in values] for values in (first + moves, first))
+    found = difference(ours, theirs, controls)
+    assert found is not None
+    assert (found.controlled is not None) == is_enough
 
 
 def test_the_interval_is_that_of_the_intercept() -> None:
@@ -33,7 +71,7 @@ def test_the_interval_is_that_of_the_intercept() -> None:
     generator = np.random.default_rng(SEED)
     z = generator.normal(size=20)
     y = 3.0 + 2.0 * z + 0.5 * generator.normal(size=20)
-    found = of_values(y, z[:, np.newaxis])
+    found = of_values(y, with_events(z[:, np.newaxis]))
     assert found is not None
     slope, intercept = np.polyfit(z, y, 1)
     spread = math.sqrt(((y - intercept - slope * z) ** 2).sum() / 18)
@@ -50,13 +88,13 @@ def test_controls_that_say_nothing_are_left_out() -> None:
     generator = np.random.default_rng(SEED)
     z = generator.normal(size=(16, 1))
     y = z[:, 0] + generator.normal(size=16)
-    alone = of_values(y, z)
-    crowd = of_values(y, np.hstack([z, 1000.0 * z, np.zeros((16, 1))]))
+    alone = of_values(y, with_events(z))
+    crowd = of_values(y, with_events(np.hstack([z, 1000.0 * z, np.zeros((16, 1))])))
     assert alone is not None
     assert crowd is not None
     assert crowd.mean == pytest.approx(alone.mean, rel=1e-9)
     assert crowd.ci95 == pytest.approx(alone.ci95, rel=1e-9)
-    assert of_values(y, np.zeros((16, 3))) is None
+    assert of_values(y, with_events(np.zeros((16, 3)))) is None
     assert of_values(y, np.zeros((16, 0))) is None
 
 
@@ -64,13 +102,13 @@ def test_controls_that_say_nothing_are_left_out() -> None:
 def test_enough_replications(count: int, is_enough: bool) -> None:
     """Three controls need 16 replications, so that twelve degrees of freedom are left."""
     generator = np.random.default_rng(SEED)
-    found = of_values(generator.normal(size=count), generator.normal(size=(count, 3)))
+    found = of_values(generator.normal(size=count), with_events(generator.normal(size=(count, 3))))
     assert (found is not None) == is_enough
 
 
 def test_without_a_mean() -> None:
     """A metric that was censored once, or has nothing in its denominators, has no mean with the luck out either."""
-    luck = np.random.default_rng(SEED).normal(size=(12, 1))
+    luck = with_events(np.random.default_rng(SEED).normal(size=(12, 1)))
     assert controlled([Ratio(math.inf if index == 3 else 1.0, 1.0) for index in range(12)], luck) is None
     assert controlled([Ratio(0.0, 0.0)] * 12, luck) is None
     assert controlled([Ratio(2.0, 4.0)] * 12, luck) is None, "a constant needs no help"
@@ -160,7 +198,7 @@ def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
     ready = case(**CASES[name])
     luck = Luck(ready)
     results = [sim.run(ready, number) for number in range(60)]
-    table = np.array([luck.of(result) for result in results], dtype=np.float64)
+    table = np.array([luck.of(result) for result in results], dtype=np.float64)[:, :3]
     error = table.std(axis=0, ddof=1) / math.sqrt(len(table))
     assert np.all(abs(table.mean(axis=0)) <= Z * error + 1e-6)
     hits = np.mean([sum(job.gpus * sum(job.disruptions.values()) for job in result.jobs) for result in results])
@@ -260,3 +298,26 @@ def test_a_precision_is_reached_sooner() -> None:
     found = replicate(ready, 0, precision=Precision(1.01 * half, relative=False), processes=1)
     assert (len(found.rows), found.precise) == (FEWEST, True)
     assert not Precision(1.01 * half, relative=False).is_met([row["ettr"] for row in rows.rows], [])
+
+
+def test_a_run_that_is_rarely_interrupted_has_the_plain_interval() -> None:
+    """Below ten interrupted replications: no control, a precision by Student's interval, and the text names it."""
+    ready = case(failures=[{"use": "job", "name": "bug", "rate": "3 per 1000 job-day"}])
+    found = replicate(ready, 30, processes=1)
+    content = document(found, command="run")
+    assert 0 < content["interrupted"] == sum(any(result.jobs[0].disruptions) for result in found.results) < 10
+    ettr = content["metrics"]["ettr"]
+    assert (ettr["controlled"], ettr["method"]) == (None, "t")
+    width = (ettr["mean_ci95"][1] - ettr["mean_ci95"][0]) / 2
+    rows = [row["ettr"] for row in found.rows]
+    assert [Precision(part * width, relative=False).is_met(rows, found.luck) for part in (0.99, 1.01)] == [False, True]
+    told = f"{content['interrupted']} of 30 replications were interrupted, and these need 10"
+    assert told in format_run(json.loads(render(content)), ready, width=200)
+
+
+def test_a_run_that_is_never_interrupted_says_so() -> None:
+    """Equal replications have an interval of no width, which is not what is known of another one."""
+    ready = case(failures=[{"use": "job", "name": "bug", "rate": "1 per 1000000 job-day"}])
+    content = document(replicate(ready, 30, processes=1), command="run")
+    assert content["interrupted"] == 0
+    assert "intervals know nothing of runs that are, up to 11.57 % of all" in format_run(content, ready, width=200)

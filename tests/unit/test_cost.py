@@ -54,7 +54,7 @@ def test_two_nodes_to_the_cent(tmp_path: Path) -> None:
     at 500 and as much work at 200 each.
     """
     log = tmp_path / "log.csv"
-    log.write_text("unit,start,end,cause\na,1,2,fan\na,5,6,fan\na,9,10,fan\n", encoding="utf-8")
+    log.write_text("unit,start,end,cause\nn0,1,2,fan\nn0,5,6,fan\nn0,9,10,fan\n", encoding="utf-8")
     prepared = small.prepare(
         cluster={"nodes": 2},
         horizon="10 d",
@@ -127,7 +127,7 @@ def test_courses_through_tiers_are_repairs() -> None:
 def test_repairs_of_the_warm_up_are_not_paid_for(tmp_path: Path) -> None:
     """Of three repairs, two of which begin before the accounting window does, one is counted."""
     log = tmp_path / "log.csv"
-    log.write_text("unit,start,end,cause\na,1,2,fan\na,23,25,fan\na,30,31,fan\n", encoding="utf-8")
+    log.write_text("unit,start,end,cause\nn0,1,2,fan\nn0,23,25,fan\nn0,30,31,fan\n", encoding="utf-8")
     replay = [{"use": "replay", "file": str(log), "time_unit": "h"}]
     prepared = small.prepare(failures=replay, warmup="1 d", cost={**OWNED, "labour": 1})
     assert parts(prepared, sim.run(prepared, 0))["repairs"] == {"node": 1}

@@ -119,7 +119,7 @@ def test_class_of_what_is_planned() -> None:
 def test_class_of_a_log(tmp_path: Path) -> None:
     """The outages of a log are of hosts, unless another class is stated."""
     path = tmp_path / "log.csv"
-    path.write_text("unit,start,end,cause\na,0,10,gpu\n", encoding="utf-8")
+    path.write_text("unit,start,end,cause\nn0,0,10,gpu\n", encoding="utf-8")
     for stated, fault in (({}, "host"), ({"fault": "gpu"}, "gpu")):
         replay: Any = SOURCES["replay"].model_validate({"file": str(path), **stated})
         sources, _ = replay.build_all(COUNTS)

@@ -193,7 +193,7 @@ def test_render_knows_no_nan_and_no_numpy() -> None:
 
 # ------------------------------------------------------------------------------------------------- digest
 
-LOG = "unit,start,end,cause\na,1,2,gpu\nb,5,9,nic\n"
+LOG = "unit,start,end,cause\nn0,1,2,gpu\nn1,5,9,nic\n"
 
 
 def replaying(folder: Path, log: str = LOG) -> Path:

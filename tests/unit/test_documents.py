@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,16 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert mistake(tmp_path / "b.yaml") == "b.yaml:2:7: is not UTF-8 text (byte 0xe9)"
 
 
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a socket and a device without an end are refused at once, with their kind."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(tmp_path / "socket.yaml"))  # names of sockets are short
+        for name, kind in (("pipe", "pipe"), ("socket", "socket")):
+            assert mistake(tmp_path / f"{name}.yaml") == f"{name}.yaml: cannot be read: it is a {kind}, not a file"
+    assert mistake(Path("/dev/zero")) == "zero: cannot be read: it is a device, not a file"
+
+
 def test_byte_order_mark_and_windows_lines(tmp_path: Path) -> None:
     """A file saved on Windows reads as any other, with the same lines."""
     (tmp_path / "a.yaml").write_bytes("\ufeffa: 1\r\nb: é\r\n".encode())
@@ -280,6 +291,26 @@ def test_locate_finds_shipped_files(tmp_path: Path) -> None:
     assert asked == [("h100", path)]
 
 
+def test_what_is_known_by_name_stands_in_for_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """A file of this name wins, a folder does not; an ending makes a file of it; an unknown name meets the nearest."""
+    known = {"h100": write(tmp_path, shipped__h100="nodes: 8\n")}
+    options: dict[str, Any] = {"shorthand": ("cluster",), "known": known}
+    path = write(tmp_path, a="cluster: {extends: h100, gpus: 4}\n")
+    short = write(tmp_path, b="cluster: h100\n")
+    assert extend(path, **options).data == {"cluster": {"nodes": 8, "gpus": 4}}
+    assert extend(short, **options).data == {"cluster": {"nodes": 8}}
+    assert assign(Document({}), "cluster=h100", **options).data == {"cluster": {"nodes": 8}}
+    (tmp_path / "h100").mkdir()
+    assert extend(short, **options).data == {"cluster": {"nodes": 8}}
+    (tmp_path / "h100").rmdir()
+    (tmp_path / "h100").write_text("nodes: 2\n")
+    assert extend(short, **options).data == {"cluster": {"nodes": 2}}
+    line = "c.yaml:1:10: cluster: h10: no such file, and nothing of this name comes with Ettrick; did you mean 'h100'?"
+    assert mistake(write(tmp_path, c="cluster: h10\n"), **options).startswith(line)
+    line = "d.yaml:1:10: cluster: h100.yaml cannot be read: no such file or directory"
+    assert mistake(write(tmp_path, d="cluster: h100.yaml\n"), **options).startswith(line)
+
+
 def test_circles_and_broken_extends(tmp_path: Path) -> None:
     """A circle names its chain; a file that is missing is a mistake of the line that mentions it."""
     path = write(
@@ -349,6 +380,16 @@ def test_assign_forgets_what_it_replaces(document: Document) -> None:
     assert assign(assign(document, "horizon=1 d"), "horizon=2 d").data["horizon"] == "2 d"
 
 
+def test_null_removes_a_key_with_all_that_is_in_it(document: Document) -> None:
+    """Neither its data nor its marks are left; the document itself is as it was."""
+    found = assign(document, "cluster=null")
+    assert "cluster" in document.data
+    assert found.data == {key: value for key, value in document.data.items() if key != "cluster"}
+    assert not [path for path in (*found.keys, *found.values) if path[:1] == ("cluster",)]
+    inner = assign(document, "jobs.0.gpus= ~ ")
+    assert "gpus" not in inner.data["jobs"][0]
+
+
 def test_assign_follows_files(document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value may name a file, relative to the working directory, and its marks are those of that file."""
     monkeypatch.chdir(tmp_path)
@@ -370,8 +411,12 @@ def test_assign_follows_files(document: Document, tmp_path: Path, monkeypatch: p
         ("jobs.2.gpus=3", "jobs: is a list of 2, counted from 0: there is no item '2'"),
         ("jobs.-1.gpus=3", "jobs: is a list of 2, counted from 0: there is no item '-1'"),
         ("jobs.gpus=3", "jobs: is a list of 2, counted from 0: there is no item 'gpus'"),
-        ("horizon=", "horizon: has no value"),
-        ("horizon=null", "horizon: has no value"),
+        ("horizon=", "horizon: has no value; null would remove the key"),
+        (
+            "horizont=null",
+            "horizont: there is no such key to remove; did you mean 'horizon'? (choose from horizon, jobs, cluster)",
+        ),
+        ("jobs.0=null", "jobs.0: is an item of a list: null removes keys only; write the list without it"),
         ("horizon=a: b: c", "invalid YAML: a second ': ' in one line; quote the text"),
         ("horizon={a: 1, a: 2}", "a: key is given twice (first on line 1)"),
         ("cluster=none.yaml", "cluster: none.yaml cannot be read: no such file or directory"),

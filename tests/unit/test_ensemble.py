@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from scipy import stats
 
 import sim
 from analysis import ensemble, processes
+from analysis.compare import Variant, compare
 from analysis.document import document, render
 from analysis.ensemble import FEWEST, Ensemble, Precision, RequestError, band, replicate
 from analysis.metrics import means
@@ -28,6 +30,112 @@ from tests import small
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+# ------------------------------------------------------------------------------------------------ how much work
+
+
+@pytest.mark.parametrize("name", sim.shipped("scenarios"))
+def test_expected_events_are_about_those_simulated(name: str) -> None:
+    """The estimate is within a factor of three of the events of each scenario that ships, on average."""
+    ready = sim.prepare(sim.load(sim.find(name)))
+    events = [sim.run(ready, number).events for number in range(4)]
+    assert 1 / 3 < ready.expected_events / (sum(events) / len(events)) < 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"windows": "30 s"},
+        {"failures": [{**small.SMALL["failures"][0], "idle_hazard": 0, "interrupts": "1 %"}]},
+        {"failures": [{**small.SMALL["failures"][0], "clock": "busy", "scale": 5}]},
+        {"repair": {"use": "tiers", "tiers": [{"name": "reset", "time": "1 min"}]}},
+    ],
+)
+def test_expected_events_know_what_makes_events(changes: dict[str, Any]) -> None:
+    """So it is where windows, faults without consequence, other clocks or tiers make the number."""
+    ready = small.prepare(**changes)
+    events = [sim.run(ready, number).events for number in range(10)]
+    assert 1 / 3 < ready.expected_events / (sum(events) / len(events)) < 3
+
+
+def test_checkpoints_are_no_events() -> None:
+    """Saves every second take no events, and are expected to take none."""
+    tier = {"interval": "1 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    often = small.prepare(checkpoint={"tiers": [tier]})
+    assert often.expected_events == small.prepare().expected_events < 100
+    assert sim.run(often, 0).events < 300
+
+
+def test_more_work_than_allowed_is_refused_before_it_begins() -> None:
+    """One replication, several, draws of rates and variants: each is refused with the number; or allowed."""
+    ready = small.prepare()
+    one = ready.expected_events
+    assert one < sim.MOST_EVENTS == 1e8
+    endless = replace(ready, expected_events=2e8)
+    asked: list[Callable[[Any], Any]] = [
+        lambda most: sim.run(endless, 0, **most),
+        lambda most: replicate(endless, 1, **most),
+        lambda most: compare([Variant("a", endless), Variant("b", ready)], 2, **most),
+        lambda most: band(replicate(endless, 1, most_events=math.inf), 20, **most),
+    ]
+    for ask, number in zip(asked, ("2e+08", "2e+08", "4e+08", "4e+09"), strict=True):
+        with pytest.raises(sim.WorkError, match=f"about {re.escape(number)} events would be simulated") as caught:
+            ask({})
+        assert "\n" not in str(caught.value)
+        assert "--yes" in str(caught.value)
+        assert ask({"most_events": 1e10}) is not None
+    with pytest.raises(sim.WorkError):
+        replicate(ready, 10, most_events=9.9 * one)
+    assert len(replicate(ready, 10, most_events=10 * one).rows) == 10
+
+
+def test_a_precision_is_given_up_when_the_work_is_done() -> None:
+    """It stops at the last batch that is allowed, and says that the precision was not reached."""
+    ready = small.prepare()
+    found = replicate(ready, 0, precision=Precision.parse("0.0001pt"), most_events=55 * ready.expected_events)
+    assert len(found.rows) == 50
+    assert found.precise is False
+
+
+def test_commands_ask_before_much_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command that simulates ends with one line that names the number and --yes, having simulated nothing."""
+    name = small.write(tmp_path, monkeypatch)
+    much = ("--set", "failures.0.rate=1e9 per node-h")
+    study = {"name": "study", "scenario": name, "vary": {"spares.hot": {"choices": [1, 2]}}, "replications": 4}
+    study["set"] = {"failures.0.rate": "1e9 per node-h"}
+    study["optimize"] = {"maximize": "ettr"}
+    Path("study.yaml").write_text(sim.dump(study))
+    for words in (
+        ("run", name, *much),
+        ("run", name, *much, "--precision", "1pt"),
+        ("compare", name, *much, "--vary", "spares.hot=1,2"),
+        ("explain", name, *much),
+        ("explain", name, *much, "--worth"),
+        ("trace", name, *much, "--out", "trace.json"),
+        ("sweep", "study.yaml"),
+        ("sensitivity", "study.yaml"),
+        ("optimize", "study.yaml"),
+    ):
+        found = small.call(*words)
+        assert found.exit_code == 2, words
+        (line,) = [line for line in found.stderr.splitlines() if not line.startswith("warning: ")]
+        assert re.search(r"about [\d.]+e\+\d\d events would be simulated", line), words
+        assert "--yes" in line
+
+
+def test_yes_is_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --yes a command simulates what it has asked about."""
+    name = small.write(tmp_path, monkeypatch)
+    monkeypatch.setattr(sim, "MOST_EVENTS", 1.0)
+    for words in (
+        ("run", name, "--replications", "2"),
+        ("compare", name, "--vary", "spares.hot=1,2", "--replications", "2"),
+        ("explain", name),
+        ("trace", name, "--out", "trace.json"),
+    ):
+        assert "events would be simulated" in small.call(*words).stderr, words
+        assert small.call(*words, "--yes").exit_code == 0, words
+
 
 # ------------------------------------------------------------------------------------------------ precision
 
@@ -313,7 +421,7 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     events = 30
     prepared = with_events(events)
     rate = prepared.sources[0].rate
-    monkeypatch.setattr(ensemble, "run", lambda prepared, replication: replication)
+    monkeypatch.setattr(ensemble, "run", lambda prepared, replication, **_: replication)
     monkeypatch.setattr(ensemble, "ratios", ratios)
     found = replicate(prepared, 4)
     bands = band(found, 2000, replications=2)["ettr"]

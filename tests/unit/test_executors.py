@@ -11,17 +11,18 @@ import threading
 import time
 from concurrent.futures import CancelledError
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from analysis import processes
+from analysis.commands.terminal import JobEnd, ending_tidily
 from analysis.sweep import executors, scheduler
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.crew import Crew
 from analysis.sweep.executors import CrewError, Processes, Where, crew_at
 from analysis.sweep.journal import Journal
-from tests.sweep_tools import CONTEXT, comparable, numbered, small_study, tasks_of
+from tests.sweep_tools import CONTEXT, comparable, numbered, small_study, tasks_of, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +100,64 @@ def test_an_interruption_while_processes_start_is_not_lost() -> None:
         pytest.fail("nothing came")
     assert reached
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_end_of_a_job_is_heard_where_it_has_ended_the_start_of_processes() -> None:
+    """Who ends everybody ends the starter of processes too: what fails by that is not what is told."""
+    with pytest.raises(JobEnd), ending_tidily(), processes.deaf():  # noqa: PT012
+        signal.raise_signal(signal.SIGTERM)
+        raise ConnectionResetError
+
+
+def test_a_process_that_does_not_start_is_a_line_and_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two cannot be started: nobody kills what never lived, and the first does not go on alone."""
+    place = Processes(2)
+    try:
+        assert place.submit(os.getpid).result() != os.getpid()
+        (first,) = place._started
+
+        def refuse(_process: object) -> None:
+            raise EOFError
+
+        monkeypatch.setattr(type(first), "_Popen", staticmethod(refuse))
+        with pytest.raises(CrewError, match=r"^processes: cannot be started here \(who starts them has ended\)"):
+            for _ in Crew(place).play(numbered(5), CONTEXT):
+                pass
+        first.join(30)
+        assert not first.is_alive()
+        assert [process.pid for process in place._started[1:]] == [None]
+    finally:
+        place.stop()
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes on this system")
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.4, 0.8])
+def test_a_group_that_is_ended_while_processes_start_ends_as_told(delay: float, tmp_path: Path) -> None:
+    """SIGTERM to all at once, as from a scheduler of jobs: 143, a line, no traceback, and no child that lives on."""
+    (tmp_path / "study.yaml").write_text(
+        "name: s\nscenario: llama3-405b-54d\nvary: {spares.hot: {choices: [16, 32, 64]}}\nreplications: 60\n"
+    )
+    command = ["import cli; cli.app()", "sweep", "study.yaml", "--out", "found", "--jobs", "3"]
+    options: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", *command], cwd=tmp_path, env=environment, **options) as program:
+        until((tmp_path / "found" / "journal.jsonl").exists)  # from here on it ends tidily
+        time.sleep(delay)
+        os.killpg(program.pid, signal.SIGTERM)
+        _, complaint = program.communicate(timeout=60)
+    assert program.returncode == 143, complaint
+    assert complaint.startswith("stopped: "), complaint
+    assert len(complaint.splitlines()) == 1, complaint
+
+    def is_empty() -> bool:
+        try:
+            os.killpg(program.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    until(is_empty)
 
 
 def test_an_executor_that_does_not_exist_is_refused() -> None:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sim.topology import ClusterSpec, Edges, Topology, edges, to_networkx
+from tests.property.common import examples
 from tests.topology_cases import CASES, cluster_of
+from tests.topology_checks import check_topology
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,3 +233,49 @@ def test_explicit_switches_override_the_rule() -> None:
     assert tree(96, spine={"switches": 12}).counts()["spine"] == 12
     counts = tree(512, spine={"leaf_groups": 4}, core={"switches": 128}).counts()
     assert (counts["core"], counts["cable_spine_core"]) == (128, 4096)
+
+
+# ------------------------------------------------------------------------------------------- nobody states a fabric
+
+
+@examples(400)
+@given(nodes=st.integers(1, 131072), gpus=st.integers(1, 16))
+@example(nodes=131072, gpus=15)
+@example(nodes=257, gpus=8)
+@example(nodes=8193, gpus=8)
+def test_any_cluster_without_a_fabric_gets_one_of_full_bisection(nodes: int, gpus: int) -> None:
+    """All NICs have their full bandwidth from end to end, no part above the leaf switches cuts anybody off alone."""
+    cluster = ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": gpus})
+    assert set(cluster.fabric.bandwidth(cluster.hosts).values()) == {GB_400}
+    assert cluster.fabric.disjoint_paths(cluster.hosts) >= 2
+    assert cluster.counts()["cable_node_leaf"] == nodes * cluster.fabric.rails
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(300, 3), (257, 8), (70, 15), (1, 11)])
+def test_a_chosen_fabric_can_be_cabled(nodes: int, gpus: int) -> None:
+    """Counts, domains, cables and reach of a chosen tree are those of any other; no switch has too few ports."""
+    cluster = ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": gpus})
+    assert not cluster.states_fabric
+    topology = check_topology(cluster)
+    cables = edges(topology)
+    ends = np.bincount(np.concatenate((cables.lower, cables.upper)))[nodes:]
+    assert ends.max() <= cluster.fabric.radix  # type: ignore[attr-defined]
+
+
+def test_the_fabric_is_chosen_only_where_none_is_stated() -> None:
+    """Up to 256 hosts of eight it is the plain one; beyond, 64 ports make pods of four leaf groups, as SuperPODs do."""
+    plain = ClusterSpec.model_validate({"nodes": 256})
+    assert plain.fabric == tree(256).fabric
+    chosen = ClusterSpec.model_validate({"nodes": 512})
+    assert chosen.fabric == tree(512, spine={"leaf_groups": 4}, core={}).fabric
+    assert ClusterSpec.model_validate(chosen.model_dump(mode="json", exclude_none=True)) == chosen
+    with pytest.raises(ValidationError, match="spine radix 64 is too small"):
+        tree(512)
+
+
+def test_no_oversubscription_leaves_a_switch_without_a_link_up() -> None:
+    """A ratio above the links down is rounded up to one link; one that no switch has is refused."""
+    assert tree(64, spine={"oversubscription": 1e4}).counts()["cable_leaf_spine"] == 16
+    for parameters in ({"spine": {"oversubscription": 1e18}}, {"core": {"oversubscription": 1e18}}):
+        with pytest.raises(ValidationError, match="less than or equal to 10000"):
+            tree(64, **parameters)

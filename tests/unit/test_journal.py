@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import json
 import os
 import signal
 import subprocess
@@ -14,8 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.sweep.campaign import Campaign, outcome_of
+from analysis.sweep.executors import Where, crew_at
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.task import Record
+from tests.sweep_tools import small_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,6 +128,55 @@ def test_a_line_that_is_no_outcome_is_passed_over_and_counted(tmp_path: Path, ru
     with Journal(path) as journal:
         assert list(journal) == [record(0), record(2)]
         assert journal.torn == 1
+
+
+def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield a JSON document with something else in each of its places, one after the other, and with it gone."""
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in items:
+        for other in (None, "7", 7.5, True, [], [None], {}, {"a": 1}):
+            changed = copy.deepcopy(content)
+            changed[key] = other
+            if changed != content:
+                yield changed, (*at, key)
+        changed = copy.deepcopy(content)
+        del changed[key]
+        yield changed, (*at, key)
+        for inner, place in damaged(value, (*at, key)):
+            changed = copy.deepcopy(content)
+            changed[key] = inner
+            yield changed, place
+
+
+def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_path: Path) -> None:
+    """Each line has its checksum; of earlier lines, without one, whatever is read can also be summarised."""
+    with Journal(tmp_path / "real") as journal, crew_at(Where("serial")) as crew:
+        campaign = Campaign(small_study(tmp_path), journal, crew)
+        point = next(iter(campaign.loaded.points()))
+        campaign.play([point], 2)
+    line = (tmp_path / "real").read_bytes()
+    content = json.loads(line)
+    content["rows"] = dict(list(content["rows"].items())[:2])
+    short = Record(**{name: content[name] for name in Record._fields})
+    line = written(tmp_path / "short", short)
+    assert read(tmp_path / "short") == [short]
+    sound = json.loads(line)
+    passed = 0
+    for is_old in (False, True):
+        plain = {key: value for key, value in sound.items() if not (is_old and key == "crc32")}
+        if is_old:
+            (tmp_path / "journal").write_text(json.dumps(plain))
+            assert read(tmp_path / "journal") == [short], "an old journal still counts"
+        for changed, place in damaged(plain):
+            if is_old or place != ("crc32",):
+                (tmp_path / "journal").write_bytes(json.dumps(changed, separators=(",", ":")).encode() + b"\n")
+                with Journal(tmp_path / "journal") as journal:
+                    assert len(journal) + journal.torn == 1
+                    assert is_old or journal.torn == 1, place
+                    passed += len(journal)
+                    for record in journal:
+                        outcome_of(point, [record])
+    assert passed, "some numbers are as good as others"
 
 
 def test_of_several_outcomes_with_a_key_the_last_counts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -214,7 +215,7 @@ def test_bundle_scale() -> None:
 def test_logs_lie_beside_the_file_that_names_them() -> None:
     """A log is meant from the file that says so, wherever the scenario is, and from here in ``--set``."""
     Path("logs").mkdir()
-    Path("logs/a.csv").write_text("unit,start,end\na,1,2\na,5,7\n", encoding="utf-8")
+    Path("logs/a.csv").write_text("unit,start,end\nn0,1,2\nn0,5,7\n", encoding="utf-8")
     Path("logs/part.yaml").write_text(
         "extends: ../base.yaml\nfailures: [{use: replay, file: a.csv}]\n", encoding="utf-8"
     )
@@ -251,6 +252,32 @@ def test_find_by_name() -> None:
         sim.find("quikstart")
 
 
+def test_what_comes_with_the_program_goes_by_its_name_everywhere(folder: Path) -> None:
+    """From any folder: to load, to extend, as a cluster in a file or an option."""
+    assert sim.load("quickstart") == sim.load(SHIPPED["quickstart"])
+    assert sim.load_cluster("h100-100k") == sim.load_cluster(sim.find_cluster("h100-100k"))
+    Path("mine.yaml").write_text("extends: quickstart\nname: mine\ncluster: dgx-b200-superpod-4su\n")
+    mine = sim.load("mine.yaml")
+    assert (mine.name, mine.horizon) == ("mine", sim.load("quickstart").horizon)
+    assert mine.cluster == sim.load_cluster("dgx-b200-superpod-4su")
+    assert sim.load("quickstart", ["cluster=dgx-b200-superpod-4su"]).cluster == mine.cluster
+    Path("mine.yaml").write_text("extends: quikstart\n")
+    with pytest.raises(sim.ScenarioError, match=r"^mine.yaml:1:10: extends: quikstart: .* did you mean 'quickstart'\?"):
+        sim.load("mine.yaml")
+    with pytest.raises(sim.ScenarioError, match=r"^--set .*: did you mean 'h100-100k'\?|; did you mean 'h100-100k'\?"):
+        sim.load("quickstart", ["cluster=h100-10k"])
+
+
+def test_null_takes_a_key_away() -> None:
+    """What has a default falls back to it; what must be there is missing, with the usual line."""
+    assert sim.load("quickstart").spares.hot == 4
+    assert sim.load("quickstart", ["spares.hot=null"]).spares.hot == 0
+    with pytest.raises(sim.ScenarioError, match=r"quickstart.yaml:\d+:\d+: detection: is missing \("):
+        sim.load("quickstart", ["detection=null"])
+    with pytest.raises(sim.ScenarioError, match=r"^--set recovery.rungs=null: .* is brought by preset nvrx-in-job"):
+        sim.load("recovery-16k", ["recovery.use=nvrx-in-job", "recovery.rungs=null"])
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_is_written_reads_back(folder: Path, name: str) -> None:
     """A shipped scenario, written to another folder as resolved, is the same scenario."""
@@ -278,3 +305,61 @@ def test_loading_is_light() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(sim.__file__).parents[1]
     )
     assert done.stdout.strip() == ""
+
+
+def loaded_after(program: str) -> str:
+    """Return what a program prints at its end, in a process that has imported nothing yet."""
+    folder = Path(sim.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder)
+    return done.stdout.strip()
+
+
+def test_the_package_imports_nothing_by_itself() -> None:
+    """To import the package imports no module of it but the one that imports others on use, and no library."""
+    program = (
+        "import sys, sim\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('sim.')))\n"
+        "print(*{'numpy', 'pydantic', 'yaml', 'simpy', 'typer'} & set(sys.modules))"
+    )
+    assert loaded_after(program) == "sim.lazy"
+
+
+@pytest.mark.parametrize("package", ["sim", "sim.perf", "sim.theory"])
+def test_every_public_name_is_imported_on_use(package: str) -> None:
+    """What a package that imports on use promises to have is there, also where a module has the name of a function."""
+    program = (
+        f"import importlib, types; package = importlib.import_module('{package}')\n"
+        f"assert set(package.__all__) <= set(dir(package))\n"
+        "print(*(name for name in package.__all__ if isinstance(getattr(package, name), types.ModuleType)))\n"
+        f"modules = [importlib.import_module(f'{package}.{{home}}') for home in set(package._homes.values())]\n"
+        "print(*(name for name in package.__all__ if isinstance(getattr(package, name), types.ModuleType)))\n"
+        "print(*set(package.__all__) ^ set(package._homes))"
+    )
+    assert loaded_after(program) == ""
+
+
+def test_only_the_kinds_of_a_scenario_are_built() -> None:
+    """Loading a scenario makes validators of the kinds that it names; the engine and the step model stay away."""
+    program = (
+        "import sys, sim\n"
+        "sim.load(sim.find('quickstart'))\n"
+        "from sim.fields import Model\n"
+        "kinds, found = [Model], set()\n"
+        "while kinds:\n"
+        "    kind = kinds.pop()\n"
+        "    kinds += kind.__subclasses__()\n"
+        "    found |= {kind} if kind.__pydantic_complete__ else set()\n"
+        "print(len(found))\n"
+        "print(*{'sim.engine', 'sim.closed_form', 'sim.perf.step', 'sim.topology.paths', 'simpy'} & set(sys.modules))\n"
+        "print(*(kind.__name__ for kind in found if kind.__module__.startswith('sim.detection.of_')))"
+    )
+    built = int(loaded_after(program))
+    assert built < 25  # of about 130
+
+
+def test_what_was_unpickled_can_be_written() -> None:
+    """In a process that has validated nothing, the parts of a scenario that were sent to it are written as here."""
+    scenario = sim.load(sim.find("recovery-16k"))
+    parts = [scenario.cluster, scenario.checkpoint, scenario.detection, scenario.recovery, scenario.repair]
+    program = f"import pickle; print([part.model_dump(mode='json') for part in pickle.loads({pickle.dumps(parts)!r})])"
+    assert loaded_after(program) == repr([part.model_dump(mode="json") for part in parts])

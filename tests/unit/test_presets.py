@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 import sim
 from sim import catalog, documents, presets
-from sim.contracts import FAULTS
+from sim.contracts import FAULTS, Bucket
 from sim.load import completed
 from sim.scenario_model import DEFAULTS, scenario_model, schema
 from tests.unit.bad_input import BASE
@@ -31,6 +32,7 @@ NAMES = {
 }
 LAYOUT = "jobs.0.parallelism={tensor: 8, data: 124}"
 """The 992 GPUs of quickstart as replicas of one node each."""
+STORES = "checkpoint.from_preset=true"
 BARE = BASE.replace("detection: {time: 5 min}\n", "").replace("{use: hot-spare, initialize: 4 min}", "{use: %s}")
 
 
@@ -73,6 +75,12 @@ def strategy(name: str) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------ loading
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_strategy_is_that_of_the_file(name: str) -> None:
+    """What is read of a preset at every start, without its file being parsed, is what the file says."""
+    assert catalog.strategy_of(name) == catalog.recovery(name)["recovery"]["use"]
 
 
 def test_the_presets() -> None:
@@ -150,7 +158,7 @@ def test_items_of_lists() -> None:
     scenario = quick(
         "nvrx-in-job",
         *("recovery.rungs.0.budget=5", "recovery.rungs.1.delay.0.time=0 s", "detection={}"),
-        *("detection.observers.1.timeout=4 min", "checkpoint.tiers.1.interval=7 min"),
+        *("detection.observers.1.timeout=4 min", "checkpoint.tiers.1.interval=7 min", STORES),
     )
     plain = quick("nvrx-in-job", "detection={}")
     assert (scenario.recovery.rungs[0].budget, plain.recovery.rungs[0].budget) == (5, 3)
@@ -164,8 +172,9 @@ def test_items_of_lists() -> None:
 
 def test_the_last_name_counts() -> None:
     """A preset that another one replaces leaves nothing behind, nor does what was changed inside of its values."""
-    direct = step_by_step("recovery.use=gemini-in-memory", "detection={}")
+    direct = step_by_step(STORES, "recovery.use=gemini-in-memory", "detection={}")
     detour = step_by_step(
+        STORES,
         "recovery.use=nvrx-in-job",
         *("detection={}", "recovery.rungs.0.budget=5", "checkpoint.tiers.1.interval=7 min"),
         *("detection.observers.1.timeout=4 min", "recovery.use=gemini-in-memory"),
@@ -182,7 +191,7 @@ def test_the_last_name_counts() -> None:
         ["recovery.rungs.0.stop.0.time=1 h"],
         ["recovery.rungs.0.stop.0.time={law: exponential, mean: 1 h}"],
         ["detection={}", "detection.observers.1.timeout=4 min"],
-        ["checkpoint.tiers.1.interval=7 min"],
+        ["checkpoint.tiers.1.interval=7 min", STORES],
         ["recovery.scale=3", "recovery.rungs.1.stop.0.time=5 s"],
     ],
 )
@@ -190,7 +199,8 @@ def test_a_preset_is_changed_wherever_it_is_named(changes: list[str]) -> None:
     """A change counts whether the preset is named before it or after it, and is not that of the plain preset."""
     name = "recovery.use=nvrx-in-job"
     before, after = (sim.load(sim.find("quickstart"), order) for order in ([name, *changes], [*changes, name]))
-    assert before == after != quick("nvrx-in-job", *(change for change in changes if change == "detection={}"))
+    plain = quick("nvrx-in-job", *(change for change in changes if change in ("detection={}", STORES)))
+    assert before == after != plain
 
 
 def test_changes_of_the_file_s_preset_survive_another_one() -> None:
@@ -286,7 +296,7 @@ def test_detection_is_settled_by_the_last_option() -> None:
 
 
 def test_whose_stores() -> None:
-    """The stores of a preset follow those of the scenario, which may describe them itself or keep them away."""
+    """The stores of a preset follow those of the scenario if it asks for them, but for those that it describes."""
     own = "{store: peer-host, interval: 9 min, write: 1 s, restore: 1 s}"
     remote = "{interval: 1 h, write: 1 s, restore: 1 s}"
     for name, tiers, stated, added in (
@@ -295,30 +305,94 @@ def test_whose_stores() -> None:
         ("slurm-requeue", f"[{remote}]", ["remote"], []),
     ):
         text = (BARE % name).replace("[{interval: 30 min, mode: blocking, write: 30 s, restore: 1 min}]", tiers)
-        scenario: Any = sim.load(write(text))
+        scenario: Any = sim.load(write(text), [STORES])
         assert [tier.store for tier in scenario.checkpoint.tiers] == stated + added
-        assert scenario.checkpoint.from_preset
-        alone: Any = sim.load(write(text), ["checkpoint.from_preset=false"])
-        assert [tier.store for tier in alone.checkpoint.tiers] == stated
+        for alone in (sim.load(write(text)), sim.load(write(text), ["checkpoint.from_preset=false"])):
+            assert [tier.store for tier in alone.checkpoint.tiers] == stated  # type: ignore[attr-defined]
+
+
+def test_a_name_of_a_recovery_brings_no_store_unasked() -> None:
+    """The same rungs without and with stores: only who asks for the stores has another checkpoint, and work to lose."""
+    plain, asked = (sim.prepare(quick("nvrx-in-job", *stores)) for stores in ((), (STORES,)))
+    assert plain.recovery == asked.recovery
+    lost = [
+        sum(sim.run(case, number).jobs[0].buckets[Bucket.LOST_WORK] for number in range(2)) for case in (plain, asked)
+    ]
+    assert lost[0] > 2 * lost[1]
+
+
+@pytest.mark.parametrize("name", [*PRESETS, "full-restart"])
+def test_unused_stores_are_warned_of(name: str) -> None:
+    """Stores that a preset brings and the scenario does not have are named, with the option that adds them."""
+    content = catalog.recovery(name) if name in PRESETS else {}
+    stores = [store["store"] for store in content.get("checkpoint", {}).get("tiers", [])]
+    for stated in ((), ("checkpoint.from_preset=false",)):
+        found = [line for line in sim.examine(quick(name, *stated)).warnings if "checkpoints in" in line]
+        assert found == [
+            f"recovery '{name}' brings checkpoints in {' and '.join(stores)}, which are not used; "
+            "to add them: --set checkpoint.from_preset=true"
+        ] * bool(stores)
+    assert not [line for line in sim.examine(quick(name, STORES)).warnings if "checkpoints in" in line]
+    tier = {"interval": "1 h", "write": "1 s", "restore": "1 s"}
+    own = json.dumps([tier, *({"store": store, **tier} for store in stores)])
+    whole = sim.examine(quick(name, f"checkpoint.tiers={own}"))
+    assert not [line for line in whole.warnings if "checkpoints in" in line]
+
+
+def test_a_scenario_without_stores_is_given_none() -> None:
+    """Stores of a preset are not enough by themselves: with or without them a scenario states its remote one."""
+    text = (BARE % "nvrx-in-job").replace(
+        "  tiers: [{interval: 30 min, mode: blocking, write: 30 s, restore: 1 min}]\n", ""
+    )
+    for written in (
+        text.replace("checkpoint:", "checkpoint: {}"),
+        text.replace("checkpoint:", "checkpoint: {from_preset: true}"),
+    ):
+        (line,) = refused(written)
+        assert ": checkpoint.tiers: is missing (" in line
+        assert "one of them is remote" in line
+        assert "A recovery preset adds its own to these, with from_preset: true" in line
+
+
+def test_a_store_that_only_the_preset_has_is_pointed_to() -> None:
+    """A change of a store that is not there says what would bring it, unless no preset would."""
+    change = "checkpoint.tiers.1.interval=7 min"
+    (line,) = refused(BARE % "nvrx-in-job", change)
+    end = "checkpoint.tiers: is a list of 1, counted from 0: there is no item '1'"
+    assert line == f"--set {change}: {end}; the stores of 'nvrx-in-job' are there with checkpoint.from_preset=true"
+    for name, *more in (("slurm-requeue",), ("nvrx-in-job", STORES, "checkpoint.tiers=[]")):
+        assert refused(BARE % name, *more, change.replace("1", "9"))[0].endswith("there is no item '9'")
 
 
 def test_options_of_the_stores() -> None:
     """Stores can be taken away after they were changed, and the scenario keeps its own under the same number."""
-    changed = quick("nvrx-in-job", "checkpoint.tiers.1.clique=4", "checkpoint.tiers.0.interval=11 min")
+    changed = quick("nvrx-in-job", "checkpoint.tiers.1.clique=4", "checkpoint.tiers.0.interval=11 min", STORES)
     assert [(tier.store, tier.interval) for tier in changed.checkpoint.tiers] == [
         ("remote", "11 min"),
         ("peer-host", "2 min"),
     ]
     assert changed.checkpoint.tiers[1].clique == 4
-    taken = quick("nvrx-in-job", "checkpoint.tiers.1.clique=4", "checkpoint.from_preset=false")
+    for stated, stores in (("false", ["remote"]), ("true", ["remote", "peer-host"])):
+        both = [STORES, "checkpoint.tiers.0.interval=11 min", f"checkpoint.from_preset={stated}"]
+        for options in (both, ["checkpoint.from_preset=false", *both]):
+            assert [tier.store for tier in quick("nvrx-in-job", *options).checkpoint.tiers] == stores
+    text = (BARE % "nvrx-in-job").replace("checkpoint:", "checkpoint:\n  from_preset: true")
+    taken: Any = sim.load(write(text), ["checkpoint.tiers.1.clique=4", "checkpoint.from_preset=false"])
     assert [tier.store for tier in taken.checkpoint.tiers] == ["remote"]
+
+
+def test_a_store_that_is_no_word_is_a_mistake_of_its_own() -> None:
+    """A mapping where a store's name belongs is told at its place, also where a preset lays its stores beside it."""
+    with pytest.raises(sim.ScenarioError, match=r"checkpoint.tiers.0.store: a mapping is not a choice"):
+        quick("nvrx-in-job", "checkpoint.from_preset=true", "checkpoint.tiers.0.store={a: b}")
 
 
 def test_a_changed_store_is_not_added_again() -> None:
     """A store of a preset that was made another one stays that, whatever is set afterwards."""
-    changed = quick("nvrx-in-job", "checkpoint.tiers.1={store: disk, interval: 1 h, write: 1 s, restore: 1 s}")
+    disk = "{store: disk, interval: 1 h, write: 1 s, restore: 1 s}"
+    changed = quick("nvrx-in-job", STORES, f"checkpoint.tiers.1={disk}")
     assert [tier.store for tier in changed.checkpoint.tiers] == ["remote", "disk", "peer-host"]
-    changed = quick("nvrx-in-job", "checkpoint.tiers.1.store=host", "checkpoint.tiers.1.interval=1 h")
+    changed = quick("nvrx-in-job", STORES, "checkpoint.tiers.1.store=host", "checkpoint.tiers.1.interval=1 h")
     assert [tier.store for tier in changed.checkpoint.tiers] == ["remote", "host"]
 
 
@@ -394,7 +468,7 @@ def test_mistakes_of_a_combination_name_the_preset() -> None:
     assert line == (
         "s.yaml:10:17: recovery.rungs.1.name: 'requeue' is also the name of an earlier rung (preset nvrx-in-job)"
     )
-    (line,) = refused(text, "checkpoint.tiers.1.mode=blocking")
+    (line,) = refused(text, "checkpoint.tiers.1.mode=blocking", STORES)
     assert line.startswith("s.yaml:10:17: checkpoint.tiers.1: stall is for mode: async")
     assert line.endswith(" (preset nvrx-in-job)")
     (line,) = refused(BASE, "recovery.use=nvrx-in-job", "recovery.rungs.0.name=requeue")

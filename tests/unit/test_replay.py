@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+import scipy.stats
 
 import sim
 from sim.failures import Replay, TraceError
 from sim.failures.replay import Columns, read_log
 from tests.harness import prepared, seconds
+from tests.intervals import LEAST, close
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,12 +111,14 @@ def test_causes_may_be_missing(tmp_path: Path) -> None:
         ("node,start,end\na,1,2\n", r"log\.csv:1: no column 'unit'"),
         ("unit,start\na,1\n", r"log\.csv:1: no column 'end'"),
         (HEADER + "a,1,2,x\n,3,4,x\n", r"log\.csv:3: column 'unit' is empty"),
-        (HEADER + "a,soon,2,x\n", r"log\.csv:2: column 'start' holds 'soon', which is not a number"),
-        (HEADER + "a,1,,x\n", r"log\.csv:2: column 'end' holds '', which is not a number"),
-        (HEADER + "a,1\n", r"log\.csv:2: column 'end' holds ''"),
-        (HEADER + "a,-1,2,x\n", r"log\.csv:2: column 'start' must be finite and not negative, not -1"),
-        (HEADER + "a,1,inf,x\n", r"log\.csv:2: column 'end' must be finite"),
-        (HEADER + "a,nan,2,x\n", r"log\.csv:2: column 'start' must be finite"),
+        (
+            HEADER + "a,soon,2,x\n",
+            r"log\.csv:2: column 'start' holds 'soon', which is neither a number of zero or more nor a date such",
+        ),
+        (HEADER + "a,1\n", r"log\.csv:2: has no column 'end'; an empty one says that the node is still down"),
+        (HEADER + "a,-1,2,x\n", r"log\.csv:2: column 'start' holds '-1', which is neither a number of zero or more"),
+        (HEADER + "a,1,inf,x\n", r"log\.csv:2: column 'end' holds 'inf', which is neither a number of zero or more"),
+        (HEADER + "a,nan,2,x\n", r"log\.csv:2: column 'start' holds 'nan', which is neither a number of zero or more"),
         (HEADER + "a,5,4,x\n", r"log\.csv:2: .*ends \(4\) before it starts \(5\)"),
         (HEADER + "a,5,6,x\nb,4,9,x\n", r"log\.csv:3: rows must be .*: 4 comes after 5"),
         (b"unit,start,end\na,1,2\nb\xff,3,4\n", r"log\.csv:3: is not UTF-8 text \(byte 0xff\)"),
@@ -124,7 +131,6 @@ def test_causes_may_be_missing(tmp_path: Path) -> None:
         "no end",
         "empty unit",
         "text",
-        "no number",
         "short row",
         "negative",
         "infinite",
@@ -152,10 +158,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------- replaying
 
 
-def replay(folder: Path, text: str, **changes: Any) -> sim.Prepared:
-    """Prepare a scenario that replays a log."""
+def replay(folder: Path, text: str, log: dict[str, Any] | None = None, **changes: Any) -> sim.Prepared:
+    """Prepare a scenario that replays a log, whose units are nodes in order of appearance unless `log` says more."""
     (folder / "log.csv").write_text(HEADER + text)
-    return prepared(failures=[{"use": "replay", "file": str(folder / "log.csv")}], **changes)
+    stated = {"map": "first-appearance"} if log is None else log
+    return prepared(failures=[{"use": "replay", "file": str(folder / "log.csv"), **stated}], **changes)
 
 
 def test_the_engine_follows_the_log(tmp_path: Path) -> None:
@@ -192,8 +199,180 @@ def test_rows_at_or_after_the_horizon_are_left_out(tmp_path: Path) -> None:
     assert sim.run(replay(tmp_path, text, horizon="1500 s"), 0).counts["failures"] == 2
 
 
+def test_an_outage_without_an_end_lasts(tmp_path: Path) -> None:
+    """A node without an end, or with Slurm's, is down until the horizon, also if that is after the last row."""
+    result = sim.run(replay(tmp_path, "a,250,,gpu\nb,300,Unknown,gpu\nc,320,330,gpu\n"), 0)
+    assert result.down_node_seconds == 750.0 + 700.0 + 10.0
+    assert sim.run(replay(tmp_path, "a,250,,gpu\n", horizon="5000 s"), 0).down_node_seconds == 4750.0
+
+
 def test_more_units_than_nodes(tmp_path: Path) -> None:
     """A log of more units than the cluster has nodes is refused with both numbers."""
     text = "".join(f"n{number},{number},{number + 1},x\n" for number in range(5))
     with pytest.raises(sim.ScenarioError, match="5 units, but the cluster has 4 nodes"):
         replay(tmp_path, text)
+
+
+# ------------------------------------------------------------------------------------------- which node a name is
+
+
+def nodes_of(case: sim.Prepared, replication: int = 0) -> list[int]:
+    """Return the node of each outage in order of time."""
+    return [int(slot) for slot in sim.trace(case, replication).slot]
+
+
+NODES, NAMED, EACH = 64, 32, 5
+HALF = "".join(f"node{10 + 3 * (row % NAMED)},{100 + 100 * row},{100 + 100 * row},gpu\n" for row in range(NAMED * EACH))
+"""Five outages of each of 32 nodes that are known by name; they take no time, so that the job keeps its nodes."""
+HALVES = {
+    "cluster": {"nodes": NODES, "gpus_per_node": 1, "fabric": {"rails": 1}},
+    "jobs": [{"name": "job", "gpus": NODES // 2}],
+    "horizon": "20000 s",
+    "recovery": {"use": "hot-spare", "initialize": "0 s"},
+}
+
+
+def hits(case: sim.Prepared, replication: int = 0) -> int:
+    """Return how many outages hit the job."""
+    return sum(sim.run(case, replication).jobs[0].interruptions.values())
+
+
+def test_a_job_on_half_of_the_cluster_meets_half_of_the_outages(tmp_path: Path) -> None:
+    """How many of the named nodes are in the job is hypergeometric; the closed form expects a half.
+
+    By first appearance all of them are: the job has the lowest nodes.
+    """
+    cases = [replay(tmp_path, HALF, {}, **HALVES, seed=seed) for seed in range(30)]
+    found = np.array([hits(case) for case in cases]) / EACH
+    law = scipy.stats.hypergeom(NODES, NAMED, NODES // 2)
+    assert law.ppf(1e-6) <= found.min() < found.max() <= law.ppf(1 - 1e-6)
+    assert close(found, law.mean(), law.var())
+    last = 100 + 100 * (NAMED * EACH - 1)
+    assert cases[0].jobs[0].mtti == pytest.approx(last / (EACH * law.mean()), rel=1e-12)
+    assert hits(replay(tmp_path, HALF, None, **HALVES)) == NAMED * EACH
+
+
+def test_names_are_placed_by_the_seed_alone(tmp_path: Path) -> None:
+    """Each name has one node, the same in each replication, and another one with another seed."""
+    case = replay(tmp_path, HALF, {}, **HALVES)
+    first = nodes_of(case)
+    assert first == nodes_of(case, 7)
+    assert first == first[:NAMED] * EACH
+    assert len(set(first)) == NAMED
+    assert first != nodes_of(replay(tmp_path, HALF, {}, **HALVES, seed=2))
+
+
+def test_names_that_are_placed_anew(tmp_path: Path) -> None:
+    """With `spread_unknown: each` every replication has its own places, and every node is as likely."""
+    case = replay(tmp_path, HALF, {"spread_unknown": "each"}, **HALVES)
+    drawn = [nodes_of(case, replication) for replication in range(400)]
+    assert all(one == one[:NAMED] * EACH and len(set(one)) == NAMED for one in drawn)
+    counts = np.bincount([node for one in drawn for node in one[:NAMED]], minlength=NODES)
+    # Each node is drawn with probability 1/2 in each replication, without replacement: its counts are binomial.
+    assert np.abs(counts - 200).max() <= 5 * math.sqrt(400 / 4)
+    # Which name is where varies too: the place of the first is uniform.
+    assert scipy.stats.chisquare(np.bincount([one[0] // 8 for one in drawn], minlength=8)).pvalue > LEAST
+
+
+def test_names_in_natural_order(tmp_path: Path) -> None:
+    """Where every node is named the numbers in the names count, not their digits or their order in the log."""
+    rows = "".join(
+        f"rack{1 + node // 2}-n{9 + node % 2},{900 - node},{900 - node},gpu\n" for node in reversed(range(24))
+    )
+    cluster = {"nodes": 24, "gpus_per_node": 1, "fabric": {"rails": 1}}
+    case = replay(tmp_path, rows, {}, cluster=cluster)
+    assert nodes_of(case) == list(reversed(range(24)))
+    assert case.warnings == ()
+
+
+def test_an_inventory_says_which_node_is_which(tmp_path: Path) -> None:
+    """By its order, whatever the names are; in the column that the log has, or the only one; some may not fail."""
+    rows = "carol,250,400,gpu\nbob,950,960,nic\n"
+    for content in ("host\nalice\ncarol\ndave\nbob\n", "rack,unit\n1,alice\n1,carol\n2, dave\n2,bob\n"):
+        (tmp_path / "nodes.csv").write_text(content)
+        case = replay(tmp_path, rows, {"inventory": str(tmp_path / "nodes.csv")})
+        assert nodes_of(case) == [1, 3]
+        assert case.warnings == ()
+    assert hits(case) == 1  # on nodes 0 and 1, then on 0 and 2
+    assert sim.run(case, 0).down_node_seconds == 150.0 + 10.0
+
+
+def test_a_simulation_is_replayed_by_the_numbers_of_its_nodes(tmp_path: Path) -> None:
+    """What a simulation says of its nodes, replayed, takes the same nodes down at the same times."""
+    case = prepared(
+        failures=[{"use": "component", "name": "node", "part": "node", "rate": "1 per 4000 s"}], horizon="20000 s"
+    )
+    first = sim.run(case, 0, keeps_log=True)
+    assert len(first.outages) > 5
+    lines = (
+        f"{node},{start!r},{end!r},node\n" for node, start, end, _ in sorted(first.outages, key=lambda row: row[1])
+    )
+    again = sim.run(replay(tmp_path, "".join(lines), {"map": "number"}, horizon="20000 s"), 0, keeps_log=True)
+    assert [row[:3] for row in again.outages] == [row[:3] for row in first.outages]
+    assert again.jobs[0].interruptions == first.jobs[0].interruptions
+    with pytest.raises(sim.ScenarioError, match=r"log\.csv: '4' is not the number of a node, 0 to 3"):
+        replay(tmp_path, "0,1,2,x\n4,2,3,x\n", {"map": "number"})
+
+
+def test_two_logs_of_one_cluster(tmp_path: Path) -> None:
+    """A name is the same node in both, whether all nodes are named together or only some."""
+    (tmp_path / "one.csv").write_text(HEADER + "n7,1,2,gpu\nn1,3,4,gpu\n")
+    (tmp_path / "two.csv").write_text(HEADER + "n10,5,6,nic\nn3,7,8,nic\nn1,9,10,nic\n")
+    logs = [{"use": "replay", "file": str(tmp_path / name)} for name in ("one.csv", "two.csv")]
+    assert nodes_of(prepared(failures=logs)) == [2, 0, 3, 1, 0]
+    for extra in ({}, {"spread_unknown": "each"}):
+        case = prepared(
+            failures=[{**log, **extra} for log in logs],
+            cluster={"nodes": 9, "gpus_per_node": 1, "fabric": {"rails": 1}},
+        )
+        found = nodes_of(case, 3)
+        assert found[1] == found[4]
+        assert len(set(found)) == 4
+
+
+def test_what_is_assumed_is_said(tmp_path: Path) -> None:
+    """That names are placed at random, and that time begins with the first outage; nothing where it is stated."""
+    (line,) = replay(tmp_path, HALF, {}, **HALVES).warnings
+    assert "log.csv: names 32 of 64 nodes; they are placed at random, the same in every replication" in line
+    assert "inventory: FILE" in line
+    (line,) = replay(tmp_path, HALF, {"spread_unknown": "each"}, **HALVES).warnings
+    assert "anew in each replication" in line
+    assert replay(tmp_path, HALF, None, **HALVES).warnings == ()
+    dates = "a,2026-11-20T09:00:00+02:00,,gpu\n"
+    (line,) = replay(tmp_path, dates).warnings
+    assert "log.csv: time 0 is the first outage, 2026-11-20T07:00:00Z; origin: DATE states another moment" in line
+    stated = {"map": "first-appearance", "origin": "2026-11-20"}
+    with pytest.raises(sim.ScenarioError, match=r"failures\.0\.origin: '2026-11-20' does not go with the moments"):
+        replay(tmp_path, dates, stated)
+    assert replay(tmp_path, dates, {**stated, "origin": "2026-11-20T06:30:00Z"}).warnings == ()
+
+
+# --------------------------------------------------------------------------------------------------- dates
+
+
+def test_dates_are_moments(tmp_path: Path) -> None:
+    """Offsets count, so that the hour which a clock repeats in autumn is an hour; without them a day has 24 hours."""
+    clock = "a,2026-10-25T02:30:00+02:00,2026-10-25T02:30:00+01:00,x\nb,2026-10-25T02:00:00Z,20261025T060000+0100,x\n"
+    hour = 3600.0
+    assert rows(read(tmp_path, HEADER + clock)) == [("a", 0.0, hour, "x"), ("b", 1.5 * hour, 4.5 * hour, "x")]
+    local = "a,2026-10-25 00:30:00,2026-10-25 04:30,x\nb,2026-10-26,2026-10-27,x\n"
+    assert rows(read(tmp_path, HEADER + local)) == [("a", 0.0, 4 * hour, "x"), ("b", 23.5 * hour, 47.5 * hour, "x")]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "dates"])
+def test_a_simulation_starts_at_the_origin(tmp_path: Path, kind: str) -> None:
+    """What is over by then is left out, what has begun begins there, and the rate is that of the rest."""
+    moments = [2.0, 3.0, 5.0, 9.0, 6.0, 6.5, 10.0, 11.0]
+    if kind == "dates":
+        start = datetime.fromisoformat("2026-11-20T00:00:00+01:00")
+        texts = [(start + timedelta(hours=moment)).isoformat() for moment in moments]
+        origin: float | str = (start + timedelta(hours=6)).astimezone(UTC).isoformat()
+    else:
+        texts, origin = [f"{moment:g}" for moment in moments], 6
+    text = "".join(f"n{row},{texts[2 * row]},{texts[2 * row + 1]},x\n" for row in range(4))
+    (tmp_path / "log.csv").write_text(HEADER + text)
+    log = Replay.model_validate({"file": str(tmp_path / "log.csv"), "time_unit": "h", "origin": origin}).read()
+    hour = 3600.0
+    assert rows(log) == [("n1", 0.0, 3 * hour, "x"), ("n2", 0.0, hour / 2, "x"), ("n3", 4 * hour, 5 * hour, "x")]
+    assert log.by_cause["x"].span == 4 * hour
+    assert log.note == ""

@@ -373,6 +373,23 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Mat
         assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
 
 
+def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Material]) -> None:
+    """What differs beyond what was varied is a table with the values by variant; a document without it has none."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, *rest = content["variants"]
+    content["also_differ"] = {"windows": {first: None, **dict.fromkeys(rest, "1 d")}}
+    title = "Other keys in which the variants differ"
+
+    def tables() -> list[Grid]:
+        found = made(comparison.section(of_document(COMPARE, content)))
+        return [item for item in found.items if isinstance(item, Grid) and item.title == title]
+
+    (table,) = tables()
+    assert table.rows == (("windows", f"not stated ({first}); 1 d ({', '.join(rest)})"),)
+    del content["also_differ"]
+    assert tables() == []
+
+
 def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, Material]) -> None:
     """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
     content = copy.deepcopy(materials["compare"].main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -189,6 +190,29 @@ def test_swapping_tray_by_tray(racks: Any) -> None:
     assert ended(one, rows).jobs[0].nodes == [38, 39, 40, *range(3, 16)]
 
 
+NEVER = "no source of failures acts on the 9 switch trays of each scale-up domain"
+
+
+def test_switch_trays_that_never_fail_are_mentioned(racks: Any) -> None:
+    """A warning with a source to add, if other parts fail and neither trays nor domains do, but for planned work."""
+    tray = "{use: component, name: tray, part: node, rate: 1 per 1000 node-d}"
+    assert racks().warnings == ()
+    (line,) = racks(f"failures=[{tray}]").warnings
+    assert line.startswith(NEVER)
+    told = re.search(r"- (\{.*\})$", line)
+    assert told is not None
+    assert racks(f"failures=[{tray}, {told[1]}]").warnings == ()
+    window = "windows: [{start: 1 h, duration: 1 h}], part: switch_tray"
+    (line,) = racks(f"failures=[{tray}, {{use: maintenance, name: window, {window}}}]").warnings
+    assert line.startswith(NEVER)
+    assert (
+        racks(f"failures=[{tray}, {{use: component, part: scale_up, name: d, rate: 1 per scale_up-year}}]").warnings
+        == ()
+    )
+    assert racks("failures=[]").warnings == ()
+    assert racks(f"failures=[{tray}]", "cluster.scale_up.switch_trays=0").warnings == ()
+
+
 @pytest.mark.parametrize("slot", [0, 8])
 def test_a_switch_tray_stops_its_domain(racks: Any, slot: int) -> None:
     """Any of its nine trays of switches takes the 18 compute trays of rack 0 with it, and brings them back at 400 s."""
@@ -279,7 +303,7 @@ def test_tensor_groups_of_sixteen_do_not_fit_boards_of_eight() -> None:
 
 def test_a_tensor_group_of_64_fits_an_nvl72_rack() -> None:
     """64 of the 72 GPUs of one domain, and the next group in the next rack."""
-    one = prepared(cluster=RACKS, jobs=job(128, tensor=64, data=2))
+    one = prepared(cluster=RACKS, jobs=job(128, tensor=64, data=2), failures=[])
     assert one.warnings == ()
     found = sim.placement(one.scenario, 0)
     assert found is not None

@@ -119,7 +119,7 @@ def test_tornado_takes_the_common_luck_out() -> None:
     luck = np.linspace(-1, 1, 20)
     points = alone()
     outcomes = [
-        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in luck]}, [(float(one),) for one in luck])
+        Outcome(at, {"m": [Ratio(level(at) * (1 + one), 1.0) for one in luck]}, [(float(one), 1.0) for one in luck])
         for at in points
     ]
     found = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
@@ -365,6 +365,7 @@ def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: fl
         "indices": None,
         "indices_missing": "",
         "assumptions": ["a guess"],
+        "warnings": ["a rack is unused"],
     }
 
 
@@ -386,8 +387,10 @@ def test_the_text_of_changes() -> None:
     assert wide.rstrip().endswith("77")
     assert wide.count("█") == 4 * sure.count("█")
     assert more.index("█") > sure.rindex("█")
-    assert "assumes: a guess" in format_sensitivity(content)
-    assert "no change" in format_sensitivity(content)
+    text = format_sensitivity(content)
+    assert "assumes: a guess" in text
+    assert text.index("warning: a rack is unused") < text.index("Of those")
+    assert "no change" in text
 
 
 def test_rounding_is_no_change_and_shares_are_in_points() -> None:

@@ -118,11 +118,13 @@ def test_what_is_missing_is_told(played: list[Path], tmp_path: Path) -> None:
     assert merge([*played, out], out).statuses == {"ok": 12}
 
 
-def change(folder: Path, **fields: object) -> None:
+def change(folder: Path, **fields: Any) -> None:
     """Replace something in the first outcome of a folder."""
-    path = folder / "journal.jsonl"
-    first, *others = path.read_text().splitlines()
-    path.write_text("\n".join([json.dumps(json.loads(first) | fields), *others]) + "\n")
+    with Journal(folder / "journal.jsonl") as journal:
+        first, *others = journal
+        journal.clear()
+        for record in (first._replace(**fields), *others):
+            journal.add(record)
 
 
 def test_the_better_of_two_outcomes_counts(played: list[Path], tmp_path: Path) -> None:
@@ -151,6 +153,15 @@ def refused(folders: list[Path], out: Path) -> str:
     assert contents(out) == before
     assert "\n" not in str(raised.value)
     return str(raised.value)
+
+
+def test_lines_that_cannot_be_read_are_counted(played: list[Path], tmp_path: Path) -> None:
+    """A damaged outcome is passed over, said, and left to sweep."""
+    path = played[0] / "journal.jsonl"
+    path.write_text(path.read_text().replace('"seconds":', '"seconds":1', 1))
+    lines = merge(played, tmp_path / "all").lines()
+    assert "passed over: 1 line of journals that cannot be read" in lines
+    assert "without a result: 1 task of 12; sweep plays them" in lines
 
 
 def test_contradictions_are_refused(played: list[Path], tmp_path: Path) -> None:

@@ -460,3 +460,128 @@ def test_who_can_fail_meanwhile(at: float, exposed: bool) -> None:
     result = play(one, rows)
     assert result.counts["suppressed"] == (0 if exposed else 1)
     assert result.counts["hits"] == (3 if exposed else 2)
+
+
+# ----------------------------------------------------------------------------------------- nodes that nobody needs
+
+RACKS = {"use": "component", "name": "rack", "part": "rack", "rate": "20 per 1000 rack-d", "repair": "6 h"}
+NODES = {"use": "component", "name": "node", "part": "node", "rate": "100 per 1000 node-d"}
+LEAVES = {"use": "component", "name": "leaf", "part": "leaf", "rate": "20 per 1000 leaf-d", "repair": "2 h"}
+TIERS = {"use": "tiers", "tiers": [{"name": "fix", "time": "2 d", "crews": 1}]}
+DAYS: dict[str, Any] = {
+    "horizon": "60 d",
+    "jobs": [{"name": "job", "gpus": 16}],
+    "failures": [NODES, RACKS],
+    "detection": {"time": "5 min"},
+    "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 min", "restore": "1 min"}]},
+    "recovery": {"use": "full-restart", "initialize": "4 min"},
+    "repair": {"time": "1 d"},
+}
+
+
+def fleet(nodes: int | None, **changes: Any) -> sim.Prepared:
+    """Return sixty days of racks of four nodes; a number of nodes that is left out follows from jobs and spares."""
+    fabric = {"rails": 1, "radix": 16, "leaf": {"nodes": 4}}
+    cluster = {"gpus_per_node": 1, "rack": {"nodes": 4}, "fabric": fabric} | ({"nodes": nodes} if nodes else {})
+    return prepared(**{**DAYS, "cluster": cluster, **changes})
+
+
+EXACT: list[dict[str, Any]] = [
+    {},
+    {"recovery": {"use": "hot-spare", "initialize": "4 min"}},
+    {
+        "recovery": {"use": "hot-spare", "initialize": "4 min"},
+        "spares": {"hot": 2, "warm": {"nodes": 2, "delay": "1 h"}},
+    },
+    {"recovery": STANDBY, "spares": {"hot": 4}},
+    {"initial": "stationary", "spares": {"hot": 4}},
+    {"repair": TIERS, "failures": [NODES], "spares": {"hot": 4}},
+    {"spares": {"hot": 4, "unit": "rack"}, "recovery": {"use": "hot-spare", "initialize": "4 min"}},
+    {"failures": [NODES, LEAVES], "spares": {"hot": 4}},
+    {"scheduler": {"pack": "rack"}, "spares": {"hot": 4}},
+    {"jobs": [{"name": "a", "gpus": 8}, {"name": "b", "gpus": 4, "arrival": "20 d"}], "spares": {"hot": 4}},
+    {"failures": [{**NODES, "idle_hazard": 0.0, "clock": "in_service", "renews": "at_return"}]},
+]
+
+
+@pytest.mark.parametrize("changes", EXACT, ids=str)
+def test_withheld_nodes_are_as_if_they_were_not_there(changes: dict[str, Any]) -> None:
+    """To the last bit, jobs do what they do in a cluster of exactly the nodes of jobs and spares."""
+    exact = fleet(None, **changes)
+    spares = {**changes.get("spares", {}), "idle": "withhold"}
+    many = fleet(exact.nodes + 8, **{**changes, "spares": spares})
+    free = fleet(exact.nodes + 8, **changes)
+    assert many.withheld == 8
+    differs = False
+    for replication in range(3):
+        found, wanted = (sim.run(each, replication) for each in (many, exact))
+        for job, other in zip(found.jobs, wanted.jobs, strict=True):
+            assert (job.totals == other.totals).all()
+            assert (job.work, job.interruptions, job.restores) == (other.work, other.interruptions, other.restores)
+        for count in ("failures", "hits", "outside", "masked"):
+            assert found.counts[count] == wanted.counts[count]
+        assert found.node_seconds == wanted.node_seconds
+        assert found.down_node_seconds == wanted.down_node_seconds
+        unallocated = found.outside[:, Bucket.UNALLOCATED].sum() - wanted.outside[:, Bucket.UNALLOCATED].sum()
+        assert unallocated == pytest.approx(8 * 60 * 86400, rel=1e-9)
+        assert found.owned - wanted.owned == pytest.approx(8 * 60 * 86400, rel=1e-9)
+        differs |= any(
+            job.work != other.work for job, other in zip(sim.run(free, replication).jobs, wanted.jobs, strict=True)
+        )
+    assert differs, "idle nodes that serve make a difference, or this test shows nothing"
+
+
+def test_whole_domains_are_withheld() -> None:
+    """Of three domains a job takes two of four nodes each and leaves two in each; the third stays out of everything."""
+    scale_up = {"gpus": 4, "use": 3}
+    changes: dict[str, Any] = {"jobs": [{"name": "job", "gpus": 6}], "failures": [NODES]}
+    changes["recovery"] = {"use": "hot-spare", "initialize": "4 min"}
+    cluster = {"gpus_per_node": 1, "scale_up": scale_up, "fabric": {"rails": 1}}
+    exact = prepared(**{**DAYS, **changes, "cluster": cluster})
+    assert exact.nodes == 8
+    many = prepared(**{**DAYS, **changes, "cluster": {**cluster, "nodes": 12}, "spares": {"idle": "withhold"}})
+    assert (many.withheld, len(many.units.nodes if many.units else ())) == (4, 2)
+    found, wanted = sim.run(many, 0), sim.run(exact, 0)
+    assert (found.jobs[0].totals == wanted.jobs[0].totals).all()
+    assert (found.whole_unit_seconds, found.unit_seconds) == (wanted.whole_unit_seconds, wanted.unit_seconds)
+
+
+@pytest.mark.parametrize(
+    ("changes", "nodes"),
+    [
+        ({}, 16),
+        ({"spares": {"hot": 3, "warm": {"nodes": 2, "delay": "1 h"}, "cold": {"nodes": 1, "delay": "1 h"}}}, 22),
+        ({"jobs": [{"name": "a", "gpus": 5}, {"name": "b", "gpus": 4, "arrival": "9 d"}], "spares": {"hot": 2}}, 11),
+        ({"jobs": [{"name": "a", "gpus": 4}], "spares": {"hot": 4, "unit": "rack"}}, 8),
+    ],
+    ids=str,
+)
+def test_a_cluster_without_a_number_of_nodes_has_those_of_jobs_and_spares(changes: dict[str, Any], nodes: int) -> None:
+    """All jobs, whenever they arrive, and all spares, in whole units; what was found is what is written back."""
+    found = fleet(None, **changes)
+    assert (found.nodes, found.withheld, found.warnings) == (nodes, 0, ())
+    assert sim.parse(found.scenario.dump()) == found.scenario
+
+
+def test_idle_nodes_that_serve_are_warned_of() -> None:
+    """Where spares are stated and other nodes serve too; not where nobody asks, where it is said, or where none do."""
+    asked = {"spares": {"hot": 0}}
+    (line,) = fleet(20, **asked).warnings
+    assert "spares.idle: withhold" in line
+    assert fleet(24, spares={"hot": 4}).warnings == (line,), "the same line for every point of a sweep"
+    assert not fleet(20).warnings
+    assert not fleet(16, **asked).warnings
+    for idle in ("serve", "withhold"):
+        assert not fleet(20, spares={"hot": 0, "idle": idle}).warnings
+    only = {"use": "hot-spare", "initialize": "4 min", "pools": ["spare"]}
+    assert not fleet(24, spares={"hot": 4}, recovery=only).warnings
+
+
+def test_nodes_are_not_left_out_where_something_else_says_how_many() -> None:
+    """A file of a fabric has its hosts, and pools their counts."""
+    cluster: dict[str, Any] = {"fabric": {"use": "graph-file", "file": "hall.json", "rails": 1}}
+    with pytest.raises(sim.ScenarioError, match="a graph file has hosts of its own; say how many"):
+        prepared(cluster=cluster)
+    pools = [{"count": 4, "accelerator": "h100"}]
+    with pytest.raises(sim.ScenarioError, match="give exactly one of nodes and pools"):
+        prepared(cluster={"nodes": 4, "gpus_per_node": 1, "pools": pools})

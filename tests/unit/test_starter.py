@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
@@ -86,6 +86,15 @@ def test_every_bundle_can_be_asked_for(bundle: str, tmp_path: Path) -> None:
     assert prepared.jobs[0].mtti < float("inf")
 
 
+def test_stores_of_the_recovery_are_stated(tmp_path: Path) -> None:
+    """A recovery that keeps checkpoints in memory has its stores in a line that can be struck out; others have none."""
+    wishes = WISHES._replace(recovery="nvrx-in-job", model="llama3-405b", gpus=256)
+    checkpoint: Any = loaded(wishes, tmp_path).checkpoint
+    assert [tier.store for tier in checkpoint.tiers] == ["remote", "peer-host"]
+    assert "  from_preset: true" in (tmp_path / "starter.yaml").read_text(encoding="utf-8")
+    assert "from_preset" not in starter(wishes._replace(recovery="slurm-requeue"))
+
+
 def test_each_value_has_a_comment_and_each_name_its_source() -> None:
     """Values are explained on their line or above it; names of the catalog come with the source of their entry."""
     text = starter(WISHES._replace(accelerator="gb200", recovery="ntp", model="megatron-1t", gpus=256))
@@ -100,6 +109,18 @@ def test_each_value_has_a_comment_and_each_name_its_source() -> None:
         assert before.lstrip().startswith("#"), line
     assert max(map(len, lines)) <= 120
     assert re.search(r"recovery: \{use: ntp, tensor: \d+\}", text)
+
+
+def test_switch_trays_of_racks_fail_at_an_assumed_rate(tmp_path: Path) -> None:
+    """A starter of NVL72 racks has a source for each tray of NVLink switches, which no bundle has; others have none."""
+    prepared = sim.examine(loaded(WISHES._replace(accelerator="gb200", model="megatron-1t", gpus=256), tmp_path))
+    (source,) = (source for source in prepared.sources if source.part == "switch_tray")
+    racks = prepared.counts["scale_up"]
+    assert racks == 5  # four of the job, one of spares
+    assert source.rate == pytest.approx(9 * racks * 0.1 / 1000 / 86_400, rel=1e-12)
+    assert any("switch trays" in line and "no rate is published" in line for line in prepared.scenario.assumptions)
+    assert not any("switch trays" in line for line in prepared.warnings)
+    assert "switch_tray" not in starter(WISHES._replace(model="llama3-405b", gpus=256))
 
 
 @pytest.mark.parametrize(

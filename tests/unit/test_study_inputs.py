@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sim
+from analysis.provenance import scenario_digest
 from analysis.study.inputs import names_files, with_files
 from analysis.study.load import LoadedStudy, load_study
 from analysis.sweep.campaign import Campaign
@@ -23,6 +24,8 @@ from tests import small
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NAMES = [f"n{node}" for node in range(16)]
+INVENTORIES = {"up.txt": NAMES, "down.txt": NAMES[::-1]}
 LOGS = {"calm.csv": "n1,10,20,gpu", "wild.csv": "n1,5,20,gpu\nn2,6,30,gpu"}
 
 
@@ -33,6 +36,8 @@ def folder(tmp_path: Path) -> Path:
     source.mkdir()
     for name, rows in LOGS.items():
         (source / name).write_text(f"unit,start,end,cause\n{rows}\n")
+    for name, nodes in INVENTORIES.items():
+        (source / name).write_text("\n".join(["node", *nodes, ""]))
     for name, nodes in (("one", 4), ("two", 8)):
         build = sim.parse({**small.SMALL, "cluster": cluster(leaf={"nodes": nodes})}).cluster.build()
         (source / f"{name}.json").write_text(GRAPH_FORMATS["json"](build))
@@ -75,6 +80,10 @@ STUDIES: dict[str, dict[str, Any]] = {
     },
     "lists": {"vary": {"log": {"path": "failures", "choices": {"calm": [log("calm.csv")], "wild": [log("wild.csv")]}}}},
     "everywhere": {"set": {"failures.0": log("wild.csv")}, "vary": {"spares.hot": {"choices": [1, 2]}}},
+    "inventories": {
+        "set": {"failures": [log("wild.csv")]},
+        "vary": {"failures.0.inventory": {"choices": ["up.txt", "down.txt"]}},
+    },
     "graphs": {
         "vary": {"graph": {"path": "cluster.fabric", "choices": {"one": graph("one.json"), "two": graph("two.json")}}}
     },
@@ -103,6 +112,8 @@ def keys(loaded: LoadedStudy) -> list[str]:
         ("linked", "wild.csv", [False, True]),
         ("lists", "wild.csv", [False, True]),
         ("graphs", "two.json", [False, True]),
+        ("inventories", "down.txt", [False, True]),
+        ("inventories", "wild.csv", [True, True]),
         ("everywhere", "wild.csv", [True, True]),
         ("everywhere", "calm.csv", [False, False]),
     ],
@@ -112,7 +123,7 @@ def test_a_changed_file_changes_the_keys_of_the_points_that_read_it(
 ) -> None:
     """And of no others; its name does not matter."""
     before = keys(study(folder, **STUDIES[name]))
-    (folder / file).write_text((folder / file).read_text() + "\n")
+    (folder / file).write_text((folder / file).read_text() + "\n")  # an empty line changes nothing else
     after = keys(load_study(folder / "study.yaml"))
     assert [one != other for one, other in zip(before, after, strict=True)] == changed
     shutil.move(folder, folder.parent / "elsewhere")
@@ -216,6 +227,22 @@ def test_a_file_of_the_scenario_that_is_away_is_no_answer(folder: Path, tmp_path
     (folder / "calm.csv").rmdir()
     (tmp_path / "away").rename(folder / "calm.csv")
     assert play(context, task).status == "ok"
+
+
+def test_an_inventory_of_the_scenario_counts_by_its_content(folder: Path, tmp_path: Path) -> None:
+    """Another order of names is another study and another scenario; it goes along with the folder of a study."""
+    (folder / "base.yaml").write_text(
+        sim.dump({**small.SMALL, "failures": [{**log("calm.csv"), "inventory": "up.txt"}]})
+    )
+    varied = {"spares.hot": {"choices": [1]}}
+    before, digest = keys(study(folder, vary=varied)), scenario_digest(sim.load(folder / "base.yaml"))
+    with StudyFolder(tmp_path / "out", study(folder, vary=varied)):
+        pass
+    shutil.copy(folder / "down.txt", folder / "up.txt")
+    assert keys(study(folder, vary=varied)) != before
+    assert scenario_digest(sim.load(folder / "base.yaml")) != digest
+    shutil.rmtree(folder)
+    assert keys(load_study(tmp_path / "out" / "study.resolved.yaml")) == before
 
 
 def test_a_file_that_breaks_a_rule_is_an_answer(folder: Path) -> None:

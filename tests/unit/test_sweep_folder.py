@@ -236,7 +236,7 @@ def test_lines_of_the_journal_that_cannot_be_read_are_told(path: Path, loaded: L
         with (path / "journal.jsonl").open("a") as file:
             file.write('{"key":\n')
         with StudyFolder(path, loaded) as folder:
-            assert folder.notes == (f"{lines} of journal.jsonl cannot be read: passed over",)
+            assert folder.notes == (f"{lines} of journal.jsonl cannot be read: passed over, and simulated again",)
             assert (len(folder.journal), folder.journal.torn) == (12, number)
 
 

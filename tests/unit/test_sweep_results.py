@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import itertools
+import os
 import random
 import struct
 import tracemalloc
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,8 +22,7 @@ from analysis.sweep.results import Column, has_parquet, write_parquet, write_tab
 from analysis.sweep.task import Record, Task
 from sim import strict_yaml
 
-if TYPE_CHECKING:
-    from pathlib import Path
+FULL = Path("/dev/full")
 
 REPLICATIONS = 13
 """Of each point: a whole block and a part of one."""
@@ -309,6 +311,15 @@ def test_parquet_that_cannot_be_written_is_an_error_in_a_line(tmp_path: Path) ->
     with pytest.raises(OSError, match="missing") as caught:
         write_parquet(tmp_path / "table.csv", [Column("a", "BIGINT")], tmp_path / "missing" / "table.parquet")
     assert "\n" not in caught.value.strerror
+
+
+@pytest.mark.skipif(not (has_parquet() and FULL.exists()), reason="needs the extra data, and a device that is full")
+def test_parquet_on_a_full_disk_is_told_in_the_words_of_the_system(tmp_path: Path) -> None:
+    """Not in those of the database, with its JSON and the name of a file that nobody knows."""
+    (tmp_path / "table.csv").write_text("a\n1\n")
+    with pytest.raises(OSError) as caught:
+        write_parquet(tmp_path / "table.csv", [Column("a", "BIGINT")], FULL)
+    assert caught.value.strerror == os.strerror(errno.ENOSPC)
 
 
 def test_parquet_is_the_same_bytes_every_time(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import json
 import math
 import shutil
 import tracemalloc
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ import pytest
 
 import analysis
 import sim
+from analysis.commands.playing import load_study as load_for_command
 from analysis.metrics import contributions
 from analysis.study.load import load_study
 from analysis.study.rows import Rows
@@ -142,6 +145,33 @@ def test_an_infinite_amount_is_what_was_censored(tmp_path: Path, monkeypatch: py
         point = next(campaign.loaded.points())
         campaign.play([point], 2)
         assert campaign.outcome(point, 2).metrics["time_to_work"] == [Ratio(math.inf, 1.0)] * 2
+
+
+# ------------------------------------------------------------------------------------------------------ how much work
+
+
+def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: Path) -> None:
+    """All replications of all points count, those that are there already do not, and what was asked for before does."""
+    loaded = small_study(tmp_path)
+    points = list(loaded.points())
+    one = loaded.template.examined(loaded.overrides(points[0])).expected_events
+    with Journal(tmp_path / "journal") as journal:
+        for most, fits in ((0.99 * 72 * one, False), (1.01 * 72 * one, True), (0.0, True)):
+            campaign = Campaign(replace(loaded, most_events=most), journal, Crew(Serial()))
+            with contextlib.nullcontext() if fits else pytest.raises(sim.WorkError):
+                campaign.play(points, 12)
+            assert len(journal) == (12 if fits else 0)
+        campaign = Campaign(replace(loaded, most_events=1.5 * 12 * one), journal, Crew(Serial()))
+        campaign.play(points[:1], 12, 12)
+        with pytest.raises(sim.WorkError):
+            campaign.play(points[:1], 12, 24)
+
+
+def test_yes_allows_all_of_it(tmp_path: Path) -> None:
+    """What the commands about studies do with --yes."""
+    small_study(tmp_path)
+    asked = [load_for_command(str(tmp_path / "small.yaml"), None, None, yes=yes).most_events for yes in (False, True)]
+    assert asked == [sim.MOST_EVENTS, math.inf]
 
 
 # ---------------------------------------------------------------------------------------------------------- playing

@@ -111,11 +111,11 @@ def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
 
 
 def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
-    """Unfinished jobs, and warnings with the number of their cells unless all have them."""
+    """Unfinished jobs below; warnings come before the answer, with the number of their cells unless all have them."""
     changes = {0: {"censored": 3, "warnings": ("a rack is unused",)}}
-    text = format_sweep(content_of(tmp_path, GRID, steps, changes=changes))
+    text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{ask: best}]", changes=changes))
     assert "in 1 of 6 cells a job was not finished at the horizon" in text
-    assert "- a rack is unused (1 of 6 cells)" in text
+    assert text.index("warning: a rack is unused (1 of 6 cells)") < text.index("The highest ETTR")
 
 
 def test_sentences_and_tables_take_the_columns_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_a_bundle_is_taken_apart() -> None:
     """Every cause of a bundle is removed in turn, the others are as the bundle has them, and repairs are paid alike."""
     prepared = sim.prepare(sim.load(sim.find("llama3-405b-gb200")))
     causes = changes_of(prepared).causes
-    assert [change.name for change in causes] == catalog.causes("llama3-table5")
+    assert [change.name for change in causes] == [*catalog.causes("llama3-table5"), "switch_tray"]
     for change in causes:
         kept = [index for index, source in enumerate(prepared.sources) if source.name != change.name]
         assert change.prepared.sources == tuple(prepared.sources[index] for index in kept)
@@ -208,6 +208,19 @@ def test_a_knob_takes_a_tenth_off_once(name: str, shorter: set[str]) -> None:
         assert changed[key] == pytest.approx((0.9 if key in shorter else 1.0) * value, rel=1e-12), key
     for key in shorter:
         assert all_of_them[key] == pytest.approx(0.9 * first[key], rel=1e-12)
+
+
+def test_shorter_repairs_are_those_of_a_bundle_too() -> None:
+    """A tenth off the repairs that a bundle keeps, or that no scenario's repair replaces, replaces none of them."""
+    stated = {key: value for key, value in small.SMALL.items() if key != "repair"}
+    kept = {**small.SMALL, "failures": [{"use": "component-rates", "keeps_repair": True}]}
+    for data in (kept, {**stated, "failures": [{"use": "infinitehbd"}]}):
+        before = sim.prepare(sim.parse(data))
+        scenario, _ = KNOBS["repair"](before.scenario, before)
+        for one, other in zip(before.sources, sim.prepare(scenario).sources, strict=True):
+            assert one.repair is not None
+            assert other.repair is not None
+            assert other.repair.mean_value == pytest.approx(0.9 * one.repair.mean_value, rel=1e-12)
 
 
 def value_of(prepared: sim.Prepared) -> dict[str, float]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.answers.words import capital, listed
 from analysis.cells import number_of
+from analysis.compare import by_value
 from analysis.metrics import METRICS, lower_is_better
 from analysis.paired import MANY
 from analysis.plots.charts import Interval, Intervals
@@ -61,6 +62,10 @@ def _of_variants(content: Content) -> Section:
     pictures = [_means(content, headline), _differences(content, headline), _behind(content, headline)]
     items: list[Picture | Grid] = [picture for picture in pictures if picture is not None]
     items += [_metrics(content)]
+    if content["also_differ"]:
+        others = tuple((key, by_value(values)) for key, values in content["also_differ"].items())
+        columns = (Column("Key", is_number=False), Column("Values of the variants", is_number=False))
+        items.append(Grid("Other keys in which the variants differ", columns, others))
     if content["cannot_run"]:
         rows = tuple(content["cannot_run"].items())
         columns = (Column("Variant", is_number=False), Column("Why it cannot run", is_number=False))
@@ -82,6 +87,10 @@ def _named(content: Content) -> Content:
         "first": labels[content["first"]],
         "cannot_run": {labels[name]: why for name, why in content["cannot_run"].items()},
         "order": [labels[name] for name in content["order"]],
+        "also_differ": {
+            key: {labels[name]: value for name, value in values.items()}
+            for key, values in content.get("also_differ", {}).items()  # documents of before have none
+        },
     }
     ranking = content["ranking"]
     if ranking is not None:

@@ -44,7 +44,7 @@ def small(preset: str, horizon: float, replicas: int = 4, nodes: int = 6, **chan
             {"use": "component", "name": "host", "part": "node", **_NEVER},
             {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
         ],
-        "checkpoint": {"tiers": [store]},
+        "checkpoint": {"tiers": [store], "from_preset": True},
         "repair": {"time": "200 s"},
         **changes,
         "recovery": {"use": preset, **changes.get("recovery", {})},

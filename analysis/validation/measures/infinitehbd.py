@@ -92,7 +92,6 @@ def _cluster(failures: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "detection": {"time": "0 s"},
         "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
         "recovery": {"use": "hot-spare", "initialize": "0 s"},
-        "repair": {"time": "0 s"},
         "scheduler": {"use": "fifo"},
     }
 

@@ -37,7 +37,7 @@ def without_failures(lab: Lab, _: int, preset: str) -> Estimate:
             "horizon": "200000 s",
             "jobs": [job],
             "failures": [],
-            "checkpoint": {"tiers": [store]},
+            "checkpoint": {"tiers": [store], "from_preset": True},
             "spares": {"hot": 1},
             "repair": {"time": "1 h"},
             "recovery": {"use": preset},
@@ -85,7 +85,8 @@ def ahead(lab: Lab, replications: int, better: str, worse: str) -> Estimate:
 
 def _ettr(lab: Lab, replications: int, preset: str) -> list[float]:
     """Return the ETTR of each replication [-]."""
-    prepared = lab.shipped("llama3-405b-54d", (f"recovery.use={preset}", "detection={}"))
+    changes = (f"recovery.use={preset}", "detection={}", "checkpoint.from_preset=true")
+    prepared = lab.shipped("llama3-405b-54d", changes)
     jobs = [result.jobs[0] for result in lab.results(prepared, replications)]
     return [float(job.buckets[sim.Bucket.PRODUCTIVE]) / job.requested for job in jobs]
 

@@ -150,7 +150,8 @@ def groups_in_memory(lab: Lab, replications: int, machines: int, lost: int) -> E
     """
     store = {"interval": "3 h", "mode": "blocking", "write": "10 s", "restore": "20 s"}
     horizon = _APART * (_FAILURES + 1)
-    data = small("gemini-in-memory", horizon, replicas=machines, nodes=machines, checkpoint={"tiers": [store]})
+    stores = {"tiers": [store], "from_preset": True}
+    data = small("gemini-in-memory", horizon, replicas=machines, nodes=machines, checkpoint=stores)
     prepared = lab.scenario(data)
     shares = []
     for replication in range(replications):
@@ -171,7 +172,7 @@ def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: 
     It is the mean over failures that are spread evenly over the time between two saves, `interval` [s] of stepping.
     """
     tier = {"interval": f"{interval!r} s", "mode": "async", "write": f"{save!r} s", "restore": f"{load!r} s"}
-    stores = {"tiers": [tier], "from_preset": False}
+    stores = {"tiers": [tier]}
     prepared = lab.scenario(small("gemini-in-memory", 12 * interval + 20 * save + load + 5000.0, checkpoint=stores))
     begin = phases(sim.run(prepared, 0, failures_at(prepared, []), keeps_timeline=True))[0].end
     found = []

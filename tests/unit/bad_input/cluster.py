@@ -112,7 +112,11 @@ FABRICS = [
 ]
 
 HOSTS = [
-    cluster("no hosts", "§{rack: {nodes: 4}}", "cluster: give exactly one of nodes and pools"),
+    cluster(
+        "hosts of a graph file that nobody counts",
+        "§{fabric: {use: graph-file, file: hall.json, rails: 1}}",
+        "cluster.nodes: is missing: a graph file has hosts of its own; say how many",
+    ),
     cluster(
         "pools and nodes",
         "§{nodes: 16, pools: [{count: 16, accelerator: h100}]}",

@@ -95,9 +95,28 @@ REPAIRS = [
         "failures.0.repair: 'leaf': a leaf does not go through tiers of repair; give the source a repair time",
     ),
     bad(
+        "nobody repairs",
+        {7: f"  - §{NODES}", 13: "# no repair"},
+        "failures.0: 'node' has no repair time; give it a repair, or the scenario (repair: {time: 1 d})",
+    ),
+    bad(
+        "a cause of a bundle that nobody repairs",
+        {7: "  - §{use: component-rates}", 13: "# no repair"},
+        "failures.0: 'silent_data_corruption' of component-rates has no repair time; give it a repair, or the scenario",
+    ),
+    bad(
         "incident of a rack in tiers",
         {7: "  - §{use: incident, name: rack, part: rack, rate: 1 per rack-day, repaired: part}", 13: f"{TIERS}}}"},
         "failures.0.repair: 'rack': a rack does not go through tiers of repair",
+    ),
+]
+
+WINDOWS = [
+    bad("windows of no time", {3: "horizon: 30 d\nwindows: §0 d"}, "windows: must be above 0, not '0 d'"),
+    bad(
+        "more windows than memory holds",
+        {3: "horizon: 30 d\nwindows: §1 ms"},
+        "windows: makes 2,592,000,000 windows, and at most 100,000 are kept; at least 26 s",
     ),
 ]
 

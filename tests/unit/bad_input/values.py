@@ -15,7 +15,11 @@ CASES = [
         {13: "repair: §1 d"},
         "repair: must be a mapping (keys: use, ...), not '1 d' (choose from simple, tiers)",
     ),
-    bad("number for a mapping", {12: "spares: §2"}, "spares: must be a mapping (keys: hot, warm, cold, unit), not 2"),
+    bad(
+        "number for a mapping",
+        {12: "spares: §2"},
+        "spares: must be a mapping (keys: hot, warm, cold, unit, idle), not 2",
+    ),
     bad("mapping for a list", {4: "jobs:", 5: "  §{name: train, gpus: 64}"}, "jobs: must be a list, not a mapping"),
     bad(
         "text for a list",

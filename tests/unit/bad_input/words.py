@@ -50,7 +50,7 @@ CASES = [
     bad(
         "merge key",
         {12: "spares: {hot: 2, §<<: {hot: 3}}"},
-        "spares.<<: unknown key '<<' (choose from hot, warm, cold, unit)",
+        "spares.<<: unknown key '<<' (choose from hot, warm, cold, unit, idle)",
     ),
     bad(
         "use is missing",

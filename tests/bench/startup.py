@@ -1,0 +1,80 @@
+"""Print what starting costs: ``python -m tests.bench.startup``, a part of ``make bench``.
+
+Times are of CPU, as multiples of what importing the libraries alone costs, all measured in turn: machines differ and
+are shared. Bytecode is cached, as it is from the second start of an installation on.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+
+__all__ = ["startup_rows"]
+
+_LIBRARIES = "import numpy, pydantic, yaml, typer, simpy"
+_COMMAND = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
+_CASES = {
+    "import sim": ("import sim", (), 1.8),
+    "check": (_COMMAND, ("check", "quickstart"), 2.3),
+    "run of one replication": (_COMMAND, ("run", "quickstart", "--replications", "1", "--quiet"), 2.8),
+}
+"""Code, arguments, and the target as a multiple of the libraries alone."""
+_LINE = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
+
+
+def startup_rows(repeats: int = 9) -> list[str]:
+    """Return the cost of starting, and where it goes: own times of modules, summed by package."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPYCACHEPREFIX"] = folder
+        cases = {"libraries": (_LIBRARIES, (), 1.0), **_CASES}
+        seconds: dict[str, list[float]] = {name: [] for name in cases}
+        for _ in range(repeats + 1):
+            for name, (code, arguments, _target) in cases.items():
+                seconds[name].append(_cpu_seconds(["-c", code, *arguments], environment))
+        median = {name: statistics.median(times[1:]) for name, times in seconds.items()}  # the first writes bytecode
+        rows = [f"start-up of quickstart; importing the libraries alone takes {median['libraries']:.2f} s of CPU"]
+        for name, (_code, _arguments, target) in _CASES.items():
+            ratio = median[name] / median["libraries"]
+            rows.append(f"  {name:24} {median[name]:6.2f} s  {ratio:5.2f} times that (target <= {target})")
+        for name in _CASES:
+            code, arguments, _target = _CASES[name]
+            rows += ["", *_import_rows(name, ["-c", code, *arguments], environment)]
+    return rows
+
+
+def _cpu_seconds(arguments: list[str], environment: dict[str, str]) -> float:
+    """Return the time of CPU of a Python process [s]."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _import_rows(name: str, arguments: list[str], environment: dict[str, str]) -> list[str]:
+    """Return the ten packages whose modules take longest to import, by their own times."""
+    command = [sys.executable, "-X", "importtime", *arguments]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    times: collections.Counter[str] = collections.Counter()
+    modules: collections.Counter[str] = collections.Counter()
+    for line in found.stderr.splitlines():
+        match = _LINE.match(line)
+        if match is not None:
+            parts = match[2].split(".")
+            package = ".".join(parts[:2]) if parts[0] in ("sim", "analysis") and len(parts) > 2 else parts[0]
+            times[package] += int(match[1])
+            modules[package] += 1
+    rows = [f"imports of {name}: {sum(times.values()) / 1000:.0f} ms, {sum(modules.values())} modules"]
+    return rows + [
+        f"  {each:24} {time / 1000:6.1f} ms  {modules[each]:4} modules" for each, time in times.most_common(10)
+    ]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(startup_rows()) + "\n")
