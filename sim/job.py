@@ -75,6 +75,7 @@ class Group:
         "exposed",
         "failure",
         "first",
+        "held",
         "incident",
         "job",
         "missing",
@@ -150,6 +151,8 @@ class Group:
         """Who can fail now."""
         self.processes = Clock(now)
         """Runs while the processes of the job are exposed: lives of the job."""
+        self.held = Clock(now)
+        """Runs while its nodes are exposed: when somebody takes them all."""
         self.busy = Clock(now)
         """Runs while both are: lives of its nodes that end only with processes on them."""
 

@@ -84,7 +84,13 @@ class Renewal:
             "detection": sum(map(real, found.detection)),
             "restart": sum(map(real, found.restart)),
         }
-        return self._with_waits(job, shares)
+        waits = self._waiting(job)
+        if not waits.total:
+            return shares
+        scale, unknown = self._beside_waits(job, found)
+        shares = {name: share * (1 - waits.total) * scale for name, share in shares.items()} | {"detection": unknown}
+        _add(shares, waits, 1 - unknown)
+        return shares
 
     def waste(self, job: PreparedJob) -> dict[str, dict[str, dict[str, float]]]:
         """Return what is lost of the time of a job, by order, cause and bucket [-].
@@ -96,28 +102,30 @@ class Renewal:
         waits = self._waiting(job)
         if not waits.total:
             return tables
-        there = 1 - self.shares(job)["detection"]
+        scale, unknown = self._beside_waits(job, orders["exact"])
+        hits = {way.source.name: waits.unknown(way.source) for way in self._size(job).ways}
         repaired = {name: rate * repair for name, (rate, repair) in (repairs_by_cause(self.prepared) or {}).items()}
         for table in tables.values():
             for name, row in table.items():
-                table[name] = _beside(waits.total, row)
+                detection = row.get("detection", 0.0) * hits.get(name, 1.0) * scale
+                table[name] = {key: share * (1 - waits.total) * scale for key, share in row.items()}
+                table[name] |= {"detection": detection} if "detection" in row else {}
             for name, part in repaired.items():
                 if part > 0:
-                    _add(table.setdefault(name, {}), waits, there * part / sum(repaired.values()))
+                    _add(table.setdefault(name, {}), waits, (1 - unknown) * part / sum(repaired.values()))
         return tables
 
-    def _with_waits(self, job: PreparedJob, shares: dict[str, float]) -> dict[str, float]:
-        """Return the shares of a job that always finds nodes, with the time in which it waits for them.
+    def _beside_waits(self, job: PreparedJob, found: ClassShares) -> tuple[float, float]:
+        """Return what shares of a job that always finds nodes are multiplied by [-], and the share in detection.
 
         Nodes fail and are repaired whatever the job does, so the two factors multiply (`sim.theory.starved`). Failures
-        have to be detected in both.
+        have to be detected in both, as far as they can happen there.
         """
         waits = self._waiting(job)
-        if not waits.total:
-            return shares
-        found = _beside(waits.total, shares)
-        _add(found, waits, 1 - shares["detection"])
-        return found
+        each = [real(share) for share in found.detection]
+        unknown = sum(share * waits.unknown(way.source) for share, way in zip(each, self._size(job).ways, strict=True))
+        scale = 1 / (1 - sum(each) + unknown)
+        return scale, unknown * scale
 
     def _waiting(self, job: PreparedJob) -> Waits:
         """Return what a lack of nodes costs a job; nothing where it is not known."""
@@ -187,14 +195,10 @@ class Renewal:
         return self._survivals[key]
 
 
-def _beside(waiting: float, shares: dict[str, float]) -> dict[str, float]:
-    """Return shares of time beside that in which a job is `waiting` [-] for nodes."""
-    return {name: share if name == "detection" else (1 - waiting) * share for name, share in shares.items()}
-
-
 def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
     """Add a part [-] of what a lack of nodes costs to shares."""
-    for name, value in waits._asdict().items():
+    for name in ("starved", "queued", "restart"):
+        value: float = getattr(waits, name)
         if value:
             shares[name] = shares.get(name, 0.0) + value * part
 

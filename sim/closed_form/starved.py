@@ -41,16 +41,27 @@ class Waits(NamedTuple):
         Waiting in the queue, after its patience.
     restart
         By how much longer the restarts from the queue are, the time until the job is eligible included.
+    exposed
+        Whether nodes that wait with their job can fail.
     """
 
     starved: float = 0.0
     queued: float = 0.0
     restart: float = 0.0
+    exposed: bool = True
 
     @property
     def total(self) -> float:
         """All of it [-]."""
         return self.starved + self.queued + self.restart
+
+    def unknown(self, source: Source) -> float:
+        """Return how often failures of a cause hit the job, relative to one that always has its nodes [-].
+
+        While it waits no process runs: nodes fail like idle ones.
+        """
+        runs = self.exposed and source.part != "job" and source.clock != "busy"
+        return 1 - self.total + (source.idle_hazard * self.starved if runs else 0.0)
 
 
 def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
@@ -92,7 +103,7 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
         # What is left of a wait after some time, as if that were memoryless.
         share *= math.exp(-wait.before * found.probability / found.wait)
     if math.isinf(wait.patience) or late:
-        return Waits(starved=share)
+        return Waits(starved=share, exposed=exposed)
     return _impatient(share, lives, job.nodes, spares, wait, exposed=exposed)
 
 
@@ -104,11 +115,11 @@ def _impatient(
     part, often = gives_up(*lives, required, spares, wait.patience, exposed=exposed) if share < _MOSTLY else (0.0, 0.0)
     queued, often = share * (1 - part), share * often
     if not often:
-        return Waits(share * part, queued)
+        return Waits(share * part, queued, exposed=exposed)
     left = queued / often
     # Nodes may be there before the job is eligible, and the job eligible before they are.
     both = left * -math.expm1(-wait.delay / left) if left > 0 else 0.0
-    return Waits(share * part, queued - often * both, often * (wait.delay + wait.more))
+    return Waits(share * part, queued - often * both, often * (wait.delay + wait.more), exposed)
 
 
 def _wait(prepared: Prepared, job: PreparedJob, takers: Sequence[Source], rates: Sequence[float]) -> Wait | None:

@@ -126,11 +126,11 @@ class Groups:
         if group.exposed == exposed:
             return
         group.exposed = exposed
-        group.processes.turn(now, on=exposed in ("both", "processes"))
-        group.busy.turn(now, on=exposed == "both")
-        self.lives.arm(group.processes, now)
-        self.lives.arm(group.busy, now)
-        if group.deferred and exposed in ("both", "nodes"):
+        nodes, processes = exposed in ("both", "nodes"), exposed in ("both", "processes")
+        for clock, on in ((group.processes, processes), (group.held, nodes), (group.busy, nodes and processes)):
+            clock.turn(now, on=on)
+            self.lives.arm(clock, now)
+        if group.deferred and nodes:
             self.deliver(group, now)
 
     def deliver(self, group: Group, now: float) -> None:

@@ -50,7 +50,7 @@ class _NodeClock:
 
 
 class Lives:
-    """Each group has two clocks, of its processes and of its nodes, each with its lives and an event for the first.
+    """Each group has a few clocks, of its processes and of its nodes, each with its lives and an event for the first.
 
     An event is armed only while its clock runs, so the cost follows the failures, not the phases.
     """
@@ -67,9 +67,9 @@ class Lives:
         """Give a node that is in no group a life."""
         self.nodes.setdefault(life.node, _NodeClock()).lives.append(life)
 
-    def add_group_life(self, group: Group, life: Life) -> None:
-        """Give a group a life of its own."""
-        _push(group.processes, life, life.due)
+    def add_group_life(self, clock: Clock, life: Life) -> None:
+        """Give a clock of a group a life that belongs to no node."""
+        _push(clock, life, life.due)
 
     def begin(self, life: Life, seconds: float, now: float) -> None:
         """Let a life of a node, which may be in a group, end after `seconds` of its busy time."""
@@ -160,7 +160,7 @@ class Lives:
         following = self.occur(life)
         if following is not None:
             if node is None:
-                _push(clock, following, following.due)
+                self.add_group_life(clock, following)
             else:
                 node.lives.append(following)
                 if node.group is not None:

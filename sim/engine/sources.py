@@ -73,7 +73,10 @@ class Sources:
                 self.simulation.defects.start(info, slot, self.time[row])
             elif info.of_job:
                 life = Life(-1, index, slot, self.round[row], self.time[row])
-                self.simulation.lives.add_group_life(self.simulation.jobs[slot].main, life)
+                group = self.simulation.jobs[slot].main
+                # Who takes the nodes of a job does not ask whether processes run on them.
+                clock = group.held if info.source.away is not None else group.processes
+                self.simulation.lives.add_group_life(clock, life)
             else:
                 life = Life(slot // info.divisor, index, slot, self.round[row], self.time[row])
                 self.simulation.lives.add_node_life(life)

@@ -77,6 +77,35 @@ def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -
     assert 20 * error < closed["starved"]
 
 
+@pytest.mark.parametrize(
+    "failures", [[NODE, SOFTWARE], [NODE | {"idle_hazard": "0 %"}, SOFTWARE]], ids=["wall", "work"]
+)
+def test_what_cannot_fail_in_a_wait_is_not_detected_there(failures: list[dict[str, Any]]) -> None:
+    """Detection takes 5 min: of software in the time with enough nodes only, of nodes in waits as they fail there.
+
+    With enough nodes always at hand it would be a larger share. The formula errs by the order of detection over repair.
+    """
+    few = FEW | {"detection": {"time": "5 min"}}
+    case = small.prepare(**few, failures=failures, horizon="200 d", seed=SEED)
+    found = sim.closed_form(case)
+    plenty = sim.closed_form(
+        small.prepare(**few | {"cluster": small.SMALL["cluster"] | {"nodes": 64}}, failures=failures)
+    )
+    jobs = [sim.run(case, number).jobs[0] for number in range(20)]
+    seen = np.array([job.buckets[sim.JOB_BUCKETS.index("detection")] / job.requested for job in jobs])
+    error = 1.5 * Z * float(seen.std(ddof=1)) / math.sqrt(len(jobs))
+    order = 5 / 240
+    assert abs(float(seen.mean()) - found.shares["detection"]) <= error + order * found.shares["detection"]
+    assert plenty.shares["detection"] - float(seen.mean()) > 2 * (error + order * found.shares["detection"])
+    assert sum(found.shares.values()) == pytest.approx(1, abs=1e-12)
+    assert found.waste is not None
+    exact = found.waste["exact"]
+    assert sum(row.get("detection", 0.0) for row in exact.values()) == pytest.approx(
+        found.shares["detection"], rel=1e-9
+    )
+    assert sum(sum(row.values()) for row in exact.values()) == pytest.approx(1 - found.shares["productive"], abs=1e-12)
+
+
 def test_far_too_few_spares_leave_nothing() -> None:
     """12,500 nodes, 6.5 failures per 1,000 node-days, repairs of two weeks, eight spares: 1,000 nodes are missing."""
     cluster = {"name": "large", "nodes": 12_508, "gpus_per_node": 8, "fabric": {"rails": 8, "radix": 4096}}

@@ -154,6 +154,23 @@ def test_detection_initialize_and_restore_are_exposed() -> None:
     assert found == pytest.approx({"detection": 60, "initialize": 30 + 10 + 30 + 30, "restore": 10 + 20}, rel=EXACT)
 
 
+def test_a_job_that_waits_for_nodes_can_be_preempted() -> None:
+    """Its nodes are wanted at 400 s, in the wait, for 50 s; then it queues until node 0 is back."""
+    one = case({"use": "preemption", "name": "taken", "away": "50 s", **NEVER})
+    result = play(one, [(300, 0, 0), (400, 1, 0)])
+    assert losses(one, result) == pytest.approx(
+        {
+            ("initialize", "no_failure"): 30.0,
+            ("lost_work", "crash"): 270.0,
+            ("starved", "crash"): 100.0,
+            ("reschedule", "taken"): 50.0,
+            ("queued", "taken"): 50.0,
+            ("initialize", "taken"): 30.0,
+        },
+        rel=EXACT,
+    )
+
+
 @pytest.mark.parametrize("use", ["patience", "full-restart"])
 def test_the_queue_and_the_way_to_it_run_nothing(use: str) -> None:
     """Back to the queue at 300 s, eligible at 350 s, two nodes at 500 s: a bug after 310 s of processes is at 510 s."""

@@ -199,15 +199,28 @@ def test_what_every_strategy_owes(name: str) -> None:
     ("name", "changes"),
     [
         ("hot-spare", {"exposed": False}),
+        ("hot-spare", {"exposed": "nodes"}),
         ("hot-spare", {"patience": "60 s", "requeue_delay": "5 s"}),
         ("hot-spare", {"initialize": {"law": "weibull", "shape": 0.7, "mean": "40 s"}}),
         ("shrink-rejoin", {"min_replicas": 3}),
         ("shrink-rejoin", {"min_replicas": 4, "reconfigure": {"law": "exponential", "mean": "30 s"}}),
         ("full-restart", {"delay": "0 s"}),
         ("standby", {"exposed": False}),
+        ("standby", {"exposed": "processes"}),
         ("standby", {"recovery": {"law": "exponential", "mean": "40 s"}, "pools": ["idle"]}),
     ],
-    ids=["unexposed", "patience", "random", "three of four", "all or nothing", "at once", "calm", "random standby"],
+    ids=[
+        "unexposed",
+        "nodes alone",
+        "patience",
+        "random",
+        "three of four",
+        "all or nothing",
+        "at once",
+        "calm",
+        "processes alone",
+        "random standby",
+    ],
 )
 def test_with_other_parameters(name: str, changes: dict[str, Any]) -> None:
     """The shared check holds for each option of a strategy."""
