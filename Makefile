@@ -3,6 +3,8 @@ PYTHON   ?= python3
 SCENARIO ?= scenarios/llama3-405b-54d.yaml
 BIN      := .venv/bin
 INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# pip compiles what it copies, and an editable install copies nothing; where nobody may write bytecode later, do it now.
+COMPILE  := $(BIN)/python -m compileall -q cli.py sim analysis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -15,11 +17,13 @@ help: ## show these targets
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) -e .
+	$(COMPILE)
 	@touch $@
 
 .venv/.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) -e ".[dev,docs]"
+	$(COMPILE)
 	@touch $@ .venv/.core
 
 run: .venv/.core ## answer one question: SCENARIO=path

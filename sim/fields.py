@@ -117,7 +117,7 @@ class OneOf:
         for model in get_args(source):
             self._models |= dict.fromkeys(get_args(model.model_fields[self._key].annotation), model)
         # The method builds the model first, if need be, which its validator does not.
-        choices = {
+        choices: dict[Any, Any] = {
             name: core_schema.no_info_plain_validator_function(model.model_validate)
             for name, model in self._models.items()
         }
@@ -131,7 +131,8 @@ class OneOf:
 
 def _built(model: Any) -> Any:
     """Return a model, or an instance of one, that is complete: one that was unpickled may be the first of its kind."""
-    (model if isinstance(model, type) else type(model)).model_rebuild()
+    kind: Any = model if isinstance(model, type) else type(model)
+    kind.model_rebuild()
     return model
 
 
