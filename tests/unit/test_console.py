@@ -129,9 +129,17 @@ def test_a_fabric_that_nobody_stated_is_printed() -> None:
     chosen = small.prepare(cluster={"nodes": 16})
     assert "  fabric    default: fat tree of 2 tiers of 64-port switches, 8 rails of 400 Gb/s" in show(chosen)
     assert not chosen.warnings
-    larger = small.prepare(cluster={"nodes": 300})
+    larger = small.prepare(cluster={"nodes": 300}, spares={"hot": 2, "idle": "serve"})
     assert "  fabric    default: fat tree of 3 tiers of 64-port switches" in show(larger)
-    assert "300 nodes get a fat tree of 3 tiers" in larger.warnings[0]
+    assert "300 nodes get a fat tree of 3 tiers" in "".join(larger.warnings)
+
+
+def test_whose_nodes_a_cluster_has_is_printed() -> None:
+    """That they are those of jobs and spares, or that some are withheld."""
+    derived = small.prepare(cluster={"gpus_per_node": 8})
+    assert "128 GPUs (h100) in 16 nodes, those of jobs and spares\n" in show(derived)
+    withheld = small.prepare(spares={"hot": 0, "idle": "withhold"})
+    assert "128 GPUs (h100) in 16 nodes, 2 of them withheld\n" in show(withheld)
 
 
 def test_all_null() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -60,6 +61,26 @@ def test_a_mistake_is_a_line_and_leaves_no_folder(study: str, arguments: str, me
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("command", ["sweep", "optimize"])
+def test_spares_that_idle_nodes_stand_in_for_are_warned_of(study: str, command: str) -> None:
+    """With two idle nodes beside them, no spares do as well as two: said, whichever point is the answer."""
+    asked = "optimize={maximize: ettr, confirm: 16}"
+    points = ("--set", "vary={spares.hot: {choices: [0, 2]}}", "--set", asked, "--json")
+    found = small.call(command, study, *points)
+    assert "spares.idle: withhold" in json.dumps(json.loads(found.stdout)["warnings"])
+    withheld = small.call(command, study, *points, "--set", "set={spares.idle: withhold}")
+    derived = small.call(command, study, *points, "--set", "set={cluster: {gpus_per_node: 8}}")
+    assert json.loads(withheld.stdout)["warnings"] == json.loads(derived.stdout)["warnings"] == []
+    tell = "cells" if command == "sweep" else "tried"
+    ettr = [
+        [point["metrics"]["ettr"]["mean"] if command == "sweep" else point["aims"]["ettr"]["mean"] for point in points]
+        for points in (json.loads(each.stdout)[tell] for each in (found, withheld, derived))
+    ]
+    assert ettr[0][0] == ettr[0][1]
+    assert ettr[1] == ettr[2]
+    assert ettr[1][0] < ettr[1][1]
 
 
 def test_what_is_a_scenario_is_not_a_study(study: str) -> None:

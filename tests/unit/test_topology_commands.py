@@ -343,3 +343,11 @@ def test_the_list_hangs_at_the_width_of_a_terminal() -> None:
     column = lines[1].index("DGX SuperPOD")
     assert lines[2][:column].strip() == ""
     assert lines[2][column] != " "
+
+
+def test_a_scenario_that_leaves_its_nodes_out_shows_those_of_jobs_and_spares() -> None:
+    """Whichever way an option is written."""
+    Path("derived.yaml").write_text(sim.dump({**small.SMALL, "cluster": {"gpus_per_node": 8}}))
+    assert ": 128 GPUs in 16 nodes" in call("check", "derived.yaml").stdout
+    for option in ("gpus_per_node=4", "cluster.gpus_per_node=4", "cluster={gpus_per_node: 4}"):
+        assert ": 120 GPUs in 30 nodes" in call("check", "derived.yaml", "--set", option).stdout
