@@ -53,7 +53,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "counts": _counts(ensemble),
         "nodes_down": nodes_down(tally.down_times, prepared.nodes),
         "energy": energy_content(tally),
-        "cost": cost_content(tally, len(ensemble.rows)),
+        "cost": cost_content(tally),
         "windows": _windows(ensemble),
         "closed_form": describe_closed_form(prepared, ensemble),
         "step": _step(prepared),

@@ -249,7 +249,7 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     }
 
 
-def cost_content(tally: Tally, replications: int) -> dict[str, Any] | None:
+def cost_content(tally: Tally) -> dict[str, Any] | None:
     """Return the cost of a mean replication by what it is paid for, as plain data.
 
     Returns
@@ -270,5 +270,5 @@ def cost_content(tally: Tally, replications: int) -> dict[str, Any] | None:
         "allocation": cost.allocation,
         **parts,
         "total": math.fsum(parts.values()),
-        "repairs": {part: number / replications for part, number in sorted(tally.repairs.items())},
+        "repairs": {part: number / tally.replications for part, number in sorted(tally.repairs.items())},
     }

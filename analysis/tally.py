@@ -12,7 +12,7 @@ import numpy as np
 from analysis.metrics import job_ratios
 from analysis.missing import add_down_times
 from analysis.spending import amounts_of, job_spending
-from sim import JOB_BUCKETS, Ratio
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +125,8 @@ class Tally:
 
     Attributes
     ----------
+    replications
+        How many there are.
     jobs
         By job.
     owned, cluster
@@ -151,13 +153,14 @@ class Tally:
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
+        self.replications = 0
         self._planned = [source.planned for source in prepared.sources]
         self.jobs = [JobTally() for _ in prepared.jobs]
         self.owned = 0.0
-        self.cluster: FloatArray | float = 0.0
+        self.cluster: FloatArray = np.zeros(len(CLUSTER_BUCKETS))
         self.requested = 0.0
         self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
-        self.losses: FloatArray | float = 0.0
+        self.losses: FloatArray = np.zeros((len(Bucket), len(prepared.sources) + 1))
         self.interruptions = [array("q") for _ in prepared.sources]
         self.counts: dict[str, int] = {}
         self.down_times: dict[int, float] = {}
@@ -168,15 +171,16 @@ class Tally:
 
     def add(self, result: Result) -> None:
         """Add a replication."""
+        self.replications += 1
         self.owned += result.owned
-        self.cluster = self.cluster + result.cluster
+        self.cluster += result.cluster
         plans, spent = self.prepared.jobs, job_spending(self.prepared, result)
         for plan, job, tally, mine in zip(plans, result.jobs, self.jobs, spent, strict=True):
             tally.add(job)
             tally.rows.append(job_ratios(plan, job, self._planned) | mine)
             self.requested += job.requested
             self.buckets += job.buckets
-            self.losses = self.losses + job.totals.sum(axis=0)
+            self.losses += job.totals.sum(axis=0)
         for cause, column in enumerate(self.interruptions, 1):
             column.append(sum(job.interruptions.get(cause, 0) for job in result.jobs))
         for name, number in {
