@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from analysis.at_equal import Equal, headline_at_equal, obtainable
-from analysis.ensemble import BATCH, FEWEST, MOST, Ensemble, Precision, RequestError
-from analysis.metrics import SHARES, lower_is_better, means, ratios
+from analysis.ensemble import BATCH, FEWEST, MOST, Gathering, Precision, RequestError
+from analysis.metrics import SHARES, lower_is_better, means
 from analysis.paired import Difference, difference
 from analysis.processes import in_order
 from analysis.ranking import Ranking, ranking_of
-from sim import MOST_EVENTS, Prepared, Ratio, Result, check_work, run
+from sim import MOST_EVENTS, check_work, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from sim import Scenario
+    from analysis.ensemble import Ensemble
+    from sim import Prepared, Ratio, Result, Scenario
 
 __all__ = ["Comparison", "Variant", "by_value", "compare", "headline", "keys_that_differ", "what_differs"]
 
@@ -134,8 +135,8 @@ def compare(
         If more events are expected than may be; of a precision for the replications that are known to be needed.
     """
     _check_common(variants)
-    results: list[list[Result]] = [[] for _ in variants]
-    rows: list[list[dict[str, Ratio]]] = [[] for _ in variants]
+    found = [Gathering(variant.prepared) for variant in variants]
+    rows = [mine.rows for mine in found]
     differs = what_differs([variant.prepared.scenario for variant in variants])
     metric = "" if at_equal is None else _at_equal(at_equal, variants, differs)
     goal = replications if precision is None else FEWEST
@@ -148,8 +149,7 @@ def compare(
         with contextlib.closing(work) as source:
             for index, result in zip(indices, source, strict=True):
                 position = index % len(variants)
-                results[position].append(result)
-                rows[position].append(ratios(variants[position].prepared, result))
+                found[position].add(result)
                 if progress is not None:
                     progress(index + 1, None if precision is not None else indices.stop)
         metric = metric or headline([mine[0] for mine in rows], differs)
@@ -159,10 +159,7 @@ def compare(
             precise = excess <= 1
             if not precise:
                 goal = _next_goal(len(rows[0]), excess)
-    ensembles = tuple(
-        Ensemble(variant.prepared, tuple(mine), tuple(of))
-        for variant, mine, of in zip(variants, results, rows, strict=True)
-    )
+    ensembles = tuple(mine.ensemble() for mine in found)
     return Comparison(
         tuple(variant.name for variant in variants),
         ensembles,
@@ -174,7 +171,7 @@ def compare(
     )
 
 
-def headline(rows: Sequence[dict[str, Ratio]], differs: Sequence[str]) -> str:
+def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str]) -> str:
     """Return the metric that variants are compared by, given one replication of each.
 
     Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
@@ -304,7 +301,7 @@ def _check(precision: Precision, metric: str) -> None:
         raise RequestError(message)
 
 
-def _excess(rows: Sequence[Sequence[dict[str, Ratio]]], metric: str, precision: Precision) -> float:
+def _excess(rows: Sequence[Sequence[Mapping[str, Ratio]]], metric: str, precision: Precision) -> float:
     """Return the widest interval of a difference over what it should be [-]; infinite where there is none."""
     mean = means(rows[0])[metric]
     wanted = precision.width * (abs(mean or 0.0) if precision.relative else 1.0)

@@ -11,10 +11,10 @@ import numpy as np
 from analysis.closed_form import describe_closed_form
 from analysis.controls import controlled
 from analysis.intervals import exact_interval, possible
-from analysis.metrics import job_ratios, lower_bound, summaries
+from analysis.metrics import lower_bound, summaries
 from analysis.missing import nodes_down
 from analysis.provenance import provenance
-from analysis.spending import cost_content, energy_content, job_spending
+from analysis.spending import cost_content, energy_content
 from analysis.statistics import summarise
 from analysis.step import describe_step
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
@@ -22,38 +22,39 @@ from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
+
     from analysis.controls import Controlled
     from analysis.ensemble import Ensemble
     from analysis.statistics import Interval, Summary
-    from sim import JobResult, Prepared, Ratio
+    from sim import Prepared, Ratio
 
 __all__ = ["document", "render"]
 
 
 def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> dict[str, Any]:
     """Return the document of a run as plain data; see docs/reference/json.md."""
-    prepared = ensemble.prepared
-    results = ensemble.results
+    prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
     return {
         "scenario": prepared.name,
         "engine": "des",
-        "replications": len(results),
-        "interrupted": sum(any(job.disruptions for job in result.jobs) for result in results),
+        "replications": len(ensemble.rows),
+        "interrupted": tally.interrupted,
         "seed": prepared.seed,
         "initial": prepared.scenario.initial,
         "horizon_s": prepared.horizon,
         "warmup_s": prepared.warmup,
         "metrics": _metrics(ensemble.rows, bands or {}, ensemble.luck),
-        "time_shares": _time_shares([job for result in results for job in result.jobs]),
+        "time_shares": _time_shares(tally.requested, tally.buckets),
         "cluster_shares": _cluster_shares(ensemble),
         "interruptions_by_cause": _by_cause(ensemble, names),
         "loss_gpu_s": _losses(ensemble, names),
         "repair_from": {source.name: source.repair_from for source in prepared.sources if source.repair_from},
         "counts": _counts(ensemble),
-        "nodes_down": nodes_down(results, prepared.nodes),
-        "energy": energy_content(prepared, results),
-        "cost": cost_content(prepared, results),
+        "nodes_down": nodes_down(tally.down_times, prepared.nodes),
+        "energy": energy_content(tally),
+        "cost": cost_content(tally),
         "windows": _windows(ensemble),
         "closed_form": describe_closed_form(prepared, ensemble),
         "step": _step(prepared),
@@ -84,7 +85,7 @@ def _plain(value: Any) -> Any:
 
 
 def _metrics(
-    rows: Sequence[dict[str, Ratio]], bands: Mapping[str, Interval | None], luck: Sequence[tuple[float, ...]] = ()
+    rows: Sequence[Mapping[str, Ratio]], bands: Mapping[str, Interval | None], luck: Sequence[tuple[float, ...]] = ()
 ) -> dict[str, Any]:
     """Return the summaries of all metrics as plain data; with the luck taken out too, where it is known."""
     metrics = {name: _metric(name, summary, bands.get(name)) for name, summary in summaries(rows).items()}
@@ -122,27 +123,23 @@ def _controlled(name: str, found: Controlled) -> dict[str, Any]:
     return {"mean": found.mean, "mean_ci95": possible(name, found.ci95), "worth": found.worth}
 
 
-def _time_shares(jobs: Sequence[JobResult]) -> dict[str, float | None]:
-    """Return the shares of the requested GPU-time, ratios of sums."""
-    total = sum(job.requested for job in jobs)
+def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float | None]:
+    """Return the shares of the requested GPU-time, ratios of sums [GPU s]."""
     if not total:
         return dict.fromkeys(JOB_BUCKETS)
-    sums = np.sum([job.buckets for job in jobs], axis=0)
     return dict(zip(JOB_BUCKETS, (sums / total).tolist(), strict=True))
 
 
 def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
     """Return the shares of all GPU-time owned."""
-    owned = sum(result.owned for result in ensemble.results)
-    sums = np.sum([result.cluster for result in ensemble.results], axis=0)
-    return dict(zip(CLUSTER_BUCKETS, (sums / owned).tolist(), strict=True))
+    shares = ensemble.tally.cluster / ensemble.tally.owned
+    return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
 
 
 def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
     """Return the interruptions of all jobs by cause, most frequent first."""
     rows: dict[str, dict[str, Any]] = {}
-    for index, name in enumerate(names[1:], start=1):
-        counts = [sum(job.interruptions.get(index, 0) for job in result.jobs) for result in ensemble.results]
+    for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
         interval = possible("interruptions", summary.mean_ci95)
         rows[name] = {"mean": summary.mean, "mean_ci95": interval, "std": summary.std}
@@ -151,8 +148,7 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
 
 def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
     """Return the mean GPU-seconds that a replication's jobs lost, by cause and bucket."""
-    tables = [job.totals.sum(axis=0) for result in ensemble.results for job in result.jobs]
-    mean = np.sum(tables, axis=0) / len(ensemble.results)
+    mean = ensemble.tally.losses / len(ensemble.rows)
     buckets = [bucket for bucket in range(len(JOB_BUCKETS)) if bucket != Bucket.PRODUCTIVE]
     return {
         name: {JOB_BUCKETS[bucket]: float(mean[bucket, index]) for bucket in buckets}
@@ -162,37 +158,20 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
 
 def _counts(ensemble: Ensemble) -> dict[str, float]:
     """Return the mean number of events by what became of them."""
-    results = ensemble.results
-    counts = {name: float(np.mean([result.counts[name] for result in results])) for name in results[0].counts}
-    counts["interruptions"] = float(
-        np.mean([sum(sum(job.interruptions.values()) for job in result.jobs) for result in results])
-    )
-    counts["disruptions"] = float(
-        np.mean([sum(sum(job.disruptions.values()) for job in result.jobs) for result in results])
-    )
-    counts["merged"] = float(np.mean([sum(job.merged for job in result.jobs) for result in results]))
-    counts["merged_intervals"] = ensemble.prepared.merged_intervals
-    return counts
+    counts = {name: number / len(ensemble.rows) for name, number in ensemble.tally.counts.items()}
+    return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}
 
 
 def _windows(ensemble: Ensemble) -> list[dict[str, Any]]:
     """Return the rolling view: shares of each window, over the replications that reached it."""
-    if ensemble.prepared.windows is None:
-        return []
     windows = []
-    for index in range(max(len(result.edges) for result in ensemble.results) - 1):
-        reached = [result for result in ensemble.results if len(result.edges) > index + 1]
-        sums = np.sum(
-            [job.totals[index, : len(JOB_BUCKETS)].sum(axis=1) for result in reached for job in result.jobs], axis=0
-        )
-        total = float(sums.sum())
-        shares = dict(zip(JOB_BUCKETS, (sums / total).tolist(), strict=True)) if total else dict.fromkeys(JOB_BUCKETS)
-        ends = [float(result.edges[index + 1]) for result in reached]
+    for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
+        shares = _time_shares(float(sums.sum()), sums)
         windows.append(
             {
-                "start_s": float(reached[0].edges[index]),
-                "end_s": max(ends),
-                "replications": len(reached),
+                "start_s": start,
+                "end_s": end,
+                "replications": replications,
                 "ettr": shares["productive"],
                 "time_shares": shares,
             }
@@ -207,51 +186,39 @@ def _step(prepared: Prepared) -> dict[str, Any]:
 
 def _per_job(ensemble: Ensemble) -> dict[str, Any]:
     """Return metrics and shares of each job."""
-    prepared = ensemble.prepared
-    planned = [source.planned for source in prepared.sources]
-    spent = [job_spending(prepared, result) for result in ensemble.results]
-    jobs = {}
-    for index, plan in enumerate(prepared.jobs):
-        mine = [result.jobs[index] for result in ensemble.results]
-        rows = [job_ratios(plan, job, planned) | took[index] for job, took in zip(mine, spent, strict=True)]
-        jobs[plan.name] = {
+    count = len(ensemble.rows)
+    return {
+        plan.name: {
             "gpus": plan.gpus,
-            "requested_gpu_s": float(np.mean([job.requested for job in mine])),
-            "metrics": _metrics(rows, {}),
-            "time_shares": _time_shares(mine),
-            "finished": sum(job.finished for job in mine),
-            "censored": sum(job.censored for job in mine),
-            "never_started": sum(math.isnan(job.start) for job in mine),
-            "restores": _restores(mine),
-            "accepted_taints": float(np.mean([job.accepted for job in mine])),
-            "never_arrived": sum(job.arrival >= job.end for job in mine),
+            "requested_gpu_s": float(np.mean(mine.requested)),
+            "metrics": _metrics(mine.rows, {}),
+            "time_shares": _time_shares(sum(mine.requested), mine.buckets),
+            "finished": mine.finished,
+            "censored": mine.censored,
+            "never_started": mine.never_started,
+            "restores": {store: number / count for store, number in sorted(mine.restores.items())},
+            "accepted_taints": mine.accepted / count,
+            "never_arrived": mine.never_arrived,
         }
-    return jobs
-
-
-def _restores(mine: Sequence[JobResult]) -> dict[str, float]:
-    """Return how often a job came back from each store, means over replications."""
-    stores = sorted({store for job in mine for store in job.restores})
-    return {store: float(np.mean([job.restores.get(store, 0) for job in mine])) for store in stores}
+        for plan, mine in zip(ensemble.prepared.jobs, ensemble.tally.jobs, strict=True)
+    }
 
 
 def _notes(ensemble: Ensemble) -> list[str]:
     """Return what a reader must know before using the numbers."""
     notes = []
     prepared = ensemble.prepared
-    for index, plan in enumerate(prepared.jobs):
-        mine = [result.jobs[index] for result in ensemble.results]
-        waiting = sum(math.isnan(job.start) and job.arrival < job.end for job in mine)
-        censored = sum(job.censored for job in mine)
-        if waiting:
-            notes.append(f"job '{plan.name}' never got its nodes in {waiting} of {len(mine)} replications")
-        if censored:
+    count = len(ensemble.rows)
+    for plan, mine in zip(prepared.jobs, ensemble.tally.jobs, strict=True):
+        if mine.waiting:
+            notes.append(f"job '{plan.name}' never got its nodes in {mine.waiting} of {count} replications")
+        if mine.censored:
             notes.append(
-                f"job '{plan.name}' was not finished at the horizon in {censored} of {len(mine)} replications: they "
+                f"job '{plan.name}' was not finished at the horizon in {mine.censored} of {count} replications: they "
                 f"count as not finished, and no mean of the time to finish is given"
             )
     if prepared.merged_intervals:
         notes.append(f"intervals of the log that were joined because they overlap: {prepared.merged_intervals}")
     if ensemble.precise is False:
-        notes.append(f"the precision asked for was not reached in {len(ensemble.results)} replications")
+        notes.append(f"the precision asked for was not reached in {count} replications")
     return notes

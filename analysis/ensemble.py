@@ -7,20 +7,23 @@ import difflib
 import functools
 import math
 import re
+from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.controls import Luck, controlled, of_all
+from analysis.controls import Luck, controlled
 from analysis.intervals import unseen
 from analysis.metrics import SHARES, means, ratios
 from analysis.processes import in_order
 from analysis.statistics import ratio_interval
+from analysis.study.rows import Rows
+from analysis.tally import Table, Tally
 from sim import MOST_EVENTS, Prepared, Ratio, Result, check_work, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["BATCH", "FEWEST", "MOST", "Ensemble", "Precision", "RequestError", "band", "replicate"]
+__all__ = ["BATCH", "FEWEST", "MOST", "Ensemble", "Gathering", "Precision", "RequestError", "band", "replicate"]
 
 BATCH = 10
 """Replications between two decisions; fixed, so that the number of processes changes nothing."""
@@ -89,22 +92,65 @@ class Ensemble:
 
     Parameters
     ----------
-    results, rows
-        Results and metrics, in order of replication.
+    rows
+        Metrics, in order of replication.
+    luck
+        How lucky each replication was, by `analysis.controls`; empty where that is not known.
+    tally
+        Everything else that they came to together.
+    results
+        The replications themselves, if they were to be kept: each takes some kilobytes.
     precise
         Whether a precision that was asked for was reached; ``None`` if none was.
     """
 
     prepared: Prepared
-    results: tuple[Result, ...]
-    rows: tuple[dict[str, Ratio], ...]
+    rows: Table
+    luck: Sequence[tuple[float, ...]]
+    tally: Tally
+    results: tuple[Result, ...] = ()
     precise: bool | None = None
 
-    @functools.cached_property
-    def luck(self) -> list[tuple[float, ...]]:
-        """How lucky each replication was, by `analysis.controls`; empty where that is not known."""
-        how_lucky = Luck(self.prepared)
-        return of_all([how_lucky.of(result) for result in self.results])
+
+class Gathering:
+    """Replications of a scenario that are being simulated, of which an ensemble is made.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    keeps
+        Whether results are kept.
+    """
+
+    def __init__(self, prepared: Prepared, *, keeps: bool = False) -> None:
+        self.prepared = prepared
+        self.rows = Table()
+        self._keeps = keeps
+        self._results: list[Result] = []
+        self._tally = Tally(prepared)
+        self._luck = Luck(prepared)
+        self._lucky = array("d")
+        self._is_known = True
+
+    def add(self, result: Result) -> None:
+        """Add a replication."""
+        self.rows.append(ratios(self.prepared, result))
+        self._tally.add(result)
+        lucky = self._luck.of(result)
+        self._is_known = self._is_known and lucky is not None
+        self._lucky.extend(lucky or ())
+        if self._keeps:
+            self._results.append(result)
+
+    @property
+    def luck(self) -> Sequence[tuple[float, ...]]:
+        """How lucky each replication was; empty where that is not known of every one."""
+        return Rows(self._lucky, 3, tuple) if self._is_known and self._lucky else []
+
+    def ensemble(self, *, precise: bool | None = None) -> Ensemble:
+        """Return what has been gathered."""
+        return Ensemble(self.prepared, self.rows, self.luck, self._tally, tuple(self._results), precise)
 
 
 def replicate(
@@ -133,7 +179,7 @@ def replicate(
     progress
         Called with the number done and the total (``None`` if unknown).
     keeps_log
-        Whether the results say when each node was down.
+        Whether results are kept, and say when each node was down.
     most_events
         How many events may be simulated; a precision that is not reached with as many is given up.
 
@@ -144,35 +190,30 @@ def replicate(
     WorkError
         If more events are expected than may be, of the fewest replications where a precision is asked for.
     """
-    results: list[Result] = []
-    rows: list[dict[str, Ratio]] = []
-    luck: list[tuple[float, ...] | None] = []
-    how_lucky = Luck(prepared)
+    found = Gathering(prepared, keeps=keeps_log)
+    rows = found.rows
     total = replications if precision is None else None
     precise = None if precision is None else False
     check_work(prepared.expected_events * (FEWEST if total is None else total), most_events)
     play = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
     with contextlib.closing(in_order(play, prepared, range(MOST if total is None else total), processes)) as source:
         for result in source:
-            results.append(result)
-            rows.append(ratios(prepared, result))
-            if precision is not None:
-                luck.append(how_lucky.of(result))
+            found.add(result)
             if len(rows) == 1:
                 _check_metric(metric, rows[0], precision)
             if progress is not None:
                 progress(len(rows), total)
             if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
                 mine = [row[metric] for row in rows]
-                precise = precision.is_met(mine, of_all(luck))
+                precise = precision.is_met(mine, found.luck)
                 # What was censored once has no mean, however long one goes on.
                 is_too_much = prepared.expected_events * (len(rows) + BATCH) > most_events
                 if precise or is_too_much or any(math.isinf(ratio.amount) for ratio in mine):
                     break
-    return Ensemble(prepared, tuple(results), tuple(rows), precise)
+    return found.ensemble(precise=precise)
 
 
-def _check_metric(metric: str, known: dict[str, Ratio], precision: Precision | None) -> None:
+def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision | None) -> None:
     """Refuse a metric that is not there, and points of one that is no share."""
     if metric not in known:
         near = difflib.get_close_matches(metric, known, 1)

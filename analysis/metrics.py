@@ -12,7 +12,7 @@ from analysis.statistics import Summary, summarise_ratio
 from sim import JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -195,12 +195,12 @@ def lower_is_better(metric: str) -> bool:
     return metric in _LOWER or (metric.startswith(_TIME_SHARE) and metric != f"{_TIME_SHARE}productive")
 
 
-def summaries(rows: Sequence[dict[str, Ratio]]) -> dict[str, Summary]:
+def summaries(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, Summary]:
     """Return the summary of each metric over replications; ratios are ratios of sums."""
     return {name: summarise_ratio(*_columns(rows, name)) for name in (rows[0] if rows else ())}
 
 
-def means(rows: Sequence[dict[str, Ratio]]) -> dict[str, float | None]:
+def means(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, float | None]:
     """Return the mean of each metric as in `summaries`, without the rest."""
     found: dict[str, float | None] = {}
     for name in rows[0] if rows else ():
@@ -225,7 +225,7 @@ def contributions(ratios: Sequence[Ratio]) -> npt.NDArray[np.float64] | None:
     return found
 
 
-def lower_bound(rows: Sequence[dict[str, Ratio]], name: str) -> float | None:
+def lower_bound(rows: Sequence[Mapping[str, Ratio]], name: str) -> float | None:
     """Return what a time between events is longer than, at 95 % confidence, when no event was seen [s].
 
     No event in a time T has a probability of exp(-T / mean): 5 % for a mean of ``T / ln 20``, about a third of T.
@@ -239,6 +239,6 @@ def lower_bound(rows: Sequence[dict[str, Ratio]], name: str) -> float | None:
     return amount / math.log(20) if amount and not base else None
 
 
-def _columns(rows: Sequence[dict[str, Ratio]], name: str) -> tuple[list[float], list[float]]:
+def _columns(rows: Sequence[Mapping[str, Ratio]], name: str) -> tuple[list[float], list[float]]:
     """Return the amounts and the bases of a metric, one of each per replication."""
     return [row[name].amount for row in rows], [row[name].base for row in rows]

@@ -11,22 +11,28 @@ import numpy as np
 from sim.theory import missing_nodes_pmf, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sim import Result
 
-__all__ = ["log_csv", "nodes_down"]
+__all__ = ["add_down_times", "log_csv", "nodes_down"]
 
 LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
-def nodes_down(results: Sequence[Result], nodes: int) -> dict[str, Any]:
+def add_down_times(times: dict[int, float], result: Result) -> None:
+    """Add for how long how many nodes were down in a replication to what is in `times` [s]."""
+    for count, seconds in result.down_times.items():
+        times[count] = times.get(count, 0.0) + seconds
+
+
+def nodes_down(times: Mapping[int, float], nodes: int) -> dict[str, Any]:
     """Return the distribution over time of the number of nodes that are down, pooled over replications.
 
     Parameters
     ----------
-    results
-        Replications of one scenario.
+    times
+        For how long how many were down, in all replications of a scenario [s].
     nodes
         Nodes of the cluster.
 
@@ -37,10 +43,6 @@ def nodes_down(results: Sequence[Result], nodes: int) -> dict[str, Any]:
         that of independent nodes (``dispersion``; null if no node was ever down), and under ``independent`` what
         independent nodes with the same mean would need.
     """
-    times: dict[int, float] = {}
-    for result in results:
-        for count, seconds in result.down_times.items():
-            times[count] = times.get(count, 0.0) + seconds
     counts = np.array(sorted(times), dtype=np.int64)
     share = np.array([times[count] for count in counts])
     if not share.sum():

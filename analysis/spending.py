@@ -11,12 +11,13 @@ from sim import CLUSTER_BUCKETS, Ratio, units
 from sim.perf.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
+    from analysis.tally import Tally
     from sim import Prepared, Result
-    from sim.perf.power import FacilityEnergy, PowerState
+    from sim.perf.power import Facility, FacilityEnergy, PowerState
 
-__all__ = ["cost_content", "energy_content", "job_spending", "provisioned", "spending"]
+__all__ = ["amounts_of", "cost_content", "energy_content", "job_spending", "provisioned", "spending"]
 
 _YEAR = units.DURATION.units["year"]
 _DAY = units.DURATION.units["d"]
@@ -54,6 +55,20 @@ def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
         )
         for index, (share, known) in enumerate(zip(shares, _has_tokens(prepared), strict=True))
     ]
+
+
+def amounts_of(prepared: Prepared, result: Result) -> tuple[dict[str, float], dict[str, int]]:
+    """Return what a replication took, by name, and its repairs that are paid for, by class of part [-].
+
+    ``seconds`` [s]; ``energy.<bucket>`` [J], where it is known what a node draws; ``cost.<what for>``, with prices.
+    """
+    found = {"seconds": _seconds(result)}
+    if prepared.upkeep.facility is not None:
+        found |= {f"energy.{bucket}": amount for bucket, amount in _of_nodes(prepared, result).items()}
+    if prepared.upkeep.cost is None:
+        return found, {}
+    found |= {f"cost.{what}": amount for what, amount in _cost(prepared, result).items()}
+    return found, _repairs(prepared, result)
 
 
 def _metrics(
@@ -146,7 +161,7 @@ def _energy(prepared: Prepared, result: Result) -> FacilityEnergy | None:
     return facility_energy(nodes, facility.network * seconds, facility.storage * seconds, facility.pue)
 
 
-def energy_content(prepared: Prepared, results: Sequence[Result]) -> dict[str, Any] | None:
+def energy_content(tally: Tally) -> dict[str, Any] | None:
     """Return the energy of a mean replication by what drew it, and what that rests on, as plain data.
 
     Returns
@@ -154,12 +169,11 @@ def energy_content(prepared: Prepared, results: Sequence[Result]) -> dict[str, A
     dict or None
         ``None`` if it is not known what a node draws.
     """
-    facility = prepared.upkeep.facility
+    facility = tally.prepared.upkeep.facility
     if facility is None:
         return None
-    rows = [_of_nodes(prepared, result) for result in results]
-    nodes = {bucket: float(np.mean([row[bucket] for row in rows])) for bucket in CLUSTER_BUCKETS}
-    seconds = float(np.mean([_seconds(result) for result in results]))
+    nodes = {bucket: float(np.mean(tally.amounts[f"energy.{bucket}"])) for bucket in CLUSTER_BUCKETS}
+    seconds = float(np.mean(tally.amounts["seconds"]))
     whole = facility_energy(sum(nodes.values()), facility.network * seconds, facility.storage * seconds, facility.pue)
     node = facility.node
     return {
@@ -178,16 +192,14 @@ def energy_content(prepared: Prepared, results: Sequence[Result]) -> dict[str, A
             "measured": node.measured,
             "source": node.source,
         },
-        "assumptions": _assumptions(prepared, results),
+        "assumptions": _assumptions(facility, tally.cluster),
     }
 
 
-def _assumptions(prepared: Prepared, results: Sequence[Result]) -> list[str]:
+def _assumptions(facility: Facility, cluster: Any) -> list[str]:
     """Return what the energy rests on that nobody has measured."""
-    facility = prepared.upkeep.facility
-    assert facility is not None
     lines = [] if facility.node.measured else [f"power of a node: estimate ({facility.node.source})"]
-    spent = dict(zip(CLUSTER_BUCKETS, np.sum([result.cluster for result in results], axis=0).tolist(), strict=True))
+    spent = dict(zip(CLUSTER_BUCKETS, cluster.tolist(), strict=True))
     for name, state in STATES.items():
         buckets = [bucket for bucket, of in STATE_OF_BUCKET.items() if of == name and spent[bucket]]
         if buckets and not state.measured:
@@ -237,7 +249,7 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     }
 
 
-def cost_content(prepared: Prepared, results: Sequence[Result]) -> dict[str, Any] | None:
+def cost_content(tally: Tally) -> dict[str, Any] | None:
     """Return the cost of a mean replication by what it is paid for, as plain data.
 
     Returns
@@ -245,17 +257,18 @@ def cost_content(prepared: Prepared, results: Sequence[Result]) -> dict[str, Any
     dict or None
         ``None`` if the scenario has no prices.
     """
-    cost = prepared.upkeep.cost
+    cost = tally.prepared.upkeep.cost
     if cost is None:
         return None
-    rows = [_cost(prepared, result) for result in results]
-    parts = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
-    repairs = [_repairs(prepared, result) for result in results]
-    named = sorted({part for row in repairs for part in row})
+    parts = {
+        name.removeprefix("cost."): float(np.mean(each))
+        for name, each in tally.amounts.items()
+        if name.startswith("cost.")
+    }
     return {
         "currency": cost.currency,
         "allocation": cost.allocation,
         **parts,
         "total": math.fsum(parts.values()),
-        "repairs": {part: float(np.mean([row.get(part, 0) for row in repairs])) for part in named},
+        "repairs": {part: number / tally.replications for part, number in sorted(tally.repairs.items())},
     }

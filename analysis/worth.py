@@ -15,7 +15,7 @@ from analysis.worth_changes import changes_of
 from sim import MOST_EVENTS, Ratio, closed_form, prepare, units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -163,7 +163,7 @@ class _Table:
     ``None`` where the data do not tell.
     """
 
-    def __init__(self, rows: Sequence[dict[str, Ratio]]) -> None:
+    def __init__(self, rows: Sequence[Mapping[str, Ratio]]) -> None:
         self.known = {name: contributions([row[name] for row in rows]) for name in METRICS if name in rows[0]}
 
 

@@ -8,13 +8,14 @@ from typer.testing import CliRunner
 
 import cli
 import sim
+from analysis.tally import Tally
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
-__all__ = ["SMALL", "YAML", "call", "parse", "prepare", "write"]
+__all__ = ["SMALL", "YAML", "call", "parse", "prepare", "tally", "write"]
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -40,6 +41,14 @@ def parse(**changes: Any) -> sim.Scenario:
 def prepare(**changes: Any) -> sim.Prepared:
     """Return the scenario with top-level keys replaced, ready to run."""
     return sim.prepare(parse(**changes))
+
+
+def tally(prepared: sim.Prepared, *results: sim.Result) -> Tally:
+    """Return what some replications come to."""
+    found = Tally(prepared)
+    for result in results:
+        found.add(result)
+    return found
 
 
 def write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:

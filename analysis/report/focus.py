@@ -25,7 +25,7 @@ MOST_REPLICATIONS = 16
 """Replications that are played again at most: enough for how a run looks; means come from the results."""
 
 _DAY = units.DURATION.units["d"]
-_FEWEST_WINDOWS = 5
+_FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Focus:
     def prepared(self) -> Prepared:
         """The scenario, ready to be played; with windows of a day where it states none and a day is short enough."""
         windows = self.scenario.windows
-        if windows is None and self.scenario.horizon >= _FEWEST_WINDOWS * _DAY:
+        if windows is None and _FEWEST_WINDOWS <= self.scenario.horizon / _DAY <= _MOST_WINDOWS:
             windows = _DAY
         return sim.prepare(self.scenario.model_copy(update={"windows": windows}))
 

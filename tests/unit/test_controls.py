@@ -253,7 +253,7 @@ def test_what_is_seen_to_wait_is_believed() -> None:
     racks = {"use": "component", "name": "rack", "part": "rack", "rate": "1 per 20 rack-day"}
     ready = case(cluster={"nodes": 40, "gpus_per_node": 8, "rack": {"nodes": 20}}, failures=[NODE, racks],
                  jobs=[{"name": "train", "gpus": 240, "step_time": "10 s"}], repair={"time": "6 h"})  # fmt: skip
-    found = replicate(ready, 20, processes=1)
+    found = replicate(ready, 20, processes=1, keeps_log=True)
     assert any(job.buckets[sim.Bucket.STARVED] > 0 for result in found.results for job in result.jobs)
     assert found.luck == []
 

@@ -33,7 +33,7 @@ PAIR = [{**TRAIN, "name": "large", "gpus": 64, "work": {"time": "12 h"}}, {**TRA
 
 def parts(prepared: sim.Prepared, *results: sim.Result) -> dict[str, Any]:
     """Return what a cost is made of."""
-    content = cost_content(prepared, results)
+    content = cost_content(small.tally(prepared, *results))
     assert content is not None
     return content
 
@@ -161,7 +161,7 @@ def test_incidents_are_repaired_as_they_say(repaired: str, part: str, each: int)
 def test_cost_per_token_is_a_ratio_of_sums() -> None:
     """Cost over the tokens that survived, both summed over the replications, for energy as well."""
     prepared = small.prepare(jobs=[TRAIN], cost={**OWNED, "energy": 0.1})
-    found = replicate(prepared, 4, processes=1)
+    found = replicate(prepared, 4, processes=1, keeps_log=True)
     metrics = document(found, command="")["metrics"]
     tokens = sum(result.jobs[0].work for result in found.results) * 1e5
     for name in ("cost", "energy"):
@@ -217,7 +217,7 @@ def test_only_what_is_known_is_there() -> None:
     """Without prices there is no cost, and without tokens nothing is per token."""
     prepared = small.prepare()
     assert set(spending(prepared, sim.run(prepared, 0))) == {"energy"}
-    assert cost_content(prepared, []) is None
+    assert cost_content(small.tally(prepared)) is None
     all_known = small.prepare(jobs=[TRAIN], cost=OWNED)
     names = {"energy", "cost", "energy_per_token", "cost_per_token", "tokens_per_gpu_day", "tokens_per_mw_day"}
     assert set(spending(all_known, sim.run(all_known, 0))) == names

@@ -28,7 +28,7 @@ JOBS = [
 @pytest.fixture(scope="module")
 def several() -> Ensemble:
     """Two jobs that queue for each other, one of which never finishes, in windows of six hours."""
-    return replicate(small.prepare(jobs=JOBS, windows="6 h"), 6)
+    return replicate(small.prepare(jobs=JOBS, windows="6 h"), 6, keeps_log=True)
 
 
 @pytest.fixture(scope="module")

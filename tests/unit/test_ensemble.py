@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import multiprocessing
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,9 +24,10 @@ from scipy import stats
 import sim
 from analysis import ensemble, processes
 from analysis.compare import Variant, compare
+from analysis.controls import Luck
 from analysis.document import document, render
 from analysis.ensemble import FEWEST, Ensemble, Precision, RequestError, band, replicate
-from analysis.metrics import means
+from analysis.metrics import means, ratios
 from sim import Prepared, Ratio
 from tests import small
 
@@ -137,6 +140,73 @@ def test_yes_is_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert small.call(*words, "--yes").exit_code == 0, words
 
 
+# ------------------------------------------------------------------------------------------------ memory
+
+
+def test_memory_does_not_grow_with_results() -> None:
+    """A replication leaves the numbers of its metrics behind, some hundred bytes; the result itself is let go.
+
+    There are 20 metrics of the scenario and as many of its job, 16 bytes each, and 60 other numbers; arrays that grow
+    have up to an eighth of room to spare. A result as it was simulated takes more than 4,000 bytes.
+    """
+    ready = small.prepare()
+    numbers = 2 * 2 * len(replicate(ready, 1).rows[0]) + 60
+
+    def held(replications: int) -> int:
+        before = tracemalloc.get_traced_memory()[0]
+        found = replicate(ready, replications, processes=1)
+        gc.collect()
+        assert len(found.rows) == replications
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        grown = held(600) - held(200)
+    finally:
+        tracemalloc.stop()
+    assert grown / 400 < 8 * numbers * 1.25
+
+
+def test_sums_are_those_of_the_replications() -> None:
+    """What is added up is what a list of all results adds up to, and rows are the metrics of each to the last bit."""
+    ready = small.prepare(
+        jobs=[
+            {"name": "ends", "gpus": 48, "step_time": "10 s", "work": {"time": "20 h"}},
+            {"name": "goes on", "gpus": 32, "step_time": "20 s"},
+            {"name": "never", "gpus": 8, "arrival": "40 d"},
+        ],
+        windows="6 h",
+        cost={"capex": 40000, "years": 4, "repair": {"node": 500}, "allocation": "gpus"},
+    )
+    found = replicate(ready, 12, processes=1, keeps_log=True)
+    results, tally = found.results, found.tally
+    assert found.rows == [ratios(ready, result) for result in results]
+    assert found.rows[3:5] == [ratios(ready, result) for result in results[3:5]]
+    assert tally.cluster.tolist() == np.sum([result.cluster for result in results], axis=0).tolist()
+    assert (
+        tally.losses.tolist()
+        == np.sum([job.totals.sum(axis=0) for result in results for job in result.jobs], axis=0).tolist()
+    )
+    assert [list(column) for column in tally.interruptions] == [
+        [sum(job.interruptions.get(1, 0) for job in result.jobs) for result in results]
+    ]
+    for index, job in enumerate(tally.jobs):
+        mine = [result.jobs[index] for result in results]
+        assert job.finished == sum(each.finished for each in mine)
+        assert job.never_started == sum(math.isnan(each.start) for each in mine)
+        assert list(job.requested) == [each.requested for each in mine]
+        assert job.buckets.tolist() == np.sum([each.buckets for each in mine], axis=0).tolist()
+    for index, (reached, start, end) in enumerate(tally.reached):
+        those = [result for result in results if len(result.edges) > index + 1]
+        assert reached == len(those)
+        assert (start, end) == (those[0].edges[index], max(result.edges[index + 1] for result in those))
+        tables = [job.totals[index, :12].sum(axis=1) for result in those for job in result.jobs]
+        assert tally.windows[index].tolist() == np.sum(tables, axis=0).tolist()
+    luck = Luck(ready)
+    known = [luck.of(result) for result in results]
+    assert list(found.luck) == (known if None not in known else [])
+
+
 # ------------------------------------------------------------------------------------------------ precision
 
 
@@ -176,13 +246,19 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 yield index
 
         monkeypatch.setattr(ensemble, "in_order", in_order)
-        monkeypatch.setattr(ensemble, "Luck", lambda prepared: SimpleNamespace(of=lambda result: None))
+        of_nothing(monkeypatch)
         monkeypatch.setattr(ensemble, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
         found = replicate(small.prepare(), 1, **options)
         assert len(drawn) == len(found.rows)
         return found
 
     return play  # type: ignore[return-value]
+
+
+def of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at nothing but the metrics of a replication."""
+    monkeypatch.setattr(ensemble, "Luck", lambda prepared: SimpleNamespace(of=lambda result: None))
+    monkeypatch.setattr(ensemble, "Tally", lambda prepared: SimpleNamespace(add=lambda result: None))
 
 
 def half_width(values: list[float]) -> float:
@@ -235,7 +311,7 @@ def test_censored_metric_gives_up_at_once(plays: Any) -> None:
 
 def test_without_precision_nothing_is_decided() -> None:
     """A fixed number of replications gives exactly that many, and no verdict."""
-    found = replicate(small.prepare(), 3)
+    found = replicate(small.prepare(), 3, keeps_log=True)
     assert [result.replication for result in found.results] == [0, 1, 2]
     assert found.precise is None
 
@@ -423,6 +499,7 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     rate = prepared.sources[0].rate
     monkeypatch.setattr(ensemble, "run", lambda prepared, replication, **_: replication)
     monkeypatch.setattr(ensemble, "ratios", ratios)
+    of_nothing(monkeypatch)
     found = replicate(prepared, 4)
     bands = band(found, 2000, replications=2)["ettr"]
     assert bands is not None

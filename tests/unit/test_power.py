@@ -150,7 +150,7 @@ def test_unknown_accelerators_have_no_energy() -> None:
     prepared = small.prepare(cluster=cluster)
     result = sim.run(prepared, 0)
     assert not spending(prepared, result)
-    assert energy_content(prepared, [result]) is None
+    assert energy_content(small.tally(prepared, result)) is None
     power = {**ALONE, "idle": "1 kW", "training": "2 kW"}
     assert joules(cluster=cluster, jobs=LATE, power=power, **QUIET) == pytest.approx(1000 * 16 * DAYS)
 
@@ -159,7 +159,7 @@ def test_document_adds_up_and_says_what_is_assumed() -> None:
     """Buckets, network, storage and overhead add up to the total, and no state without a meter goes unsaid."""
     prepared = small.prepare(power={"storage": "5 kW"})
     results = [sim.run(prepared, replication) for replication in range(3)]
-    content = energy_content(prepared, results)
+    content = energy_content(small.tally(prepared, *results))
     assert content is not None
     nodes = sum(content["nodes_j"].values())
     parts = nodes + content["network_j"] + content["storage_j"] + content["overhead_j"]

@@ -538,7 +538,7 @@ def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     focus = focus_of("week")
     nodes = focus.prepared.nodes
     found = missing_nodes.exceedance_of(focus.ensemble.results, nodes)
-    down = nodes_down(focus.ensemble.results, nodes)
+    down = nodes_down(focus.ensemble.tally.down_times, nodes)
     assert found is not None
     assert found.simulated.sum() == pytest.approx(down["mean"])
     for name, level in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
@@ -557,7 +557,7 @@ def test_the_curve_of_missing_nodes_is_marked_at_the_spares() -> None:
         seen = [value for value in series.y if value is not None]
         assert seen == sorted(seen, reverse=True)
         assert min(seen) > 0
-    assert f"no more than {nodes_down(focus.ensemble.results, 16)['p99']} nodes" in chart.title
+    assert f"no more than {nodes_down(focus.ensemble.tally.down_times, 16)['p99']} nodes" in chart.title
 
 
 def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:

@@ -61,7 +61,7 @@ def test_the_product_is_the_goodput_and_gives_the_factors_back(parts: list[float
 
 def test_a_simulated_run_has_the_factors_of_its_metrics() -> None:
     """The mean shares of a run, decomposed, are the goodputs that `run` prints."""
-    ensemble = replicate(prepare(), 4)
+    ensemble = replicate(prepare(), 4, keeps_log=True)
     rows = means(ensemble.rows)
     jobs = [result.jobs[0] for result in ensemble.results]
     total = np.sum([job.buckets for job in jobs], axis=0) / sum(job.requested for job in jobs)

@@ -10,7 +10,7 @@ from analysis.report.sections.account import phase_name
 from sim import JOB_BUCKETS, Ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sim import Result
 
@@ -107,7 +107,7 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
 
 
 def _drawn(
-    steps: Sequence[Step], before: Sequence[dict[str, Ratio]], after: Sequence[dict[str, Ratio]]
+    steps: Sequence[Step], before: Sequence[Mapping[str, Ratio]], after: Sequence[Mapping[str, Ratio]]
 ) -> tuple[Step, ...]:
     """Return the steps of the picture: the small ones, if there are several, as one with an interval of its own."""
     largest = max((abs(step.gain) for step in steps), default=0.0)
@@ -124,7 +124,7 @@ def _drawn(
     return (*(step for step in steps if step not in small), rest)
 
 
-def _means(rows: Sequence[dict[str, Ratio]], names: Sequence[str]) -> dict[str, float] | None:
+def _means(rows: Sequence[Mapping[str, Ratio]], names: Sequence[str]) -> dict[str, float] | None:
     """Return the shares over all replications, each a ratio of sums."""
     base = sum(row[_PRODUCTIVE].base for row in rows)
     return {name: sum(row[name].amount for row in rows) / base for name in names} if base else None

@@ -122,7 +122,7 @@ def section(material: Material) -> Section | None:
     curves = exceedance_of(results, nodes)
     if curves is None:
         return None
-    found = nodes_down(results, nodes)
+    found = nodes_down(focus.ensemble.tally.down_times, nodes)
     enough = found["p99"]
     wanted = found["independent"]["p99"] if curves.daily is None else _quantile(curves.daily, LEVELS["p99"])
     title = f"For 99 % of the time no more than {_nodes(enough)} missing at once"
