@@ -71,7 +71,8 @@ def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
     mean = repair if prepared.stationary else min(repair, length / 2)
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
-    others = prepared.nodes - job.nodes
+    # A size that is only asked about may be larger than the cluster.
+    others = max(prepared.nodes - job.nodes, 0)
     exposed = not cold and not recovery.has_unexposed_phases
     share = starvation(life, mean, job.nodes, others, cold=cold, exposed=exposed).share
     if share > TOO_MUCH:
@@ -192,18 +193,22 @@ def _slower(source: Source, job: PreparedJob) -> float:
 
 def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:
     """Yield what else costs a job time that is left out, and the share of it [-]."""
+    productive = shares["productive"]
     for pause in job.checkpoint.pauses:
         every = pause.period(job.step_time)
-        yield "periodic work", shares["productive"] * pause.seconds / every
+        yield "periodic work", productive * pause.seconds / every
     if not math.isfinite(job.mtti):
         return
     rate = 1 / job.mtti
+    length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
+    if length > 0:
+        yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
     for rung in job.checkpoint.rungs:
         if rung.corrupt and rung.store != "peer":
             again = rung.corrupt / (1 - rung.corrupt) if rung.corrupt < 1 else math.inf
             yield (
                 f"going back behind copies of '{rung.store}' that cannot be read",
-                min(rate * again * rung.period(job.step_time) * shares["productive"], 1.0),
+                min(rate * again * rung.period(job.step_time) * productive, 1.0),
             )
     yield from _climbs(prepared, job, shares)
 

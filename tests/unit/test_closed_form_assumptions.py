@@ -220,7 +220,7 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "node takes 4 nodes at once, of which the other 2 replace no more",
     ),
     "a node that is slow for long": (
-        {"failures": [NODE | {"effect": {"kind": "slow", "factor": 0.5}, "detection": "1 h"}]},
+        {"failures": [NODE | {"effect": {"kind": "slow", "factor": 0.5}, "detection": "6 h"}]},
         {"failures": [NODE | {"effect": {"kind": "slow", "factor": 0.5}, "detection": "1 min"}]},
         "what node costs until it is noticed takes",
     ),
@@ -248,6 +248,11 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.5}]}, "failures": [BUG | {"rate": "2 per job-d"}]},
         {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.01}]}},
         "going back behind copies of 'remote' that cannot be read takes",
+    ),
+    "a start that takes most of the job": (
+        {"recovery": small.SMALL["recovery"] | {"initialize": "3 h"}},
+        {"horizon": "60 d"},
+        "the first start takes",
     ),
     "a budget that is not made new": (
         ladder({"budget": 1}, {"launch": "3 h"}, resets_on_progress=False) | LONG | {"failures": [BUG]},
