@@ -36,6 +36,8 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
     """
     found = closed_form(prepared)
     return {
+        "applies": not found.reasons,
+        "reasons": list(found.reasons),
         "ettr": found.ettr,
         "form": found.form or None,
         "time_shares": found.shares,

@@ -66,8 +66,8 @@ def print_explained(out: Console, formula: dict[str, Any]) -> None:
     if text := compared_text(formula):
         rows.append(("ETTR", text))
     rows += [("extrapolated", line) for line in extrapolated_texts(formula)]
-    label = "assumes" if formula["ettr"] is not None else "none"
-    out.print(label_grid([*rows, *((label, line) for line in formula["assumptions"])]))
+    rows += [("does not apply", line) for line in formula["reasons"]]
+    out.print(label_grid([*rows, *(("assumes", line) for line in formula["assumptions"])]))
     if formula["waste"] is not None:
         shown = _ORDERS if converges(formula) else {"exact": "exact"}
         _print_waste(out, formula["waste"], shown)

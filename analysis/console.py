@@ -292,6 +292,8 @@ def _print_closed_form(out: Console, content: dict[str, Any]) -> None:
         out.print(table)
         out.print(f"  form: {formula['form']}")
         out.print(f"  ETTR: {compared_text(formula)}")
+    for line in formula["reasons"]:
+        out.print(f"  does not apply: {line}")
     for line in extrapolated_texts(formula):
         out.print(f"  extrapolated: {line}")
     for line in formula["assumptions"]:

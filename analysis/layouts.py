@@ -94,8 +94,10 @@ def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progr
             progress(len(found), None)
     if not found:
         raise NoLayoutError(search.why_none())
+    form = closed_form(search.prepared) if search.prepared is not None else None
     if sort == "goodput" and found[0].ettr is None:
-        message = "no closed form says what failures leave with this recovery; sort by step"
+        why = f": {form.reasons[0]}" if form is not None and form.reasons else ""
+        message = f"no closed form says what failures leave{why}; sort by step"
         raise ValueError(message)
     own = next((number for number, row in enumerate(found) if row.plan.work == search.own), None)
     fitting = len(found)
@@ -124,7 +126,8 @@ def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progr
         "layouts": [described(number) for number in shown],
         "own": described(own) if own is not None else None,
         "notes": _notes(search, is_own_found=search.own is None or (own is not None and own < fitting)),
-        "assumptions": list(closed_form(search.prepared).assumptions) if search.prepared is not None else [],
+        "assumptions": list(form.assumptions) if form is not None else [],
+        "reasons": list(form.reasons) if form is not None else [],
     }
 
 
@@ -218,6 +221,8 @@ def _print(out: Console, content: dict[str, Any]) -> None:
         out.print("  * the scenario's own layout", highlight=False)
     for line in content["notes"]:
         out.print(f"  note: {line}", highlight=False)
+    for line in content["reasons"]:
+        out.print(f"  ETTR: the closed form does not apply: {line}", highlight=False)
     for line in content["assumptions"]:
         out.print(f"  assumes: {line}", highlight=False)
 

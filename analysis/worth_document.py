@@ -30,6 +30,7 @@ def worth_document(found: Worth, *, command: str) -> dict[str, Any]:
     prepared = found.base.prepared
     known = summaries(found.base.rows)
     cost = prepared.upkeep.cost
+    formula = closed_form(prepared)
     return {
         "scenario": prepared.name,
         "description": prepared.scenario.description,
@@ -47,7 +48,8 @@ def worth_document(found: Worth, *, command: str) -> dict[str, Any]:
         "causes": _group(found.causes),
         "knobs": _group(found.knobs),
         "left_out": dict(found.left_out),
-        "closed_form_assumptions": list(closed_form(prepared).assumptions),
+        "closed_form_reasons": list(formula.reasons),
+        "closed_form_assumptions": list(formula.assumptions),
         "assumptions": list(prepared.scenario.assumptions),
         "warnings": list(prepared.warnings),
         "provenance": provenance(command, prepared.scenario),

@@ -147,14 +147,10 @@ def _notes(content: dict[str, Any]) -> Iterator[str]:
         )
     for name, reason in content["left_out"].items():
         yield f"{_KNOBS.get(name, name)}: left out: {reason}"
-    has_formula = content["base"]["ettr"]["closed_form"] is not None
+    for line in content["closed_form_reasons"]:
+        yield f"the closed form does not apply: {line}"
     for line in content["closed_form_assumptions"]:
-        # Without a formula the lines say why there is none.
-        yield (
-            f"the closed form assumes: {line}"
-            if has_formula
-            else line.replace("no closed form for", "no closed form:", 1)
-        )
+        yield f"the closed form assumes: {line}"
 
 
 def _points(change: float) -> str:

@@ -58,6 +58,7 @@ def optimum_document(found: Found, *, command: str) -> dict[str, Any]:
         "tried": [_trial(trial, bench) for trial in _in_order(bench)],
         "confirmation": None if found.confirmation is None else _confirmation(found.confirmation, bench),
         "closed_form": None if found.formula is None else _formula(found.formula, bench),
+        "closed_form_left_out": _without_formula(bench),
         "assumptions": list(study.assumptions),
         "warnings": _warnings(answers, bench),
         "provenance": provenance(command) | {"scenario_sha256": problem.loaded.digest},
@@ -199,6 +200,12 @@ def _value_at(content: Any, path: Sequence[str]) -> Any:
         else:
             return None
     return content
+
+
+def _without_formula(bench: Bench) -> dict[str, Any] | None:
+    """Return for how many combinations the closed form does not apply, and why it does not for the first."""
+    reasons = [trial.cell.stated.no_formula for trial in bench.candidates if trial.cell.stated.no_formula]
+    return {"combinations": len(reasons), "reason": reasons[0][0]} if reasons else None
 
 
 def _formula(found: FormulaAnswer, bench: Bench) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Outcome:
     luck
         How lucky each replication was, by `analysis.controls`; empty where that is not known.
     formula
-        ETTR by the closed form [-]; ``None`` where there is none.
+        ETTR by the closed form [-]; ``None`` where there is none, or it does not apply.
     censored, never_started
         Replications in which a job was not finished at the horizon, or never got its nodes.
     precise
@@ -40,6 +40,8 @@ class Outcome:
         Why there is nothing, in a line: the point cannot run, or its process crashed; empty where all is well.
     warnings
         What its scenario warns of.
+    no_formula
+        Why the closed form does not apply, a line each.
     """
 
     point: Point
@@ -52,6 +54,7 @@ class Outcome:
     status: str = "ok"
     trouble: str = ""
     warnings: tuple[str, ...] = ()
+    no_formula: tuple[str, ...] = ()
 
     @property
     def replications(self) -> int:

@@ -179,6 +179,7 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
         censored,
         never_started,
         warnings=tuple(notes.get("warnings", ())),
+        no_formula=tuple(notes.get("no_formula", ())),
     )
 
 

@@ -165,7 +165,11 @@ def _cell(table: Table, number: int, cell: Cell) -> dict[str, Any]:
         "censored": outcome.censored,
         "never_started": outcome.never_started,
         "metrics": metrics,
-        "closed_form": {"ettr": outcome.formula},
+        "closed_form": {
+            "applies": outcome.formula is not None,
+            "reasons": list(outcome.no_formula),
+            "ettr": outcome.formula,
+        },
     }
 
 
@@ -229,6 +233,9 @@ def _notes(cells: Sequence[dict[str, Any]]) -> list[str]:
         notes.append(
             f"in {_of(len(part), len(cells))} some draws of the unknown inputs have no results: no band is given there"
         )
+    without = [cell["closed_form"]["reasons"] for cell in cells if cell["closed_form"]["reasons"]]
+    if without:
+        notes.append(f"in {_of(len(without), len(cells))} the closed form does not apply: {without[0][0]}")
     return notes
 
 

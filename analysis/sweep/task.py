@@ -107,8 +107,8 @@ class Record(NamedTuple):
     ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
     be read, or the simulation raised an error; ``crashed`` where every process that played it died. `reason` tells why
     it is not ``ok``. `rows` has for each metric the amounts and the bases, one each per replication; an infinite amount
-    (censored) is ``None``. `notes` has the rest: ``luck``, ``formula`` and ``warnings`` of the point, ``censored`` and
-    ``never_started`` by replication.
+    (censored) is ``None``. `notes` has the rest: ``luck``, ``formula``, ``no_formula`` and ``warnings`` of the
+    point, ``censored`` and ``never_started`` by replication.
     """
 
     key: str
@@ -256,8 +256,9 @@ def _played(context: Context, task: Task) -> tuple[dict[str, list[list[float | N
         notes["censored"].append(sum(job.censored for job in result.jobs))
         notes["never_started"].append(_never_started(result))
     if task.first == 0:
-        formula = sim.closed_form(prepared).ettr
-        notes["formula"] = None if formula is None else _number(formula, "the closed form", 0)
+        formula = sim.closed_form(prepared)
+        notes["formula"] = None if formula.ettr is None else _number(formula.ettr, "the closed form", 0)
+        notes["no_formula"] = list(formula.reasons)
         notes["warnings"] = list(prepared.warnings)
     return rows, notes
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sim.closed_form.assumptions import broken_assumptions
 from sim.closed_form.elastic import elastic_form
 from sim.closed_form.extrapolation import Extrapolation, extrapolated
+from sim.closed_form.limits import why_not
 from sim.closed_form.renewal import Renewal
 from sim.closed_form.starved import starved_at_most
 
@@ -29,6 +30,8 @@ class ClosedForm:
     ----------
     ettr
         Expected share of productive time [-]; ``None`` when no formula applies.
+    reasons
+        Why none applies, a line each; empty where one does.
     form
         Name of the formula; nothing when none applies.
     shares
@@ -48,16 +51,20 @@ class ClosedForm:
     form: str = ""
     waste: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
     extrapolated: tuple[Extrapolation, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 def closed_form(prepared: Prepared) -> ClosedForm:
     """Return the expected ETTR of the jobs of a scenario, weighted by their GPUs, and what is lost to each cause."""
     renewal = Renewal(prepared)
-    formula = renewal.shares if renewal.applies else _elastic(prepared)
+    formula = _formula(prepared, renewal)
     if formula is None:
         recovery: Any = prepared.recovery
         why = f": {recovery.no_formula}" if recovery.no_formula else ""
-        return ClosedForm(None, {}, (f"no closed form for recovery '{recovery.use}'{why}",))
+        return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
+    reasons = why_not(prepared, formula)
+    if reasons:
+        return ClosedForm(None, {}, (), reasons=reasons)
     shares = _weighted(prepared, formula)
     return ClosedForm(
         shares["productive"],
@@ -73,9 +80,14 @@ def job_shares(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] 
     """Return the function from a job to its expected shares [-], which asks the scenario only once.
 
     A job may differ from those of the scenario in its step, checkpoint, number of replicas and plan. ``None`` if no
-    formula describes the recovery.
+    formula applies to the scenario.
     """
-    renewal = Renewal(prepared)
+    formula = _formula(prepared, Renewal(prepared))
+    return None if formula is None or why_not(prepared, formula) else formula
+
+
+def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
+    """Return the formula that describes the recovery, if one does."""
     return renewal.shares if renewal.applies else _elastic(prepared)
 
 
@@ -98,7 +110,7 @@ def _weighted(prepared: Prepared, formula: Callable[[PreparedJob], dict[str, flo
 
 def _ettr(prepared: Prepared) -> float:
     """Return the expected ETTR of a scenario that is known to have a formula [-]."""
-    formula = job_shares(prepared)
+    formula = _formula(prepared, Renewal(prepared))
     assert formula is not None
     return _weighted(prepared, formula)["productive"]
 

@@ -26,7 +26,7 @@ _NEVER = 1e-6
 _MOSTLY = 0.95
 """Share of time short of nodes from which on a job is hardly ever there to give up [-]."""
 
-_MANY = 20_000
+_MANY = 4_000
 """Hot spares times nodes that come later beyond which their chain takes too long to solve [-]."""
 
 

@@ -120,6 +120,17 @@ class Tiers(Strategy):
             )
         return success
 
+    def mean_time(self, tier: str = "") -> float:
+        """Return the mean time of a course that begins at a tier, where no crew is waited for [s]; of no lemons."""
+        tests = self.qualification
+        testing, finds = (tests.time.mean_value, tests.finds) if tests is not None else (0.0, 0.0)
+        last = self.tiers[-1]
+        mean = (last.time.mean_value + testing) / (1 - (1 - last.fixes) * finds)
+        for each in reversed(self.tiers[self._index(tier) : -1]):
+            again = each.escalates + (1 - each.escalates) * (1 - each.fixes) * finds
+            mean = each.time.mean_value + (1 - each.escalates) * testing + again * mean
+        return mean * self.scale * self.diagnosis.finds
+
     @property
     def crews(self) -> tuple[int | None, ...]:
         """Nodes that each tier can work on at once."""

@@ -68,7 +68,7 @@ def test_forms_are_named() -> None:
     assert (elastic.form, elastic.waste) == ("elastic replicas", None)
     none = sim.closed_form(of_preset("ntp"))
     assert (none.ettr, none.form, none.waste) == (None, "", None)
-    assert none.assumptions == (
+    assert none.reasons == (
         "no closed form for recovery 'ntp': the pace depends on how many GPUs are missing, and where",
     )
 
@@ -219,6 +219,7 @@ def test_superlinear_growth_by_hand() -> None:
         "jobs": [{"name": "train", "gpus": 8192}],
         "failures": [{"use": "meta-rsc-1"}],
         "spares": {"hot": 0},
+        "horizon": "1000 d",
     }
     found = sim.closed_form(small.prepare(**case))
     (row,) = found.extrapolated

@@ -17,7 +17,12 @@ from tests.intervals import Z
 
 DAY = 86400.0
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
-FEW = {"cluster": {**small.SMALL["cluster"], "nodes": 14}, "spares": {"hot": 0}, "detection": {"time": "0 s"}}
+FEW = {
+    "cluster": {**small.SMALL["cluster"], "nodes": 14},
+    "spares": {"hot": 0},
+    "detection": {"time": "0 s"},
+    "horizon": "200 d",
+}
 TAIL = stats.binom.sf(0, 14, 4 / (120 + 4))
 """More than none of 14 nodes are down that live for 120 h and are repaired in 4 h."""
 
@@ -67,7 +72,7 @@ def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -
 
     Where nodes fail only with processes on them, those of a job that waits do not fail, and software never does.
     """
-    case = small.prepare(**FEW, failures=failures, horizon="200 d", seed=SEED)
+    case = small.prepare(**FEW, failures=failures, seed=SEED)
     jobs = [sim.run(case, number).jobs[0] for number in range(20)]
     closed = sim.closed_form(case).shares
     for name in ("productive", "starved"):
@@ -114,6 +119,7 @@ def test_far_too_few_spares_leave_nothing() -> None:
         jobs=[{"name": "train", "gpus": 100_000, "step_time": "10 s"}],
         failures=[cause("node", 6.5, "14 d")],
         spares={"hot": 8},
+        horizon="2000 d",
     )
     found = sim.closed_form(sim.examine(case))
     assert found.shares["starved"] + found.shares["detection"] == pytest.approx(1.0, abs=1e-9)

@@ -471,9 +471,9 @@ def test_the_closed_form_is_that_of_a_run() -> None:
     assert content["closed_form"] == document(ensemble, command="")["closed_form"]
     assert describe(prepared)["closed_form"] == {**content["closed_form"], "simulated": None}
     assert "  ETTR " in format_explanation(content)
-    content["closed_form"] |= {"ettr": None, "time_shares": {}, "assumptions": ["no closed form for this"]}
+    content["closed_form"] |= {"ettr": None, "time_shares": {}, "assumptions": [], "reasons": ["no closed form"]}
     content["closed_form"] |= {"form": None, "waste": None, "waste_by_cause": None, "simulated": None}
-    assert "  none  no closed form for this" in format_explanation(content).splitlines()
+    assert "  does not apply  no closed form" in format_explanation(content).splitlines()
 
 
 # --------------------------------------------------------------------------- the closed form beside a simulation

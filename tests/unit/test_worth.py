@@ -92,7 +92,12 @@ def test_a_cause_that_never_strikes_is_worth_exactly_nothing() -> None:
     ghost = {**NODE, "name": "ghost", "rate": "1 per 1000000000000 node-day"}
     law = {"law": "lognormal", "median": "4 h", "sigma": 1.2}
     found = worth(
-        small.parse(failures=[ghost, NODE], repair={"time": law}, detection={"time": {**law, "median": "2 min"}}),
+        small.parse(
+            cluster={**small.SMALL["cluster"], "nodes": 24},
+            failures=[ghost, NODE],
+            repair={"time": law},
+            detection={"time": {**law, "median": "2 min"}},
+        ),
         4,
         processes=1,
     )
@@ -588,8 +593,10 @@ def test_without_a_closed_form_the_note_says_so(priced: tuple[Worth, dict[str, A
     content = json.loads(json.dumps(priced[1]))
     assert "  - the closed form assumes: long run" in format_worth(content)
     content["base"]["ettr"]["closed_form"] = None
-    content["closed_form_assumptions"] = ["no closed form for recovery 'ladder'"]
-    assert "\n  - no closed form: recovery 'ladder'" in format_worth(content)
+    content["closed_form_assumptions"], content["closed_form_reasons"] = [], ["no closed form for recovery 'ladder'"]
+    told = format_worth(content)
+    assert "\n  - the closed form does not apply: no closed form for recovery 'ladder'" in told
+    assert "assumes" not in told
 
 
 @pytest.mark.parametrize("count", ["2", "7"])

@@ -37,9 +37,9 @@ def section(material: Material) -> Section | None:
     if formula["ettr"] is None:
         text = ("There is nothing to hold the simulation against, because of the following.",)
         reasons = Grid(
-            "Why there is no formula", (Column("", is_number=False),), [(line,) for line in formula["assumptions"]]
+            "Why no formula applies", (Column("", is_number=False),), [(line,) for line in formula["reasons"]]
         )
-        return Section("closed-form", "No formula covers this scenario", text, (reasons,), notes)
+        return Section("closed-form", "No formula applies to this scenario", text, (reasons,), notes)
     found = formula["simulated"]
     if found is None or found["ettr"] is None:
         return None

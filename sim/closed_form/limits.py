@@ -1,0 +1,259 @@
+"""Where a closed form does not apply: what it leaves out and can itself estimate, beyond a point of ETTR.
+
+Each estimate is of first order, and low rather than high: what is left out takes so much of the time at least. What a
+form cannot estimate (lives that age, logs, nodes that differ, bandwidth, bugs, evictions) stays an assumption.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sim.closed_form.elastic import lives_and_repairs, success, takes_nodes
+from sim.closed_form.starved import waits_for_nodes
+from sim.failures.source import OF_ONE_NODE
+from sim.laws import Fixed
+from sim.prepare_failures import prior
+from sim.theory.starved import starvation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sim.failures import Source
+    from sim.prepared import Prepared, PreparedJob
+
+__all__ = ["TOO_MUCH", "why_not"]
+
+TOO_MUCH = 0.01
+"""Share of a job's time that a form may leave out [-]: a point of ETTR, which is what decisions are made by."""
+
+_DAY = 86400.0
+
+
+def why_not(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> tuple[str, ...]:
+    """Return why a closed form does not apply to a scenario, a line each; nothing where it does.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    shares
+        What the form says of a job.
+    """
+    return (
+        *_short_of_nodes(prepared),
+        *_queue(prepared, shares),
+        *_incidents(prepared),
+        *_left_out(prepared, shares),
+    )
+
+
+def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
+    """Yield that nodes are too few, or not yet in their long run."""
+    recovery: Any = prepared.recovery
+    lives = lives_and_repairs(_with_mean_repairs(prepared))
+    if recovery.elastic or lives is None:
+        return
+    life, repair = lives
+    job = max(prepared.jobs, key=lambda each: each.nodes)
+    waits = waits_for_nodes(prepared, job)
+    length = prepared.warmup + prepared.horizon
+    if waits is not None:
+        settling = 0.0 if prepared.stationary else min(repair / length, 1.0)
+        if waits.total * settling > TOO_MUCH:
+            yield (
+                f"repairs take {_days(repair)} on average, and the horizon is {_days(length)}: how many nodes are in "
+                f"repair has no long run in it, and in the long run the job waits {_percent(waits.total)} of the time"
+            )
+        return
+    # From the start on nobody is in repair for longer than the time so far.
+    mean = repair if prepared.stationary else min(repair, length / 2)
+    takers = [source for source in prepared.sources if takes_nodes(source)]
+    cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
+    # A size that is only asked about may be larger than the cluster.
+    others = max(prepared.nodes - job.nodes, 0)
+    exposed = not cold and not recovery.has_unexposed_phases
+    share = starvation(life, mean, job.nodes, others, cold=cold, exposed=exposed).share
+    if share > TOO_MUCH:
+        yield (
+            f"a job needs {job.nodes:,} of {prepared.nodes:,} nodes, and more than the other {others:,} are in repair "
+            f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for them"
+        )
+
+
+def _with_mean_repairs(prepared: Prepared) -> Prepared:
+    """Return the scenario with one repair time where its tiers have a mean; what is blamed wrongly is left out."""
+    repair: Any = prepared.repair
+    mean_time = getattr(repair, "mean_time", None)
+    if mean_time is None:
+        return prepared
+    sources = tuple(
+        replace(source, repair=Fixed.from_seconds(value=mean_time(source.tier)))
+        if source.repair is None and source.recorded is None and takes_nodes(source)
+        else source
+        for source in prepared.sources
+    )
+    return prepared.with_sources(sources)
+
+
+def _queue(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> Iterator[str]:
+    """Yield that jobs wait for one another, if each runs as the form says and starts once there are nodes for it."""
+    room = prepared.nodes - sum(pool.nodes for pool in prepared.reserves.values())
+    ends: list[tuple[float, int]] = []
+    asked = waited = begun = 0.0
+    for job in sorted(prepared.jobs, key=lambda each: each.arrival):
+        begun = max(begun, job.arrival)
+        ends.sort()
+        # First in, first out: nobody starts before who came earlier.
+        while ends and sum(nodes for end, nodes in ends if end > begun) + job.nodes > room:
+            later = [end for end, _ in ends if end > begun]
+            if not later:
+                break
+            begun = min(later)
+        begun = min(begun, max(prepared.horizon, job.arrival))
+        pace = shares(job)["productive"]
+        needs = job.target / pace if pace > 0 else math.inf
+        ends.append((begun + needs, job.nodes))
+        waited += job.nodes * (begun - job.arrival)
+        asked += job.nodes * (min(begun + needs, prepared.horizon) - job.arrival)
+    if asked > 0 and waited / asked > TOO_MUCH:
+        yield (
+            f"jobs wait for one another {_percent(waited / asked)} of the time that they ask for: together they need "
+            f"more than the {room:,} nodes outside reserves"
+        )
+
+
+def _incidents(prepared: Prepared) -> Iterator[str]:
+    """Yield what takes more nodes at once than a job could replace."""
+    recovery: Any = prepared.recovery
+    if recovery.elastic:
+        return
+    job = max(prepared.jobs, key=lambda each: each.nodes)
+    others = prepared.nodes - job.nodes
+    for source in prepared.sources:
+        if source.part in (*OF_ONE_NODE, "job") or source.of_fabric or source.repair is None:
+            continue
+        blast = source.blast
+        size = prepared.nodes / source.units if blast is None else blast.mean_size
+        lasting = _rate(prepared, source, job) * source.repair.mean_value
+        if blast is not None and blast.spread is not None:
+            lasting /= size
+        share = -math.expm1(-lasting)
+        if size > others and share > TOO_MUCH:
+            yield (
+                f"{source.name} takes {size:.3g} nodes at once, of which the other {others:,} replace no more: the job "
+                f"has too few of them {_percent(share)} of the time"
+            )
+
+
+def _left_out(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> Iterator[str]:
+    """Yield what takes time of the jobs that the form does not count."""
+    gpus = sum(job.gpus for job in prepared.jobs)
+    found: dict[str, float] = {}
+    for job in prepared.jobs:
+        mine = shares(job)
+        for what, share in (*_of_sources(prepared, job, mine), *_of_the_job(prepared, job, mine)):
+            found[what] = found.get(what, 0.0) + share * job.gpus / gpus
+    for what, share in found.items():
+        if share > TOO_MUCH:
+            yield f"{what} takes {_percent(share)} of the time, which the form leaves out"
+
+
+def _of_sources(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """Yield what sources cost a job in ways that are left out, and the share of its time [-]."""
+    productive = shares["productive"]
+    for source in prepared.sources:
+        rate = _rate(prepared, source, job)
+        if source.away is not None:
+            yield f"being away after {source.name}", _part(rate * source.away.mean_value)
+        if source.store_out is not None:
+            # Whoever takes the stores away has to restore from them itself.
+            yield f"waiting for stores that {source.name} took away", _part(rate * source.store_out.mean_value)
+        if source.effect.stops:
+            continue
+        lasting = prepared.horizon / 2 if source.noticing is None else source.noticing.mean_value
+        if source.effect.heal is not None:
+            lasting = min(lasting, source.effect.heal.mean_value)
+        lost = _slower(source, job)
+        if lost > 0 and math.isfinite(lasting):
+            yield f"what {source.name} costs until it is noticed", productive * -math.expm1(-rate * lasting) * lost
+
+
+def _slower(source: Source, job: PreparedJob) -> float:
+    """Return the part of a job's progress that a fault takes which does not stop it [-]."""
+    effect = source.effect
+    if effect.kind in ("corrupt", "spike"):
+        return 1.0
+    waits, left = job.communication, effect.bandwidth_left
+    if left < 1:
+        return 0.0 if waits is None else 1 - 1 / (1 - waits + waits / left)
+    return 1 - effect.speed
+
+
+def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """Yield what else costs a job time that is left out, and the share of it [-]."""
+    productive = shares["productive"]
+    for pause in job.checkpoint.pauses:
+        every = pause.period(job.step_time)
+        yield "periodic work", productive * pause.seconds / every
+    if not math.isfinite(job.mtti):
+        return
+    rate = 1 / job.mtti
+    length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
+    if length > 0:
+        yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
+    for rung in job.checkpoint.rungs:
+        if rung.corrupt and rung.store != "peer":
+            again = rung.corrupt / (1 - rung.corrupt) if rung.corrupt < 1 else math.inf
+            yield (
+                f"going back behind copies of '{rung.store}' that cannot be read",
+                min(rate * again * rung.period(job.step_time) * productive, 1.0),
+            )
+    yield from _climbs(prepared, job, shares)
+
+
+def _climbs(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """Yield what it costs that recoveries fail until a rung has no budget left, or a human is called."""
+    recovery: Any = prepared.recovery
+    rungs = getattr(recovery, "rungs", ())
+    if not rungs:
+        return
+    rate = 1 / job.mtti
+    there = 1 - shares.get("starved", 0.0) - shares.get("queued", 0.0)
+    # Of failures at a constant rate so many fall into a recovery, which is then tried again.
+    again = min((shares["detection"] + shares["restart"]) / there, 1.0) if there > 0 else 1.0
+    human = recovery.exhausted.mean_value
+    first, last = (sum(rung.mean_times(job.gpus, job.nodes)) for rung in (rungs[0], rungs[-1]))
+    budget = rungs[0].budget
+    if budget:
+        beyond = again**budget
+        if not recovery.resets_on_progress:
+            beyond = max(beyond, 1 - budget / max(rate * prepared.horizon, budget))
+        dear = human if rungs[-1].budget is not None else max(last - first, 0.0)
+        yield "recovery after the budget of the first rung is spent", _part(beyond * rate * dear * recovery.scale)
+    if recovery.no_progress is not None:
+        called = again**recovery.no_progress
+        yield "waiting for a human after restarts without progress", _part(called * rate * human * recovery.scale)
+
+
+def _part(ratio: float) -> float:
+    """Return the share of time of what takes so much of the rest [-]."""
+    return ratio / (1 + ratio)
+
+
+def _rate(prepared: Prepared, source: Source, job: PreparedJob) -> float:
+    """Return how often a cause strikes a job [1/s], noticed or not."""
+    share = job.nodes / prepared.nodes
+    if source.noticing is None:
+        each = source.rate / source.units if source.part == "job" else source.rate * share
+        return each * source.interrupts * source.cuts
+    return 1 / prior([source], share, prepared.warmup + prepared.horizon, success(prepared))[0]
+
+
+def _days(seconds: float) -> str:
+    return f"{seconds / _DAY:.3g} d"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
