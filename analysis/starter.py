@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
-from analysis.starter_text import Parts, fabric_lines, text_of
+from analysis.starter_text import Parts, Published, fabric_lines, text_of
 from sim import catalog, units
 from sim.documents import suggest
 
@@ -34,6 +34,11 @@ _TRIED = 4
 """Layouts that are tried with the recovery [-]."""
 _LARGE = 5e10
 """Parameters from which on batches are those of large models."""
+_PUBLISHED = {
+    False: Published(1024, "Llama 3 405B on 16,384 GPUs (arXiv 2407.21783, table 4)"),
+    True: Published(30_720, "DeepSeek-V3 on 2,048 GPUs (arXiv 2412.19437, section 4.2)"),
+}
+"""Tokens of a batch for each GPU in a published run, of models without and with experts."""
 _NOTHING_FAILS = ("recovery={use: full-restart, initialize: 1 min}", "detection={time: 0 s}", "failures=[]")
 """What spares the search for the fastest layout all questions about failures."""
 
@@ -117,7 +122,9 @@ def _parts(wishes: Wishes, chip: Accelerator, shape: ModelShape) -> Parts:
     else:
         nodes = used + spares
     fabric = _fabric(wishes.gpus, nodes, per_node)
-    return Parts(wishes, chip, shape, nodes, per_node, spares, is_rack, fabric, _sequences(wishes.gpus, shape))
+    published = _PUBLISHED[shape.experts is not None]
+    parts = Parts(wishes, chip, shape, nodes, per_node, spares, is_rack, fabric, 0, published)
+    return parts._replace(sequences=_sequences(parts))
 
 
 def _fabric(gpus: int, nodes: int, rails: int) -> tuple[str, ...]:
@@ -134,10 +141,15 @@ def _fabric(gpus: int, nodes: int, rails: int) -> tuple[str, ...]:
     raise StarterError(message)
 
 
-def _sequences(gpus: int, shape: ModelShape) -> int:
-    """Return sequences of a batch: about as many as models of this size have, and a number that replicas divide."""
-    wanted = 2048 if shape.parameters > _LARGE else 1024
-    share = gpus
+def _sequences(parts: Parts) -> int:
+    """Return sequences of a batch, a number that replicas divide.
+
+    About as many as models of this size have, and where GPUs would have too little to do as many for each GPU as in a
+    published run.
+    """
+    usual = 2048 if parts.shape.parameters > _LARGE else 1024
+    wanted = max(usual, parts.published.tokens * parts.wishes.gpus // parts.sequence)
+    share = parts.wishes.gpus
     while share > wanted and share % 2 == 0:
         share //= 2
     return share * max(1, round(wanted / share))

@@ -12,9 +12,18 @@ if TYPE_CHECKING:
     from analysis.starter import Wishes
     from sim.perf import Accelerator, ModelShape, Workload
 
-__all__ = ["Parts", "fabric_lines", "text_of"]
+__all__ = ["Parts", "Published", "fabric_lines", "text_of"]
 
 _MEBI = 2**20
+_LARGEST = 128e6
+"""Tokens of the largest batch that is published [-] (MiniMax-01, arXiv 2501.08313)."""
+
+
+class Published(NamedTuple):
+    """Tokens of a batch for each GPU [-], and of which run."""
+
+    tokens: int
+    source: str
 
 
 class Parts(NamedTuple):
@@ -34,6 +43,8 @@ class Parts(NamedTuple):
         Lines of the network.
     sequences
         Sequences of a batch [-].
+    published
+        How many tokens a GPU has at least, as published.
     """
 
     wishes: Wishes
@@ -45,6 +56,7 @@ class Parts(NamedTuple):
     is_rack: bool
     fabric: tuple[str, ...]
     sequences: int
+    published: Published
 
     @property
     def preset(self) -> dict[str, Any]:
@@ -65,6 +77,11 @@ class Parts(NamedTuple):
     def sequence(self) -> int:
         """Tokens of a sequence [-]: models before Llama were trained on short ones."""
         return 8192 if self.shape.gated else 2048
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a batch [-]."""
+        return self.sequences * self.sequence
 
 
 def text_of(parts: Parts, command: str, work: Workload | None, *, has_whole_racks: bool = False) -> str:
@@ -173,7 +190,7 @@ def _about_nodes(parts: Parts) -> str:
 
 def _job(parts: Parts, work: Workload | None, *, has_whole_racks: bool) -> list[str]:
     """Return the job, with its layout where there is one."""
-    tokens = parts.sequences * parts.sequence
+    tokens = parts.tokens
     count = f"{tokens // _MEBI} Mi" if tokens % _MEBI == 0 else str(tokens)
     lines = [
         *note(
@@ -189,7 +206,8 @@ def _job(parts: Parts, work: Workload | None, *, has_whole_racks: bool) -> list[
         ),
         *said(
             f"    batch: {{tokens: {count}, sequence: {parts.sequence}}}",
-            f"tokens of a step: {parts.sequences:,} sequences; assumption",
+            f"tokens of a step: {parts.sequences:,} sequences, {tokens / parts.wishes.gpus:,.0f} tokens a GPU; "
+            f"assumption (published: {parts.published.tokens:,}, {parts.published.source})",
         ),
         *said(f"    precision: {_precision(parts)}", f"or: {', '.join(sorted(parts.chip.peak))} (of this accelerator)"),
     ]
@@ -314,6 +332,11 @@ def _assumptions(parts: Parts) -> list[str]:
         texts.append(f"{parts.wishes.accelerator}: announced, not measured")
     if parts.is_rack:
         texts.append("NVLink switch trays: 0.1 failures per 1000 days of a tray; no rate is published")
+    if parts.tokens > _LARGEST:
+        texts.append(
+            f"a batch of {parts.tokens / 1e6:,.0f} M tokens keeps all GPUs busy; the largest that is known "
+            f"has {_LARGEST / 1e6:.0f} M (MiniMax-01, arXiv 2501.08313)"
+        )
     if parts.wishes.accelerator.startswith("tpu"):
         texts.append("a fat tree stands for the torus of a TPU pod")
     return ["assumptions:", *(f"  - {quoted(text)}" for text in texts)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sim import catalog, perf
 from sim.catalog import steps
 from sim.path_error import PathError
-from sim.prepare_chip import chip_of
+from sim.prepare_chip import chip_of, known_chips
 from sim.prepare_layout import placement
 from sim.prepare_links import links_elsewhere, links_of
 
@@ -33,6 +33,10 @@ __all__ = [
 
 _SLACK = 1.1
 """Memory over what a GPU has up to which a layout passes with a warning: such counts are some per cent off [-]."""
+_LOW = 0.15
+"""MFU below which a batch, a layout or a stated time is probably not what was meant [-]."""
+_USEFUL = ("gemm", "attention", "logits")
+"""Terms of a step that an MFU counts."""
 
 _FIELD_OF = {
     "virtual": ("parallelism", "virtual_pipeline"),
@@ -239,21 +243,19 @@ def check_memory(scenario: Scenario, jobs: Sequence[PreparedJob]) -> None:
     """
     for index, job in enumerate(jobs):
         if job.plan is not None and not job.is_measured and job.plan.crowding > _SLACK:
-            cluster: Any = scenario.cluster
-            rule = _does_not_fit(scenario.jobs[index], job.plan, cluster.nodes_per_domain * cluster.hosts.gpus)
-            raise DoesNotFitError(("jobs", index, "parallelism"), rule)
+            lack = _lack_of_memory(scenario, job.plan.work, job.plan.machine.chip)
+            raise DoesNotFitError(("jobs", index, "parallelism"), f"job '{job.name}' does not fit: {lack}")
 
 
-def _does_not_fit(spec: JobSpec, plan: StepPlan, domain: int) -> str:
+def _lack_of_memory(scenario: Scenario, work: Workload, chip: Accelerator) -> str:
     """Return in one line how much is missing, of what most is needed, and what would help."""
-    memory = plan.machine.chip.memory
-    use = plan.memory
+    cluster: Any = scenario.cluster
+    use, memory = perf.memory_use(work), chip.memory
     largest = sorted(zip(use._fields, use, strict=True), key=lambda part: -part[1])[:2]
     parts = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in largest)
-    helps = perf.remedies(plan.work, memory, domain)
+    helps = perf.remedies(work, memory, cluster.nodes_per_domain * cluster.hosts.gpus)
     hint = f"it would with {' or '.join(helps[:3])}" if helps else "no single change of layout would help"
-    need = f"{use.total / 1e9:,.1f} GB on GPUs of {memory / 1e9:,.0f} GB ({parts})"
-    return f"job '{spec.name}' does not fit: {need}; {hint}"
+    return f"{use.total / 1e9:,.1f} GB on GPUs of {memory / 1e9:,.0f} GB ({parts}); {hint}"
 
 
 def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[str]) -> list[str]:
@@ -265,7 +267,7 @@ def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[s
         Names of the failure sources that slow nodes down.
     """
     spec = scenario.jobs[index]
-    found = []
+    found = [f"job '{spec.name}': {line}" for line in (*_of_no_layout(scenario, index, job), *_low_mfu(job))]
     if job.is_measured and slow:
         what = "mfu" if spec.mfu is not None else "step_time"
         found.append(
@@ -294,3 +296,37 @@ def step_warnings(scenario: Scenario, index: int, job: PreparedJob, slow: list[s
                 f"job '{spec.name}': by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit"
             )
     return found
+
+
+def _of_no_layout(scenario: Scenario, index: int, job: PreparedJob) -> list[str]:
+    """Return that a stated time of a step is of a layout that cannot be, with what the model of steps says of that."""
+    spec = scenario.jobs[index]
+    chips = known_chips(scenario.cluster)
+    if not job.is_measured or spec.model is None or spec.batch is None or spec.parallelism is None or chips is None:
+        return []
+    work = workload_of(spec, shape_of(scenario, index), spec.batch, spec.parallelism, spec.execution)
+    found = [rule for _, rule in perf.problems(work)]
+    plain = replace(work, virtual=1)  # what is wrong with its pieces says nothing of the memory of a stage
+    if not perf.problems(plain) and perf.memory_use(plain).total > _SLACK * chips[0].memory:
+        found.append(f"it does not fit: {_lack_of_memory(scenario, plain, chips[0])}")
+    what = "mfu" if spec.mfu is not None else "step_time"
+    return [f"the stated {what} is kept for a layout that the model of steps rules out: {rule}" for rule in found]
+
+
+def _low_mfu(job: PreparedJob) -> list[str]:
+    """Return that a job makes little of its GPUs, and what the model of steps says of that."""
+    if job.mfu is None or job.mfu >= _LOW:
+        return []
+    line = f"an MFU of {100 * job.mfu:.2g} % is low"
+    if job.is_measured:
+        return [
+            line + (f"; the model of steps says {100 * replace(job.plan, scale=1.0).mfu:.2g} %" if job.plan else "")
+        ]
+    assert job.plan is not None, "what is not stated is modelled"
+    terms = job.plan.breakdown._asdict()
+    lost = max((name for name in terms if name not in _USEFUL), key=terms.__getitem__)
+    what = f"{lost} groups" if lost in ("tensor", "context", "expert", "pipeline", "data") else lost
+    share, each = 100 * terms[lost] / job.plan.time, job.tokens / job.gpus
+    return [
+        f"{line}: a GPU has {each:,.0f} tokens of a step, and {share:.0f} % of the time is {what} (ettrick explain)"
+    ]

@@ -86,6 +86,35 @@ def test_every_bundle_can_be_asked_for(bundle: str, tmp_path: Path) -> None:
     assert prepared.jobs[0].mtti < float("inf")
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "model", "gpus", "tokens"),
+    [
+        ("gb200", "kimi-k2", 32_768, 30_720),
+        ("h100", "deepseek-v3", 2048, 30_720),
+        ("h100", "gpt3-175b", 32_768, 1024),
+        ("h100", "llama3-405b", 16_384, 1024),
+    ],
+)
+def test_the_batch_grows_with_the_job(accelerator: str, model: str, gpus: int, tokens: int, tmp_path: Path) -> None:
+    """Each GPU has about as many tokens as in a published run, so that the job is not all overhead, and says which."""
+    wishes = WISHES._replace(accelerator=accelerator, model=model, gpus=gpus)
+    (job,) = sim.prepare(loaded(wishes, tmp_path)).jobs
+    assert job.tokens / gpus == pytest.approx(tokens, rel=0.5)
+    assert job.mfu is not None
+    assert job.mfu > 0.15
+    text = (tmp_path / "starter.yaml").read_text(encoding="utf-8")
+    assert f"(published: {tokens:,}, " in " ".join(text.replace("#", " ").split())
+    assert ("the largest that is known has 128 M" in text) == (job.tokens > 128e6)
+
+
+def test_a_small_job_keeps_the_batch_of_its_model(tmp_path: Path) -> None:
+    """Few GPUs do not make the batch smaller: it is that of the training, and they need longer for it."""
+    for gpus in (256, 2048):
+        (job,) = loaded(WISHES._replace(model="llama3-405b", gpus=gpus), tmp_path).jobs
+        assert job.batch is not None
+        assert job.batch.tokens == 2048 * 8192
+
+
 def test_stores_of_the_recovery_are_stated(tmp_path: Path) -> None:
     """A recovery that keeps checkpoints in memory has its stores in a line that can be struck out; others have none."""
     wishes = WISHES._replace(recovery="nvrx-in-job", model="llama3-405b", gpus=256)

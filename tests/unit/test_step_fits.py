@@ -46,7 +46,8 @@ def test_a_layout_that_does_not_fit_is_an_answer(command: str) -> None:
     assert re.match(r"s\.yaml:\d+:\d+: jobs\.0\.parallelism: job 'train' does not fit: [\d.]+ GB on GPUs of", line)
     assert line.count("\n") == 1
     code, _, line = answer(described(crowded(1.3), step_time="3 s"))
-    assert (code, line) == (0, ""), "a measured step has fitted"
+    assert code == 0, "a measured step has fitted, by its word"
+    assert line.startswith("warning: job 'train': the stated step_time is kept for a layout that the model")
 
 
 def test_what_is_offered_fits() -> None:

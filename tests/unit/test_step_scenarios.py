@@ -193,21 +193,72 @@ def test_steps_of_experts_are_less_certain() -> None:
 )
 def test_what_nobody_has_measured_is_said_with_its_band(accelerator: str, precision: str, says: str) -> None:
     """One line with the interval that holds the step with 90 %; none of measured steps, or with a calibration."""
-    case = examined(accelerator, precision=precision)
-    plan = case.jobs[0].plan
+
+    def lines(**changes: Any) -> list[str]:
+        return [line for line in examined(accelerator, precision=precision, **changes).warnings if "MFU" not in line]
+
+    plan = examined(accelerator, precision=precision).jobs[0].plan
     assert plan is not None
     if not says:
-        assert case.warnings == ()
+        assert lines() == []
         return
-    (line,) = case.warnings
+    (line,) = lines()
     low, high = plan.band90
     assert says in line
     assert f"at {precision} have not been measured" in line
     assert line.endswith(f"may take {low:,.3g} to {high:,.3g} s")
     assert low < plan.time < high
     measured = {"step_time": f"{plan.time} s"}
-    assert examined(accelerator, precision=precision, calibration=measured).warnings == ()
-    assert examined(accelerator, precision=precision, step_time="3 s").warnings == ()
+    assert lines(calibration=measured) == lines(step_time="3 s") == []
+
+
+@pytest.mark.parametrize("stated", [{"mfu": 0.4}, {"step_time": "3 s"}])
+def test_a_stated_time_of_a_layout_that_cannot_be_is_said(stated: dict[str, Any]) -> None:
+    """A statement stays as it is, and a line says what the model of steps says of its layout, if that cannot be."""
+    (name,) = stated
+
+    small = {"like": "h100", "memory": "12 GB"}
+
+    def lines(accelerator: Any = "h100", **changes: Any) -> list[str]:
+        return [line for line in examined(accelerator, **stated, **changes).warnings if "rules out" in line]
+
+    start = f"job 'train': the stated {name} is kept for a layout that the model of steps rules out: "
+    assert lines() == []
+    (line,) = lines(small)
+    memory = r"it does not fit: [\d.]+ GB on GPUs of 12 GB \(.*\); it would with .*"
+    assert re.fullmatch(re.escape(start) + memory, line), line
+    (line,) = lines(parallelism={"pipeline": 64})
+    assert line == f"{start}64 stages are more than the 32 layers of the model; nearest: 32"
+    both = lines(small, parallelism={"tensor": 8, "data": 8, "virtual_pipeline": 2})
+    assert [text.removeprefix(start)[:11] for text in both] == ["a pipeline ", "it does not"]
+    assert examined(small, **stated).jobs[0].step_time == examined(**stated).jobs[0].step_time
+
+
+def test_a_low_mfu_is_said() -> None:
+    """Below 15 % a line says so: of a modelled step with what a GPU has to do, of a stated one with the model's."""
+
+    def lines(**changes: Any) -> list[str]:
+        return [line for line in examined(**changes).warnings if " is low" in line]
+
+    assert lines() == []
+    modelled = plan_of().mfu
+    for stated, told in ((0.16, False), (0.14, True)):
+        assert (
+            lines(mfu=stated)
+            == [f"job 'train': an MFU of {100 * stated:.2g} % is low; the model of steps says {100 * modelled:.2g} %"]
+            * told
+        )
+    little: dict[str, Any] = {
+        "batch": {"tokens": 8 * 8192, "sequence": 8192},
+        "parallelism": {"pipeline": 8, "data": 8},
+    }
+    (line,) = lines(**little)
+    plan = plan_of(**little)
+    share = 100 * plan.breakdown.bubble / plan.time
+    assert line == (
+        f"job 'train': an MFU of {100 * plan.mfu:.2g} % is low: a GPU has 1,024 tokens of a step, and {share:.0f} % of "
+        "the time is bubble (ettrick explain)"
+    )
 
 
 def test_slow_nodes_in_a_measured_step_count_twice() -> None:
