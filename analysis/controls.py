@@ -37,13 +37,16 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-__all__ = ["FEWEST_EVENTS", "Controlled", "Luck", "controlled", "of_all", "of_values"]
+__all__ = ["FEWEST_EVENTS", "LUCK_SIZE", "Controlled", "Luck", "controlled", "of_all", "of_values"]
 
 FEWEST_EVENTS = 10
 """Replications with events behind a control, and with values apart from the commonest one, below which it is left out.
 
 The slope is known from these alone: of ten costs the mean is known as well as Student's interval of ten supposes.
 """
+
+LUCK_SIZE = 6
+"""Numbers of a replication: three controls, and the events that each rests on."""
 
 _MOST_WORTH = 1000.0
 """What controls may be worth at most [-]; the interval keeps at least this part of the plain one's square.
@@ -116,7 +119,7 @@ class Luck:
             count += job.gpus * float((found - expected).sum())
             away += job.gpus * float(((found - expected) * self._away).sum())
             time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
-            events += found.sum(), found @ self._away, sum(job.disruptions.values())
+            events += np.array([found.sum(), found @ self._away, sum(job.disruptions.values())])
         return count, away, time, *events.tolist()
 
 

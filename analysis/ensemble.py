@@ -11,7 +11,7 @@ from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.controls import Luck, controlled
+from analysis.controls import LUCK_SIZE, Luck, controlled
 from analysis.intervals import unseen
 from analysis.metrics import SHARES, means, ratios
 from analysis.processes import in_order
@@ -146,7 +146,7 @@ class Gathering:
     @property
     def luck(self) -> Sequence[tuple[float, ...]]:
         """How lucky each replication was; empty where that is not known of every one."""
-        return Rows(self._lucky, 3, tuple) if self._is_known and self._lucky else []
+        return Rows(self._lucky, LUCK_SIZE, tuple) if self._is_known and self._lucky else []
 
     def ensemble(self, *, precise: bool | None = None) -> Ensemble:
         """Return what has been gathered."""
