@@ -416,6 +416,8 @@ def _candidates(source: Source, length: float, share: float, success: float) -> 
         rate /= success
     if source.tempo is not None:
         rate *= source.tempo.mean(length)
+    if source.renews == "at_return" and source.repair is not None and rate:
+        rate = 1 / (1 / rate + source.repair.mean_value / source.units)
     found = rate * length
     if source.renews == "never":
         found = min(found, source.units)

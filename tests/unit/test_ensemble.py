@@ -51,11 +51,12 @@ def test_expected_events_are_about_those_simulated(name: str) -> None:
         {"windows": "30 s"},
         {"failures": [{**small.SMALL["failures"][0], "idle_hazard": 0, "interrupts": "1 %"}]},
         {"failures": [{**small.SMALL["failures"][0], "clock": "busy", "scale": 5}]},
+        {"failures": [{**small.SMALL["failures"][0], "renews": "at_return", "scale": 500}]},
         {"repair": {"use": "tiers", "tiers": [{"name": "reset", "time": "1 min"}]}},
     ],
 )
 def test_expected_events_know_what_makes_events(changes: dict[str, Any]) -> None:
-    """So it is where windows, faults without consequence, other clocks or tiers make the number."""
+    """So it is where windows, faults without consequence, other clocks, repairs or tiers make the number."""
     ready = small.prepare(**changes)
     events = [sim.run(ready, number).events for number in range(10)]
     assert 1 / 3 < ready.expected_events / (sum(events) / len(events)) < 3

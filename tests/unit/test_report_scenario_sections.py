@@ -509,7 +509,7 @@ def test_several_nodes_at_once_are_told_only_of_a_scenario_in_which_parts_are_sh
     focus: Any = SimpleNamespace(
         prepared=known.prepared,
         scenario=known.scenario,
-        ensemble=SimpleNamespace(results=results),
+        ensemble=SimpleNamespace(results=results, tally=SimpleNamespace(down_times={0: 5 * DAY, 10: 5 * DAY})),
         name="x",
         wanted=5,
     )
