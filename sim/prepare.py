@@ -96,7 +96,6 @@ def examine(scenario: Scenario) -> Prepared:
         withheld=withheld,
         upkeep=upkeep_of(scenario, counts, sources),
         warnings=(
-            *_idle_warnings(scenario, surplus),
             *preset_warnings(scenario),
             *fabric_warnings(scenario),
             *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
@@ -105,6 +104,7 @@ def examine(scenario: Scenario) -> Prepared:
                 for index in range(len(scenario.jobs))
                 for line in step_warnings(scenario, index, jobs[index], slow)
             ),
+            *_idle_warnings(scenario, surplus),
         ),
     )
 
