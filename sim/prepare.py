@@ -105,7 +105,6 @@ def examine(scenario: Scenario) -> Prepared:
         upkeep=upkeep_of(scenario, counts, sources),
         expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
         warnings=(
-            *_idle_warnings(scenario, surplus),
             *preset_warnings(scenario),
             *repair_warnings(scenario),
             *fabric_warnings(scenario),
@@ -117,6 +116,7 @@ def examine(scenario: Scenario) -> Prepared:
                 for index in range(len(scenario.jobs))
                 for line in step_warnings(scenario, index, jobs[index], slow)
             ),
+            *_idle_warnings(scenario, surplus),
         ),
     )
 

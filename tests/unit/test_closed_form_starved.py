@@ -91,7 +91,7 @@ def test_what_cannot_fail_in_a_wait_is_not_detected_there(failures: list[dict[st
     With enough nodes always at hand it would be a larger share. The formula errs by the order of detection over repair.
     """
     few = FEW | {"detection": {"time": "5 min"}}
-    case = small.prepare(**few, failures=failures, horizon="200 d", seed=SEED)
+    case = small.prepare(**few, failures=failures, seed=SEED)
     found = sim.closed_form(case)
     plenty = sim.closed_form(
         small.prepare(**few | {"cluster": small.SMALL["cluster"] | {"nodes": 64}}, failures=failures)

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
+import sim
 from analysis.compare_text import format_comparison
 from tests import small
 
@@ -54,8 +55,15 @@ def test_table_names_the_variants_and_the_first_has_no_difference(scenario: str)
     assert "Where the GPU-time went" in lines
 
 
+def serving(scenario: str) -> str:
+    """Return the scenario with idle nodes that are said to serve like spares, which is then no surprise."""
+    Path(scenario).write_text(sim.dump({**small.SMALL, "spares": {"hot": 2, "idle": "serve"}}))
+    return scenario
+
+
 def test_document_is_that_of_the_variants_alone(scenario: str) -> None:
     """Metrics and shares of a variant are those of ``run --json`` with the same --set; the difference is theirs."""
+    scenario = serving(scenario)
     result = call(scenario, "--vary", "spares.hot=1,2", "--replications", "4", "--json", "--seed", "3")
     assert (result.exit_code, result.stderr) == (DONE, "")
     content = json.loads(result.stdout)
@@ -311,6 +319,7 @@ def test_a_warning_is_in_every_document(scenario: str) -> None:
 
 def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wide precision is reached after 30 replications with status 0; one that is not ends with 1 and a line."""
+    scenario = serving(scenario)
     reached = call(scenario, "--vary", "spares.hot=1,2", "--precision", "50pt", "--json")
     assert (reached.exit_code, json.loads(reached.stdout)["replications"]) == (DONE, 30)
     monkeypatch.setattr("analysis.compare.MOST", 30)

@@ -187,12 +187,12 @@ def test_a_mistake_of_a_value_is_told_once_for_its_combinations(scenario: str) -
 def test_warnings_are_one_line_each(scenario: str) -> None:
     """A warning of all variants is plain; one of some names them, in one line."""
     presets = "recovery.use=k8s-jobset,slurm-requeue"
-    loaded = load_variants(recipes([scenario], [presets, "spares.hot=1,2"]))
+    loaded = load_variants(recipes([scenario], [presets, "spares.hot=1,2"], ["spares.idle=serve"]))
     for name, line in zip(("k8s-jobset", "slurm-requeue"), warnings(prepared(loaded)), strict=True):
         of = " and ".join(f"'recovery.use={name}, spares.hot={hot}'" for hot in (1, 2))
         told = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
         assert line == f"variants {of}: {told}"
-    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=k8s-jobset"]))
+    same = load_variants(recipes([scenario], ["spares.hot=1,2"], ["recovery.use=k8s-jobset", "spares.idle=serve"]))
     assert warnings(prepared(same)) == [told.replace("slurm-requeue", "k8s-jobset")]
 
 

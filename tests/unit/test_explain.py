@@ -64,7 +64,7 @@ def cluster(accelerator: str, **more: Any) -> dict[str, Any]:
 def changes(**kinds: Any) -> dict[str, Any]:
     """Return changes of the small scenario: one job with other keys, on an accelerator."""
     accelerator = kinds.pop("accelerator", "h100")
-    return {"jobs": [{**JOB, **kinds}], "cluster": cluster(accelerator), "spares": {"hot": 0}}
+    return {"jobs": [{**JOB, **kinds}], "cluster": cluster(accelerator), "spares": {"hot": 0, "idle": "serve"}}
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -73,7 +73,7 @@ CASES: dict[str, dict[str, Any]] = {
     "published": changes(mfu=0.4),
     "calibrated": changes(calibration={"step_time": "3 s"}),
     "communication": changes(communication="20 %"),
-    "mixture": {"jobs": [MIXTURE], "cluster": cluster("h100"), "spares": {"hot": 0}},
+    "mixture": {"jobs": [MIXTURE], "cluster": cluster("h100"), "spares": {"hot": 0, "idle": "serve"}},
     "assumed": changes(accelerator="b200"),
     "peak only": changes(accelerator="mi300x"),
     "announced": changes(accelerator="rubin"),
