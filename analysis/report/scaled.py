@@ -103,7 +103,7 @@ def shares_of(prepared: Prepared) -> dict[str, float] | None:
 
     Those of `sim.closed_form`, weighted by GPUs as there; ``None`` if no formula describes the recovery.
     """
-    formula = sim.job_shares(prepared)
+    formula = sim.job_shares(prepared, only_where_it_applies=False)
     if formula is None:
         return None
     gpus = sum(job.gpus for job in prepared.jobs)

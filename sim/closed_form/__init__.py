@@ -76,14 +76,23 @@ def closed_form(prepared: Prepared) -> ClosedForm:
     )
 
 
-def job_shares(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] | None:
+def job_shares(
+    prepared: Prepared, *, only_where_it_applies: bool = True
+) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the function from a job to its expected shares [-], which asks the scenario only once.
 
     A job may differ from those of the scenario in its step, checkpoint, number of replicas and plan. ``None`` if no
     formula applies to the scenario.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    only_where_it_applies
+        Whether that is asked. It need not be of variants of a scenario to which it applies, for curves of the formula.
     """
     formula = _formula(prepared, Renewal(prepared))
-    return None if formula is None or why_not(prepared, formula) else formula
+    return None if formula is None or (only_where_it_applies and why_not(prepared, formula)) else formula
 
 
 def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:

@@ -83,7 +83,7 @@ def grids(section: Section | None) -> dict[str, Grid]:
 
 @pytest.mark.parametrize(
     "change",
-    [(), ("checkpoint.tiers.0.interval=optimal",), ("repair.time=6 d", "recovery.pools=[spare]")],
+    [(), ("checkpoint.tiers.0.interval=optimal",), ("repair.time=6 d", "recovery.pools=[spare]", "horizon=2000 d")],
     ids=["stated", "by rule", "short of spares"],
 )
 def test_a_scenario_of_twice_the_size_is_the_scenario_that_describes_it(change: tuple[str, ...]) -> None:
@@ -137,8 +137,11 @@ def test_other_sizes_wait_for_nodes_as_rarely_as_the_job_itself() -> None:
     That number is the ratio of the shares of time in which the job has its nodes. No curve rises with the size, also
     where a pool in proportion would be starved, as one of a quarter of a node; and none is below nothing.
     """
-    few, many = ("repair.time=3 d", "recovery.pools=[spare]", "spares.hot=2", "cluster.nodes=126"), ("spares.hot=4",)
-    scarce, plenty = prepared_of(*few), prepared_of(*few[:2], *many)
+    few, many = (
+        ("repair.time=3 d", "recovery.pools=[spare]", "spares.hot=2", "cluster.nodes=126", "horizon=2000 d"),
+        ("spares.hot=4",),
+    )
+    scarce, plenty = prepared_of(*few), prepared_of(*few[:2], "horizon=2000 d", *many)
     ratio = (1 - (waiting(scarce) or 0.0)) / (1 - (waiting(plenty) or 0.0))
     assert ratio < 0.95
     found = at_sizes(scarce)

@@ -656,7 +656,7 @@ def test_a_step_that_is_only_stated_has_no_picture() -> None:
 # ------------------------------------------------------------------------------------------------ closed form
 
 
-@pytest.mark.parametrize("case", ["small", "week", "nothing fails"])
+@pytest.mark.parametrize("case", ["small", "healthy start", "nothing fails"])
 def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     """Both columns of the table come to everything, and the row of restarts is that of its three phases."""
     content = focus_of(case).document
@@ -709,9 +709,9 @@ def test_without_a_formula_the_reason_is_given() -> None:
     """A recovery that no formula covers has no picture, but the reason."""
     scenario = small.parse(seed=2)
     focus = Focus("x", scenario, 1)
-    formula = dict(focus.document["closed_form"]) | {"ettr": None, "assumptions": ["no formula for this"]}
+    formula = dict(focus.document["closed_form"]) | {"ettr": None, "reasons": ["no formula for this"]}
     known = {**focus.document, "closed_form": formula}
     found = made(Focus("x", scenario, 1, known), "closed_form")
     assert found is not None
-    assert found.title == "No formula covers this scenario"
+    assert found.title == "No formula applies to this scenario"
     assert [item.rows for item in found.items if not isinstance(item, Picture)] == [[("no formula for this",)]]

@@ -73,6 +73,9 @@ def at_sizes(prepared: Prepared) -> list[AtSize]:
     base = prepared if away is None else with_nodes_at_hand(prepared)
     scaled = [at_size(base, rates.gpus * 2.0**power) for power in range(-down, up + 1)]
     found = [_at(one, prepared, rates, 1 - (away or 0.0)) for one in scaled if one is not None]
+    if sim.job_shares(prepared) is None:
+        # Other sizes of a job that it says nothing of are none of its business.
+        found = [size._replace(ettr=None, ettr_faster=None) for size in found]
     return list({size.gpus: size for size in found}.values())
 
 
@@ -85,7 +88,8 @@ def waiting(prepared: Prepared) -> float | None:
     shares = shares_of(prepared)
     if recovery.elastic or shares is None:
         return None
-    return min(shares.get("starved", 0.0) / (1 - shares["detection"]), 1.0)
+    away = sum(shares.get(name, 0.0) for name in ("starved", "queued"))
+    return min(away / (1 - shares["detection"]), 1.0)
 
 
 def simulated_mtti(material: Material) -> list[Simulated]:
