@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from analysis.statistics import Interval, Summary
     from sim import Prepared, Ratio
 
-__all__ = ["document", "render"]
+__all__ = ["checksum", "document", "render"]
 
 
 def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> dict[str, Any]:
@@ -67,8 +68,20 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
 
 
 def render(content: Any) -> str:
-    """Return plain data as JSON text; numbers that JSON does not have become null."""
-    return json.dumps(_plain(content), indent=2, allow_nan=False)
+    """Return plain data as JSON text; numbers that JSON does not have become null.
+
+    A document that says how it was made also gets a checksum of all the rest.
+    """
+    plain = _plain(content)
+    if isinstance(plain, dict) and isinstance(plain.get("provenance"), dict):
+        plain["provenance"]["sha256"] = checksum(plain)
+    return json.dumps(plain, indent=2, allow_nan=False)
+
+
+def checksum(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of a document but for its provenance, in which it stands."""
+    rest = {key: value for key, value in content.items() if key != "provenance"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -93,7 +93,7 @@ ONLY_TO = {
         "sim.presets",
         "cli",  # suggest
     },
-    "sim.strict_yaml": {"sim.documents", "sim.topology"},
+    "sim.strict_yaml": {"sim.documents", "sim.failures", "sim.topology"},
 }
 OPEN_TO_ANALYSIS = {
     "sim.theory",

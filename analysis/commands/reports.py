@@ -36,7 +36,7 @@ def report(
 ) -> None:
     """Make a document of results for a review: the answer in plain words first, then every number and its source."""
     from analysis.report.formats import FORMATS
-    from analysis.report.results import ReportError
+    from analysis.report.results import ReportError, damage_in_a_line
 
     ending = out.suffix.lower().removeprefix(".") if out is not None else ""
     kind = format_ or ending or "html"
@@ -49,7 +49,8 @@ def report(
         refuse_to_write(target)
     made = _made(folder, quiet=quiet)
     try:
-        content = FORMATS[kind](made)
+        with damage_in_a_line(folder):
+            content = FORMATS[kind](made)
     except ReportError as error:
         refuse(str(error))
     write(target, content)
@@ -68,6 +69,7 @@ def plot(
     """Draw one picture of a report, or list those that there are."""
     from analysis import plots
     from analysis.listing import terminal_width, wrapped
+    from analysis.report.results import ReportError, damage_in_a_line
     from sim.documents import suggest
 
     if (picture is None) != (out is None):
@@ -84,7 +86,12 @@ def plot(
         return
     if picture not in pictures:
         refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")
-    write(out, plots.render(plots.draw(pictures[picture].chart), out.suffix.lower()))
+    try:
+        with damage_in_a_line(folder):
+            content = plots.render(plots.draw(pictures[picture].chart), out.suffix.lower())
+    except ReportError as error:
+        refuse(f"{folder}: {error}")
+    write(out, content)
 
 
 def _size(made: Report, kind: str) -> str:
@@ -101,10 +108,10 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     """Return the report of a folder, or end with one line about why there is none."""
     from analysis.progress import Progress
     from analysis.report.build import report_of
-    from analysis.report.results import ReportError
+    from analysis.report.results import ReportError, damage_in_a_line
 
     try:
-        with Progress("replications", quiet=quiet) as progress:
+        with damage_in_a_line(folder), Progress("replications", quiet=quiet) as progress:
             return report_of(folder, progress)
     except ReportError as error:
         refuse(f"{folder}: {error}")

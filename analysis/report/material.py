@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import sim
 from analysis.report.choice import chosen_cells
 from analysis.report.focus import Focus
 from analysis.report.phrases import phrases
-from analysis.report.results import OPTIMIZE, RUN, SENSITIVITY, ReportError, Results
+from analysis.report.results import OPTIMIZE, RUN, SENSITIVITY, STUDY_RESOLVED, VARIANT, ReportError, Results
 from analysis.study.load import RESOLVED, load_study
 from analysis.study.value import Point
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
 
 __all__ = ["Material"]
-
-_STUDY = "study.resolved.yaml"
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Material:
         if self.kind not in ("sweep", "sensitivity", "optimize"):
             return None
         try:
-            return load_study(self.folder / _STUDY)
+            return load_study(self.folder / STUDY_RESOLVED)
         except sim.ScenarioError as error:
             raise ReportError(str(error)) from None
 
@@ -123,7 +122,10 @@ class Material:
         assert self.sweep is not None
         assert self.study is not None
         cell = self.sweep["cells"][number]
-        point = next(point for point in self.study.points() if point.number == cell["point"])
+        point = next((point for point in self.study.points() if point.number == cell["point"]), None)
+        if point is None:
+            message = f"{STUDY_RESOLVED}: has no point {cell['point']}: it is not the study of {RUN}"
+            raise ReportError(message)
         return self._focus(_name(self.sweep, cell["values"]), self.study.scenario(point), cell["replications"])
 
     @functools.cached_property
@@ -135,15 +137,29 @@ class Material:
         path = self.folder / "results.csv"
         if self.sweep is None or not path.is_file():
             return []
-        with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                reader = csv.DictReader(file, restval="")
+                rows = list(reader)
+        except (OSError, ValueError, csv.Error) as error:
+            message = f"{path.name} cannot be read ({error})"
+            raise ReportError(message) from None
+        names = list(reader.fieldnames or ())
+        numeric = names[names.index("replication") :] if "replication" in names else []
+        for number, row in enumerate(rows, start=2):
+            strange = next((name for name in numeric if not _is_number(row[name])), None)
+            if not numeric or None in row or strange is not None:
+                place = f"{path.name}:{number}: {strange or 'a row'}"
+                message = f"{place}: is not what ettrick sweep writes; make the results anew"
+                raise ReportError(message)
+        return rows
 
     def _focus(self, name: str, scenario: sim.Scenario, wanted: int, known: Mapping[str, Any] | None = None) -> Focus:
         return Focus(name, scenario, wanted, known, self.progress)
 
     def _variant(self, name: str) -> Focus:
         number = list(self.main["variants"]).index(name) + 1
-        return self._focus(name, self._scenario(f"variant-{number}.resolved.yaml"), self.main["replications"])
+        return self._focus(name, self._scenario(VARIANT.format(number)), self.main["replications"])
 
     def _center(self) -> Focus | None:
         """Return what a sensitivity moves, or what an optimiser found."""
@@ -170,6 +186,13 @@ class Material:
             return sim.load(self.folder / name)
         except sim.ScenarioError as error:
             raise ReportError(str(error)) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return not text or math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _content(axis: Axis, label: str) -> str | float:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.report import build
 from analysis.report.choice import chosen_cells
+from analysis.report.material import Material
 from analysis.report.results import ReportError, read_results
 from tests import small
 
@@ -124,6 +127,79 @@ def test_what_is_no_result_is_told(tmp_path: Path, files: dict[str, str], words:
         (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(ReportError, match=words):
         read_results(tmp_path)
+
+
+def rewritten(folder: str, name: str, at: tuple[Any, ...], value: Any, *, is_old: bool) -> None:
+    """Change one place of a document, or remove it (``...``); of an old one there is no checksum."""
+    path = Path(folder, name)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    holder = content
+    for step in at[:-1]:
+        holder = holder[step]
+    if value is ...:
+        del holder[at[-1]]
+    else:
+        holder[at[-1]] = value
+    if is_old:
+        del content["provenance"]["sha256"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+VARIANT = ("variants", "recovery.initialize=3 min")
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        (("replications",), "three", 'replications: must be a whole number, not "three"'),
+        (("order",), ["nobody"], "names the variant 'nobody', which is not there"),
+        ((*VARIANT, "metrics", "ettr", "mean"), [1], ".metrics.ettr.mean: must be a number, not [1]"),
+        ((*VARIANT, "metrics", "ettr", "mean_ci95"), [0.5], "metrics.ettr.mean_ci95: list should have at least 2"),
+        ((*VARIANT, "time_shares"), ..., "variants.recovery.initialize=3 min.time_shares: is missing"),
+        ((*VARIANT, "per_job"), 7, "per_job: must be a mapping, not 7"),
+    ],
+)
+def test_a_damaged_document_is_a_line_that_names_the_place(compared: str, at: Any, value: Any, words: str) -> None:
+    """For a report and for a picture alike: file, path in the document, what should be there and what is."""
+    rewritten(compared, "compare.json", at, value, is_old=True)
+    refused(call("report", compared), f"{compared}: compare.json: ", words, "; make the results anew")
+    refused(call("plot", compared), f"{compared}: compare.json: ", words)
+
+
+def test_a_document_whose_numbers_were_changed_is_refused(compared: str) -> None:
+    """The shape is right, but the checksum does not fit: nobody reports a number that was not simulated."""
+    rewritten(compared, "compare.json", (*VARIANT, "metrics", "ettr", "mean"), 0.999, is_old=False)
+    refused(call("report", compared), "compare.json: was changed after it was written (provenance.sha256 does not fit)")
+
+
+def test_what_does_not_fit_together_is_a_line_only_if_something_is_not_as_it_was_written(
+    compared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a document without a checksum a failure is told in a line; of a whole one it is a fault of the program."""
+
+    def broken(*_: Any) -> None:
+        message = "mean"
+        raise KeyError(message)
+
+    monkeypatch.setattr(build, "explorer_data", broken)
+    with pytest.raises(KeyError):
+        call("report", compared)
+    rewritten(compared, "compare.json", ("seed",), 1, is_old=True)
+    refused(call("report", compared), "compare.json: no report can be made of it and of what lies beside it (KeyError")
+
+
+def test_a_damaged_table_of_a_sweep_is_a_line(scenario: str) -> None:
+    """A cell that is no number is named with its line and column."""
+    Path("study.yaml").write_text(
+        "name: s\nscenario: small.yaml\nvary: {spares.hot: {choices: [0, 1]}}\nreplications: 2\n"
+    )
+    assert call("sweep", "study.yaml", "--out", "found", "--executor", "serial").exit_code == DONE
+    text = Path("found/results.csv").read_text(encoding="utf-8").splitlines()
+    Path("found/results.csv").write_text("\n".join([text[0], text[1][:-1] + "x", *text[2:]]) + "\n", encoding="utf-8")
+    last = text[0].split(",")[-1]
+    with pytest.raises(ReportError, match=rf"^results.csv:2: {re.escape(last)}: is not what ettrick sweep writes"):
+        assert Material(read_results(Path("found"))).table
+    refused(call("report", "found"), "results.csv:2: ")
 
 
 def test_a_scenario_that_is_gone_is_told(compared: str) -> None:
