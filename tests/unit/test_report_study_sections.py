@@ -390,6 +390,21 @@ def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Mate
     assert tables() == []
 
 
+def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, Material]) -> None:
+    """What the stores of a preset make stands in the text, with what is left of the difference without them."""
+    content = copy.deepcopy(materials["compare"].main)
+    first, second, third = content["variants"]
+    change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
+    content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
+    text = " ".join(map(str, made(comparison.section(of_document(COMPARE, content))).text))
+    assert f"{second}: the checkpoint stores of its preset make +2.0 points" in text
+    assert f"; without them the difference to {first} is +1.00 points" in text
+    content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
+    text = " ".join(map(str, made(comparison.section(of_document(COMPARE, content))).text))
+    assert f"{first}: the checkpoint stores of its preset make +2.0 points" in text
+    assert "without them" not in text
+
+
 def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(materials: dict[str, Material]) -> None:
     """The title of two variants names a winner if the interval leaves out zero, and no winner otherwise."""
     content = copy.deepcopy(materials["compare"].main)

@@ -59,6 +59,7 @@ def _of_variants(content: Content) -> Section:
         text.append(f"{capital(listed(content['differs']))} differ from variant to variant.")
     if content["unranked_because"]:
         text.append(f"{capital(content['unranked_because'])}.")
+    text += _stores(content, headline)
     pictures = [_means(content, headline), _differences(content, headline), _behind(content, headline)]
     items: list[Picture | Grid] = [picture for picture in pictures if picture is not None]
     items += [_metrics(content)]
@@ -79,6 +80,15 @@ def _of_variants(content: Content) -> Section:
     return Section("comparison", _title(content, headline), tuple(text), tuple(items), tuple(notes))
 
 
+def _stores(content: Content, headline: Shown) -> Iterator[str]:
+    """Yield what the checkpoint stores of presets make of the differences."""
+    base = f"{content['first']}{' without its own' * (content['first'] in content['stores'])}"
+    for name, found in content["stores"].items():
+        if found["gain"] is not None:
+            rest = found["rest"] and f"; without them the difference to {base} is {headline.change(found['rest'])}"
+            yield f"{name}: the checkpoint stores of its preset make {headline.change(found['gain'])}{rest or ''}."
+
+
 def _named(content: Content) -> Content:
     """Return the document with its variants called as they are read: without what all their names begin with."""
     labels = variant_labels([*content["variants"], *content["cannot_run"]])
@@ -87,6 +97,7 @@ def _named(content: Content) -> Content:
         "first": labels[content["first"]],
         "cannot_run": {labels[name]: why for name, why in content["cannot_run"].items()},
         "order": [labels[name] for name in content["order"]],
+        "stores": {labels[name]: found for name, found in content.get("stores", {}).items()},
         "also_differ": {
             key: {labels[name]: value for name, value in values.items()}
             for key, values in content.get("also_differ", {}).items()  # documents of before have none
