@@ -222,7 +222,7 @@ def test_a_variant_that_cannot_run_is_listed(scenario: str) -> None:
 
 def test_a_mistake_of_one_variant_does_not_end_the_others(scenario: str) -> None:
     """What cannot run is told before and after, with its reason; the others are compared as if it were not there."""
-    result = call(scenario, "--vary", "spares.hot=-1,1,2", "--replications", "2")
+    result = call(serving(scenario), "--vary", "spares.hot=-1,1,2", "--replications", "2")
     line = "--vary spares.hot=-1: spares.hot: must not be negative"
     assert result.exit_code == NO
     assert result.stderr.splitlines() == [f"warning: left out: {line}", "1 of 3 variants cannot run"]
