@@ -124,7 +124,9 @@ def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -
     has = f"a {unit} has {size} nodes" if size == each else f"of the {each} nodes of a {unit} a job takes {size}"
     for path, nodes in _amounts(scenario, per_node):
         if nodes % size:
-            raise PathError(path, f"{nodes} nodes are not a whole number of units: {has}")
+            below = nodes - nodes % size
+            near = [f"{count * (per_node if path[-1] == 'gpus' else 1):,}" for count in (below, below + size) if count]
+            raise PathError(path, f"{nodes} nodes are not a whole number of units: {has}; nearest: {' or '.join(near)}")
     capacity = len(units.nodes) * size
     for index, job in enumerate(scenario.jobs):
         nodes = job.gpus // per_node

@@ -211,7 +211,8 @@ SCALE_UP = [
             5: "  - {name: train, gpus: §72, step_time: 10 s}",
             12: "spares: {hot: 16}",
         },
-        "jobs.0.gpus: 18 nodes are not a whole number of units: of the 18 nodes of a scale-up domain a job takes 16",
+        "jobs.0.gpus: 18 nodes are not a whole number of units: of the 18 nodes of a scale-up domain a job takes 16; "
+        "nearest: 64 or 128",
     ),
     bad(
         "cluster spares that are no whole domains",
@@ -219,7 +220,8 @@ SCALE_UP = [
             2: "cluster: {nodes: 36, fabric: {rails: 4, leaf: {nodes: 8}}, scale_up: {gpus: 72, use: 64, tray: 4}}",
             12: "spares: {hot: §2}",
         },
-        "spares.hot: 2 nodes are not a whole number of units: of the 18 nodes of a scale-up domain a job takes 16",
+        "spares.hot: 2 nodes are not a whole number of units: of the 18 nodes of a scale-up domain a job takes 16; "
+        "nearest: 16",
     ),
     bad(
         "cluster packed domains",

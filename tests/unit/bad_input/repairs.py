@@ -184,7 +184,7 @@ SPARES = [
         "broken unit of spares",
         "{hot: §2, unit: rack}",
         "[idle]",
-        "spares.hot: 2 nodes are not a whole number of units: a rack has 4 nodes",
+        "spares.hot: 2 nodes are not a whole number of units: a rack has 4 nodes; nearest: 4",
     ),
     spares(
         "broken unit of warm spares",
