@@ -111,9 +111,9 @@ class ClusterSpec(Model):
                 if pool.count % self.nodes_per_domain:
                     rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_per_domain} nodes"
                     raise RuleError(("pools", index, "count"), rule)
-        if not self.states_fabric:
-            object.__setattr__(self, "fabric", fitting_tree(self.hosts))  # not among the fields that were set
         try:
+            if not self.states_fabric:
+                object.__setattr__(self, "fabric", fitting_tree(self.hosts))  # not among the fields that were set
             self.fabric.check(self.hosts)
         except RuleError as error:
             raise RuleError(("fabric", *error.at), error.rule) from None

@@ -181,8 +181,12 @@ def fitting_tree(hosts: Hosts) -> FatTree:
     """Return the fat tree of full bisection that joins hosts of which no fabric is stated.
 
     The first that can be cabled of: two tiers of 64-port switches, then three tiers of 64, 128 and 256 ports with the
-    largest pods. A host has eight rails, or one for each of its GPUs where their number does not divide by eight. If
-    none can, it is the first, for the caller to refuse.
+    largest pods. A host has eight rails, or one for each of its GPUs where their number does not divide by eight.
+
+    Raises
+    ------
+    ValueError
+        If none of them can.
 
     Examples
     --------
@@ -202,7 +206,15 @@ def fitting_tree(hosts: Hosts) -> FatTree:
         pod = Spine.model_validate({"leaf_groups": max(radix // 2 // rails, 1)})
         leaf = Leaf.model_validate({"nodes": radix // 2})
         trees.append(FatTree(rails=rails, radix=radix, leaf=leaf, spine=pod, core=Core.model_validate({})))
-    return next((tree for tree in trees if _joins(tree, hosts)), first)
+    found = next((tree for tree in trees if _joins(tree, hosts)), None)
+    if found is None:
+        most = _PORTS[-1] * (_PORTS[-1] // 2) * (_PORTS[-1] // 2 // rails)
+        msg = (
+            f"no fat tree of {_PORTS[-1]}-port switches joins {hosts.nodes:,} hosts of {rails} rails, "
+            f"at most {most:,}: say what does (fabric)"
+        )
+        raise ValueError(msg)
+    return found
 
 
 def _joins(tree: FatTree, hosts: Hosts) -> bool:

@@ -273,6 +273,14 @@ def test_the_fabric_is_chosen_only_where_none_is_stated() -> None:
         tree(512)
 
 
+@pytest.mark.parametrize(("gpus", "most"), [(8, 2**19), (15, 2**18), (5, 256 * 128 * 25)])
+def test_the_largest_cluster_without_a_fabric(gpus: int, most: int) -> None:
+    """Pods as many as a core has ports, of 128 leaf switches at most, of 128 hosts each; one host more is refused."""
+    assert ClusterSpec.model_validate({"nodes": most, "gpus_per_node": gpus}).fabric.rails == gpus
+    with pytest.raises(ValidationError, match=f"at most {most:,}: say what does"):
+        ClusterSpec.model_validate({"nodes": most + 1, "gpus_per_node": gpus})
+
+
 def test_no_oversubscription_leaves_a_switch_without_a_link_up() -> None:
     """A ratio above the links down is rounded up to one link; one that no switch has is refused."""
     assert tree(64, spine={"oversubscription": 1e4}).counts()["cable_leaf_spine"] == 16
