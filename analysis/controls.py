@@ -116,7 +116,7 @@ class Luck:
             count += job.gpus * float((found - expected).sum())
             away += job.gpus * float(((found - expected) * self._away).sum())
             time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
-            events += found.sum(), found @ self._away, sum(job.disruptions.values())
+            events += np.array([found.sum(), found @ self._away, sum(job.disruptions.values())])
         return count, away, time, *events.tolist()
 
 
