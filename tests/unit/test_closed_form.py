@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,11 @@ import pytest
 import sim
 from analysis.closed_form import describe_closed_form
 from analysis.closed_form_text import compared_text, extrapolated_texts
+from analysis.console import format_run
+from analysis.document import document
 from analysis.ensemble import replicate
+from analysis.explain import describe
+from analysis.explain_text import format_explanation
 from sim.closed_form.detection import Unknown
 from sim.closed_form.extrapolation import SUPERLINEAR
 from sim.laws import Exponential, Fixed, Lognormal, Uniform
@@ -239,6 +245,54 @@ def test_superlinear_growth_by_hand() -> None:
 def test_the_exponent_is_that_of_the_source() -> None:
     """1 + ln(50 / 18) / ln(98 / 32), to a tenth: 98K GPUs fail every 18 min where linear scaling says 50."""
     assert round(1 + math.log(50 / 18) / math.log(98 / 32), 1) == SUPERLINEAR
+
+
+# ------------------------------------------------------------------------------------------ where it does not apply
+
+OFTEN = {"name": "evaluation", "every": "1 h", "time": "5 min"}
+STUDY = """
+name: evaluations
+question: How long may an evaluation take?
+scenario: small.yaml
+vary: {jobs.0.periodic.0.time: {choices: [5 s, 5 min]}}
+replications: 10
+optimize: {maximize: ettr}
+"""
+
+
+def test_a_run_and_an_explanation_have_the_reason_and_no_number() -> None:
+    """Evaluations of five minutes an hour: what a reader sees is that, and nothing that looks like an answer."""
+    ensemble = replicate(small.prepare(jobs=[small.SMALL["jobs"][0] | {"periodic": [OFTEN]}]), 2, processes=1)
+    content = document(ensemble, command="run")
+    form = content["closed_form"]
+    assert (form["applies"], form["ettr"], form["time_shares"], form["form"]) == (False, None, {}, None)
+    (reason,) = form["reasons"]
+    assert reason.startswith("periodic work takes 7")
+    assert f"  does not apply: {reason}" in format_run(content, ensemble.prepared, width=200).splitlines()
+    told = format_explanation(describe(ensemble.prepared))
+    assert f"does not apply  {reason}" in told
+    assert "assumes" not in told
+    fine = document(replicate(small.prepare(), 2, processes=1), command="run")["closed_form"]
+    assert (fine["applies"], fine["reasons"]) == (True, [])
+
+
+def test_a_study_has_it_by_cell_and_the_formula_chooses_among_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two cells has a number; the other one the reason, and the search does not take it for worse or better."""
+    monkeypatch.chdir(tmp_path)
+    jobs = [small.SMALL["jobs"][0] | {"periodic": [OFTEN]}]
+    Path("small.yaml").write_text(sim.dump(small.SMALL | {"jobs": jobs}), encoding="utf-8")
+    Path("study.yaml").write_text(STUDY, encoding="utf-8")
+    rest = ("--json", "--executor", "serial", "--out", "out")
+    content = json.loads(small.call("sweep", "study.yaml", *rest).stdout)
+    few, many = (cell["closed_form"] for cell in content["cells"])
+    assert (few["applies"], few["reasons"], many["applies"], many["ettr"]) == (True, [], False, None)
+    assert few["ettr"] is not None
+    assert f"in 1 of 2 cells the closed form does not apply: {many['reasons'][0]}" in content["notes"]
+    content = json.loads(small.call("optimize", "study.yaml", *rest[:3]).stdout)
+    assert content["closed_form"]["values"] == {"jobs.0.periodic.0.time": "5 s"}
+    assert content["closed_form_left_out"] == {"combinations": 1, "reason": many["reasons"][0]}
 
 
 # --------------------------------------------------------------------------------------- beside a simulation

@@ -459,6 +459,17 @@ def test_mistakes_are_told_in_one_line(file: str) -> None:
     refused(call("quickstart"), WRONG, "job 'train': its layouts are those of a model and a batch", "missing")
 
 
+def test_a_closed_form_that_does_not_apply_ranks_nothing(file: str) -> None:
+    """By what failures leave there is no order then, and the line says why; by the step there is one."""
+    often = "jobs.0.periodic=[{name: evaluation, every: 1 h, time: 5 min}]"
+    refused(
+        call(file, "--set", often), WRONG, "no closed form says what failures leave: periodic work takes", "sort by"
+    )
+    found = call(file, "--set", often, "--sort", "step")
+    assert found.exit_code == 0
+    assert "ETTR: the closed form does not apply: periodic work takes" in found.stdout
+
+
 def test_no_layout_is_an_answer_with_what_is_closest(file: str) -> None:
     """Sizes that divide nothing, memory that is too small, and more sets of replicas than any layout leaves."""
     # 37 stages are more than 32 layers, and 37 replicas do not divide 32 sequences; of 288 and 304 all is well.
