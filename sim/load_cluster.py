@@ -56,7 +56,7 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     """
     found_at = find_cluster(str(path))
     try:
-        document = documents.extend(found_at, shorthand=(_KEY,), known=building_blocks())
+        document = documents.extend(found_at, shorthand=(_KEY,), known=building_blocks)
         for text in choices_first(overrides):
             document = _assigned(document, text)
     except documents.DocumentError as error:
@@ -80,7 +80,7 @@ def _assigned(document: Document, text: str) -> Document:
     is_whole = text.partition("=")[0].strip() == _KEY
     meant = f"{_KEY}.{bare}" if _KEY in document.data and not is_whole else bare
     try:
-        assigned = documents.assign(document, meant, shorthand=(_KEY,), known=building_blocks())
+        assigned = documents.assign(document, meant, shorthand=(_KEY,), known=building_blocks)
     except documents.DocumentError as error:
         mark = error.mark._replace(text=text) if error.mark.text == meant else error.mark
         raise documents.DocumentError(mark, error.path, error.rule) from None

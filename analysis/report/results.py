@@ -138,7 +138,7 @@ def _is_whole(results: Results) -> bool:
         return False
     folder, main = results.folder, results.main
     if results.kind == "run":
-        return scenario_digest(sim.load(folder / RESOLVED)) == main["provenance"]["scenario_sha256"]
+        return bool(scenario_digest(sim.load(folder / RESOLVED)) == main["provenance"]["scenario_sha256"])
     if results.kind == "compare":
         digests = [variant["scenario_sha256"] for variant in main["variants"].values()]
         scenarios = (sim.load(folder / VARIANT.format(number)) for number in range(1, len(digests) + 1))
@@ -147,7 +147,7 @@ def _is_whole(results: Results) -> bool:
         return True
     study = load_study(folder / STUDY_RESOLVED)
     is_same = study.digest == main["provenance"]["scenario_sha256"]
-    return is_same and main["axes"].keys() <= study.study.vary.keys()
+    return bool(is_same and main["axes"].keys() <= study.study.vary.keys())
 
 
 def _check(kind: str, content: dict[str, Any]) -> None:
