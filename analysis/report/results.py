@@ -11,6 +11,7 @@ import sim
 from analysis.document import checksum
 from analysis.provenance import scenario_digest
 from analysis.study.load import RESOLVED, load_study
+from sim.fields import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,6 +122,8 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
         yield
     except ReportError:
         raise
+    except (sim.ScenarioError, RuleError) as error:  # of a scenario or a study that is not the one that was written
+        raise ReportError(" ".join(str(error).split())) from None
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError) as error:
         results = read_results(folder)
         if _is_whole(results):
