@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 Locate: TypeAlias = Callable[[str, Path], Path]
+Known: TypeAlias = Callable[[Keys], Mapping[str, Path]]
 
 FILE_KEYS = ("file", "inventory")
 """Keys that name a file which a strategy reads."""
@@ -116,7 +117,7 @@ def extend(
     *,
     shorthand: Iterable[str] = (),
     locate: Locate | None = None,
-    known: Mapping[str, Path] | None = None,
+    known: Known | None = None,
 ) -> Document:
     """Return what a file says together with everything that it extends.
 
@@ -128,15 +129,15 @@ def extend(
         Dotted paths at which text is the name of a file: ``cluster: x.yaml`` means ``cluster: {extends: x.yaml}``.
     locate : callable, optional
         Turns a name, and the file that mentions it, into a path; by default names are relative to that file.
-    known : mapping, optional
-        Files by names that stand for them where there is no file of this name.
+    known : callable, optional
+        Given where in the document, files by names that stand for them there unless there is a file of this name.
 
     Raises
     ------
     DocumentError
         As `load`, for any of the files, and if files extend each other in a circle.
     """
-    reader = _Reader(frozenset(shorthand), locate, known or {})
+    reader = _Reader(frozenset(shorthand), locate, known)
     return _document(reader.read(path, (), (), None), reader.files)
 
 
@@ -146,7 +147,7 @@ def assign(
     *,
     shorthand: Iterable[str] = (),
     locate: Locate | None = None,
-    known: Mapping[str, Path] | None = None,
+    known: Known | None = None,
 ) -> Document:
     """Return a copy of a document with one value set, as by ``--set jobs.0.gpus=16``; ``spares=null`` removes a key.
 
@@ -184,7 +185,7 @@ def assign(
         raise DocumentError(mark, dotted(path), "has no value; null would remove the key")
     if tree.content is None:
         return _without(result, holder, path, mark)
-    reader = _Reader(frozenset(shorthand), locate, known or {}, result.files)
+    reader = _Reader(frozenset(shorthand), locate, known, result.files)
     tree = replace(reader.expand(tree, Path("--set"), path, ()), key=mark)
     if path[-1] in TAGS and holder.get(path[-1]) != tree.content:
         result.stale |= {(*path[:-1], key) for key in holder}
@@ -249,12 +250,12 @@ class _Reader:
         self,
         shorthand: frozenset[str],
         locate: Locate | None,
-        known: Mapping[str, Path],
+        known: Known | None,
         files: list[Path] | None = None,
     ) -> None:
         self.shorthand = shorthand
         self.locate = locate or (lambda name, source: source.parent / name)
-        self.known = known
+        self.known = known or (lambda _: {})
         self.files: list[Path] = [] if files is None else files
 
     def read(self, path: Path, at: Keys, chain: tuple[Path, ...], mention: Mark | None) -> Tree:
@@ -288,10 +289,10 @@ class _Reader:
 
     def _found(self, name: Tree, source: Path, at: Keys) -> Path:
         """Return the file of a name: the one there, or what is known by it."""
-        path = self.locate(name.content, source)
-        found = known_file(path, name.content, self.known)
+        known = self.known(at)
+        found = known_file(self.locate(name.content, source), name.content, known)
         if found is None:
-            rule = f"no such file, and nothing of this name comes with Ettrick{suggest(name.content, self.known)}"
+            rule = f"no such file, and nothing of this name comes with Ettrick{suggest(name.content, known)}"
             raise DocumentError(name.mark, dotted(at) or "extends", f"{name.content}: {rule}")
         return found
 

@@ -79,9 +79,9 @@ def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> di
     return {path.stem: path for path in sorted((_root() / kind).glob("*.yaml"))}
 
 
-def building_blocks() -> dict[str, Path]:
-    """Return what a scenario or a topology may extend by name."""
-    return shipped("topologies") | shipped("scenarios")
+def building_blocks(at: Keys = ()) -> dict[str, Path]:
+    """Return what may be extended by name at a path: inside of a file topologies alone."""
+    return shipped("topologies") | ({} if at else shipped("scenarios"))
 
 
 def find(name: str) -> Path:
@@ -149,7 +149,7 @@ class Template:
         try:
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
-                document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND, known=building_blocks()))
+                document = presets.lay(documents.assign(document, text, shorthand=_SHORTHAND, known=building_blocks))
         except documents.DocumentError as error:
             line = f"{error}{presets.hint(document, error.path)}"
             raise ScenarioError([line], is_of_files=is_of_files(error)) from None
@@ -166,7 +166,7 @@ def template(path: str | Path) -> Template:
     """
     found = find(str(path))
     try:
-        document = documents.extend(found, shorthand=_SHORTHAND, known=building_blocks())
+        document = documents.extend(found, shorthand=_SHORTHAND, known=building_blocks)
     except documents.DocumentError as error:
         raise ScenarioError([str(error)]) from None
     return Template(document, found.parent.absolute())

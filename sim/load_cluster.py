@@ -57,7 +57,7 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     """
     found_at = find_cluster(str(path))
     try:
-        document = documents.extend(found_at, shorthand=(_KEY,), known=building_blocks())
+        document = documents.extend(found_at, shorthand=(_KEY,), known=building_blocks)
         texts = choices_first(overrides)
         for text in texts:
             document = _assigned(document, text)
@@ -97,7 +97,7 @@ def _assigned(document: Document, text: str) -> Document:
     bare = _bare(text)
     meant = f"{_KEY}.{bare}" if _KEY in document.data and not _is_whole(text) else bare
     try:
-        assigned = documents.assign(document, meant, shorthand=(_KEY,), known=building_blocks())
+        assigned = documents.assign(document, meant, shorthand=(_KEY,), known=building_blocks)
     except documents.DocumentError as error:
         mark = error.mark._replace(text=text) if error.mark.text == meant else error.mark
         raise documents.DocumentError(mark, error.path, error.rule) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -139,18 +140,15 @@ class Material:
             return []
         try:
             with path.open(encoding="utf-8", newline="") as file:
-                reader = csv.DictReader(file, restval="")
+                reader = csv.DictReader(file)
                 rows = list(reader)
         except (OSError, ValueError, csv.Error) as error:
             message = f"{path.name} cannot be read ({error})"
             raise ReportError(message) from None
-        names = list(reader.fieldnames or ())
-        numeric = names[names.index("replication") :] if "replication" in names else []
         for number, row in enumerate(rows, start=2):
-            strange = next((name for name in numeric if not _is_number(row[name])), None)
-            if not numeric or None in row or strange is not None:
-                place = f"{path.name}:{number}: {strange or 'a row'}"
-                message = f"{place}: is not what ettrick sweep writes; make the results anew"
+            mistake = _mistake_in(row)
+            if mistake is not None:
+                message = f"{path.name}:{number}: {mistake} is not what ettrick sweep writes; make the results anew"
                 raise ReportError(message)
         return rows
 
@@ -188,11 +186,22 @@ class Material:
             raise ReportError(str(error)) from None
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return not text or math.isfinite(float(text))
-    except ValueError:
-        return False
+_WHOLE = ("point", "cell", "draw", "replication", "censored", "never_started")
+"""Columns of whole numbers of a sweep's table; what follows ``replication`` are numbers, or nothing."""
+
+
+def _mistake_in(row: Mapping[str | None, str | None]) -> str | None:
+    """Return the column of a row that holds something else than a sweep writes, or what else is wrong with it."""
+    names = list(row)
+    if None in row or None in row.values() or not set(_WHOLE) <= set(names):
+        return "a row"
+    for name in names[names.index("replication") :]:
+        try:
+            if row[name] and not math.isfinite(float(row[name] or 0)):
+                return name
+        except ValueError:
+            return name
+    return next((name for name in _WHOLE if not re.fullmatch("[0-9]{1,15}", row[name] or "")), None)
 
 
 def _content(axis: Axis, label: str) -> str | float:

@@ -11,6 +11,7 @@ import sim
 from analysis.document import checksum
 from analysis.provenance import scenario_digest
 from analysis.study.load import RESOLVED, load_study
+from sim.fields import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,6 +122,8 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
         yield
     except ReportError:
         raise
+    except (sim.ScenarioError, RuleError) as error:  # of a scenario or a study that is not the one that was written
+        raise ReportError(" ".join(str(error).split())) from None
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError) as error:
         results = read_results(folder)
         if _is_whole(results):
@@ -138,7 +141,7 @@ def _is_whole(results: Results) -> bool:
         return False
     folder, main = results.folder, results.main
     if results.kind == "run":
-        return scenario_digest(sim.load(folder / RESOLVED)) == main["provenance"]["scenario_sha256"]
+        return bool(scenario_digest(sim.load(folder / RESOLVED)) == main["provenance"]["scenario_sha256"])
     if results.kind == "compare":
         digests = [variant["scenario_sha256"] for variant in main["variants"].values()]
         scenarios = (sim.load(folder / VARIANT.format(number)) for number in range(1, len(digests) + 1))
@@ -147,7 +150,7 @@ def _is_whole(results: Results) -> bool:
         return True
     study = load_study(folder / STUDY_RESOLVED)
     is_same = study.digest == main["provenance"]["scenario_sha256"]
-    return is_same and main["axes"].keys() <= study.study.vary.keys()
+    return bool(is_same and main["axes"].keys() <= study.study.vary.keys())
 
 
 def _check(kind: str, content: dict[str, Any]) -> None:

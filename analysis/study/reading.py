@@ -149,7 +149,7 @@ def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path)
         return (folder if source == _OPTION else source.parent) / name
 
     try:
-        text, known = settings_text(path, content), sim.building_blocks()
+        text, known = settings_text(path, content), sim.building_blocks
         found = documents.assign(Document({}), text, shorthand=_SHORTHAND, locate=locate, known=known)
     except DocumentError as error:
         mark = error.mark if not error.mark.text else documents.nearest_mark(document, at)

@@ -58,7 +58,10 @@ class Point(NamedTuple):
 
 def settings_text(path: str, content: Any) -> str:
     """Return a setting as the text ``path=value``, in YAML of one line that reads back as the same data."""
-    return f"{path}={json.dumps(content, ensure_ascii=False, allow_nan=False)}"
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    # As messages show it, too: what cannot be printed is escaped there.
+    text = "".join(letter if letter.isprintable() or letter > "\uffff" else json.dumps(letter)[1:-1] for letter in text)
+    return f"{path}={text}"
 
 
 def label_of(content: Any) -> str:

@@ -197,7 +197,7 @@ def test_a_damaged_table_of_a_sweep_is_a_line(scenario: str) -> None:
     text = Path("found/results.csv").read_text(encoding="utf-8").splitlines()
     Path("found/results.csv").write_text("\n".join([text[0], text[1][:-1] + "x", *text[2:]]) + "\n", encoding="utf-8")
     last = text[0].split(",")[-1]
-    with pytest.raises(ReportError, match=rf"^results.csv:2: {re.escape(last)}: is not what ettrick sweep writes"):
+    with pytest.raises(ReportError, match=rf"^results.csv:2: {re.escape(last)} is not what ettrick sweep writes"):
         assert Material(read_results(Path("found"))).table
     refused(call("report", "found"), "results.csv:2: ")
 
