@@ -116,7 +116,7 @@ def _queue(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]
         needs = job.target / pace if pace > 0 else math.inf
         ends.append((begun + needs, job.nodes))
         waited += job.nodes * (begun - job.arrival)
-        asked += job.nodes * (min(begun + needs, prepared.horizon) - job.arrival)
+        asked += job.nodes * max(min(begun + needs, prepared.horizon) - job.arrival, 0.0)
     if asked > 0 and waited / asked > TOO_MUCH:
         yield (
             f"jobs wait for one another {_percent(waited / asked)} of the time that they ask for: together they need "
@@ -203,13 +203,12 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
     length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
     if length > 0:
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
-    for rung in job.checkpoint.rungs:
-        if rung.corrupt and rung.store != "peer":
-            again = rung.corrupt / (1 - rung.corrupt) if rung.corrupt < 1 else math.inf
-            yield (
-                f"going back behind copies of '{rung.store}' that cannot be read",
-                min(rate * again * rung.period(job.step_time) * productive, 1.0),
-            )
+    if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
+        # With several stores another one may have a copy that is nearly as new.
+        (rung,) = job.checkpoint.rungs
+        again = rung.corrupt / (1 - rung.corrupt) if rung.corrupt < 1 else math.inf
+        lost = min(rate * again * rung.period(job.step_time) * productive, 1.0)
+        yield "going back behind copies that cannot be read", lost
     yield from _climbs(prepared, job, shares)
 
 
