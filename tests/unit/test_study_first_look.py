@@ -50,6 +50,7 @@ SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
         ),
         ({4: "  horizn: §20 d"}, "set.horizn: unknown key 'horizn'; did you mean 'horizon'?"),
         ({4: "  horizon: §20"}, "set.horizon: '20' needs a unit"),
+        ({4: '  horizon: §"a\\u2028b"'}, "set.horizon: 'a\\u2028b' is not a quantity"),
         (
             {6: HOT + "{range: {min: 0, max: 9000, step: 1}}", 9: "design: §{}"},
             "design: makes 567,063 points, and more",
