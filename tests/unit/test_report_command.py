@@ -172,6 +172,21 @@ def test_a_document_whose_numbers_were_changed_is_refused(compared: str) -> None
     refused(call("report", compared), "compare.json: was changed after it was written (provenance.sha256 does not fit)")
 
 
+def test_a_document_of_the_release_before_is_reported(scenario: str) -> None:
+    """It has no checksum, and why no closed form applies stands among the assumptions."""
+    odd = ("--set", "jobs.0.periodic=[{every: 1 h, time: 5 min, name: evaluation}]")
+    assert call("run", scenario, *odd, "--replications", "3", "--out", "old").exit_code == DONE
+    path = Path("old/run.json")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    formula = content["closed_form"]
+    assert formula["ettr"] is None
+    formula["assumptions"] = formula.pop("reasons")
+    del content["interrupted"], content["repair_from"], formula["applies"], content["provenance"]["sha256"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert call("report", "old", "--out", "old.md").exit_code == DONE
+    assert formula["assumptions"][0] in Path("old.md").read_text(encoding="utf-8")
+
+
 def test_what_does_not_fit_together_is_a_line_only_if_something_is_not_as_it_was_written(
     compared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,9 +36,8 @@ def section(material: Material) -> Section | None:
     notes = (basis(focus), *extrapolated_texts(formula))
     if formula["ettr"] is None:
         text = ("There is nothing to hold the simulation against, because of the following.",)
-        reasons = Grid(
-            "Why no formula applies", (Column("", is_number=False),), [(line,) for line in formula["reasons"]]
-        )
+        lines = formula.get("reasons", formula["assumptions"])  # where documents of before have them
+        reasons = Grid("Why no formula applies", (Column("", is_number=False),), [(line,) for line in lines])
         return Section("closed-form", "No formula applies to this scenario", text, (reasons,), notes)
     found = formula["simulated"]
     if found is None or found["ettr"] is None:
