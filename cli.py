@@ -6,6 +6,7 @@ import atexit
 import gc
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -41,7 +42,13 @@ from analysis.commands.validate import validate
 
 # Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
 gc.set_threshold(50_000, 20, 20)
-atexit.register(gc.freeze)
+
+
+@atexit.register
+def _look_for_no_garbage() -> None:
+    if "duckdb" not in sys.modules:  # its bindings report on standard error whatever is still there at the end
+        gc.freeze()
+
 
 app = typer.Typer(
     cls=Commands,

@@ -126,10 +126,11 @@ def test_a_metric_that_some_points_have_is_none_that_no_point_has(study: str) ->
 
 
 def test_a_reader_that_leaves_does_not_change_the_status(study: str) -> None:
-    """With `head -1` a study that went well has gone well."""
+    """With `head -1` a study that went well has gone well, and no library has anything to say at the end."""
     reader, writer = os.pipe()
     os.close(reader)
-    code = f"import sys; sys.argv[1:] = ['sweep', {study!r}, '-q', '--executor', 'serial']; import cli; cli.app()"
+    arguments = ["sweep", study, "-q", "--executor", "serial", "--out", "kept"]
+    code = f"import sys; sys.argv[1:] = {arguments}; import cli; cli.app()"
     try:
         result = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False)
     finally:
