@@ -141,9 +141,12 @@ def layouts(
     gpus: Annotated[int | None, typer.Option(help="GPUs of the job; without it, those that it asks for.")] = None,
     top: Annotated[int, typer.Option(help="How many layouts to show.", min=1)] = 20,
     sort: Annotated[
-        Literal["goodput", "step"],
-        typer.Option(help="Best first: by tokens of a day that survive failures, or by the time of a step."),
-    ] = "goodput",
+        Literal["goodput", "step"] | None,
+        typer.Option(
+            help="Best first: by tokens of a day that survive failures, which is the default where a closed form says "
+            "how many, or by the time of a step."
+        ),
+    ] = None,
     any_tensor: Annotated[
         bool, typer.Option("--any-tensor", help="Also tensor groups larger than a scale-up domain.")
     ] = False,

@@ -58,7 +58,9 @@ class _Ranking:
             self.rows[number] = self.search.placed(self.rows[number])
 
 
-def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progress | None = None) -> dict[str, Any]:
+def describe_layouts(
+    search: LayoutSearch, top: int, sort: Sort | None, progress: Progress | None = None
+) -> dict[str, Any]:
     """Return the best layouts of a job and its own one, ready for JSON.
 
     The fastest layout need not be the best. Where replicas go on without one another, a failure takes a whole replica
@@ -76,7 +78,8 @@ def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progr
     top
         How many to return [-].
     sort
-        By what: tokens of a day that survive failures, or time of a step.
+        By what: tokens of a day that survive failures, or time of a step; ``None`` for the former where a closed form
+        says what failures leave, else the latter.
     progress
         Told how many layouts there are so far.
 
@@ -95,7 +98,10 @@ def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progr
     if not found:
         raise NoLayoutError(search.why_none())
     form = closed_form(search.prepared) if search.prepared is not None else None
-    if sort == "goodput" and found[0].ettr is None:
+    has_form = found[0].ettr is not None
+    if sort is None:
+        sort = "goodput" if has_form else "step"
+    elif sort == "goodput" and not has_form:
         why = f": {form.reasons[0]}" if form is not None and form.reasons else ""
         message = f"no closed form says what failures leave{why}; sort by step"
         raise ValueError(message)
@@ -113,7 +119,8 @@ def describe_layouts(search: LayoutSearch, top: int, sort: Sort, progress: Progr
     ranks = {name: {row: rank for rank, row in enumerate(ranking.order(name), start=1)} for name in ranking.keys}
 
     def described(number: int) -> dict[str, Any]:
-        mine = {f"rank_{name}": ranks[name][number] for name in ranks}
+        # Without a number to go by the order is that of the search.
+        mine = {f"rank_{name}": ranks[name][number] for name in ranks} | ({} if has_form else {"rank_goodput": None})
         return {**mine, "is_own": number == own, **_row(ranking.rows[number])}
 
     return {
@@ -236,7 +243,7 @@ def _add(table: Any, row: dict[str, Any], sort: str, other: str) -> None:
     sizes = " x ".join(str(row[name]) for name in ("tensor", "context", "pipeline", "data"))
     table.add_row(
         f"{row[f'rank_{sort}']:,}{' *' if row['is_own'] else ''}",
-        f"{row[f'rank_{other}']:,}",
+        text_or_dash(row[f"rank_{other}"], "{:,}".format),
         sizes + (f" ({row['expert']})" if row["expert"] > 1 else ""),
         str(row["virtual_pipeline"]),
         str(row["microbatch"]),

@@ -125,7 +125,7 @@ def deaf() -> Iterator[None]:
         if callable(at_end):
             signal.signal(signal.SIGTERM, at_end)
         if heard:
-            # Also where a start has failed: what was told to end with us may be the reason.
+            # Also where a start has failed: the signal may have ended what starts processes.
             signal.raise_signal(heard[0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import sim
@@ -21,6 +22,8 @@ _MOST = 200
 """Variants of one comparison; more are a slip of the pen."""
 _NAMED = 3
 """Variants that a line about several of them names."""
+_ADD_THEM = "to add them: --set checkpoint.from_preset=true"
+"""What lines about stores of presets that are not used end with."""
 
 
 class Variation(NamedTuple):
@@ -217,14 +220,21 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
     if is_wrong and len(scenarios) - len(without) < 2:
         raise sim.ScenarioError(reasons)
     if split_stores and scenarios and not without:
-        message = "--split: no variant has stores that its recovery preset adds; to add them: "
-        raise RequestError(message + "--set checkpoint.from_preset=true")
+        message = f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}"
+        raise RequestError(message)
     return Loaded(scenarios, cannot_run, reasons, without)
 
 
 def prepared(loaded: Loaded) -> list[Variant]:
-    """Return the variants that can run, ready to run."""
-    return [Variant(name, sim.prepare(scenario)) for name, scenario in loaded.scenarios.items()]
+    """Return the variants that can run, ready to run; those whose stores were split off do not warn of it."""
+    found = [Variant(name, sim.prepare(scenario)) for name, scenario in loaded.scenarios.items()]
+    bare = loaded.without_stores.values()
+    return [_without_advice(variant) if variant.name in bare else variant for variant in found]
+
+
+def _without_advice(variant: Variant) -> Variant:
+    lines = tuple(line for line in variant.prepared.warnings if not line.endswith(_ADD_THEM))
+    return Variant(variant.name, replace(variant.prepared, warnings=lines))
 
 
 def warnings(variants: Sequence[Variant]) -> list[str]:

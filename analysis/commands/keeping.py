@@ -54,9 +54,13 @@ class Keeping:
 
         def may_go(found: Any) -> bool:
             nonlocal held
-            if same(found) is True:
-                held = amount(found)
-            return same(found) is True and (asked is None or held <= asked)
+            if same(found) is not True:
+                return False
+            count = amount(found)
+            if asked is None or count <= asked:  # what is no number raises an error: it is something else
+                return True
+            held = count
+            return False
 
         complaint = files.refusal(self.folder, self.name, may_go, overwrite=self.overwrite)
         if complaint is not None:

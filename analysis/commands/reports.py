@@ -45,7 +45,7 @@ def report(
     if ending in FORMATS and ending != kind:
         refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
     target = folder / f"report.{kind}" if out is None else out
-    if os.path.isdir(folder):  # noqa: PTH112  (else it is told below what is wrong with it)
+    if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
         refuse_to_write(target)
     made = _made(folder, quiet=quiet)
     try:

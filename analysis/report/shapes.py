@@ -164,6 +164,11 @@ class _Variant(_Found):
     difference: dict[str, _Difference | None]
 
 
+class _Stores(_Shape):
+    gain: _Difference | None
+    rest: _Difference | None
+
+
 class _Ranking(_Shape):
     behind: dict[str, Any]
     may_be_best: Texts
@@ -180,6 +185,8 @@ class _Compare(_Shape):
     ranking: _Ranking | None
     at_equal: dict[str, Any] | None
     differs: Texts
+    also_differ: dict[str, dict[str, Any]] = {}  # these two are not in documents of before
+    stores: dict[str, _Stores] = {}
     unranked_because: str | None
     variants: Annotated[dict[str, _Variant], Field(min_length=1)]
     cannot_run: Labels
@@ -187,7 +194,8 @@ class _Compare(_Shape):
 
     @model_validator(mode="after")
     def _names_are_those_of_variants(self) -> _Compare:
-        for name in (self.first, *self.order):
+        keyed = [name for values in self.also_differ.values() for name in values]
+        for name in (self.first, *self.order, *self.stores, *keyed):
             _refuse_unknown("variant", name, self.variants)
         for variant in self.variants.values():
             _refuse_unknown("metric", self.headline, variant.metrics)

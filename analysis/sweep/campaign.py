@@ -32,7 +32,7 @@ Item = TypeVar("Item")
 
 _INFINITE = float("inf")
 _LOOKED_AT = 9
-"""Points whose events are estimated before all are played: each takes some hundredths of a second."""
+"""Points whose events are estimated before all are simulated: each takes some hundredths of a second."""
 
 
 class Again(Generic[Item]):
@@ -70,7 +70,7 @@ class Campaign:
     progress: Callable[[int, int | None], None] = lambda _done, _total: None
     mine: Callable[[str], bool] = lambda _key: True
     planned: list[float] = field(default_factory=list)
-    """Events that were expected of what it was told to play."""
+    """Events that were expected of each order to simulate."""
 
     @functools.cached_property
     def context(self) -> Context:
@@ -103,7 +103,7 @@ class Campaign:
         JournalError
             If it cannot be written.
         WorkError
-            If more events are expected, of this and what was played before, than the study may have.
+            If more events are expected, of this and what was simulated before, than the study may have.
         """
         keys = (task.key for point in points for task in self.tasks(point, replications, first))
         mine = {key for key in keys if self.mine(key)}

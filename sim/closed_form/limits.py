@@ -208,7 +208,7 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         (rung,) = job.checkpoint.rungs
         again = rung.corrupt / (1 - rung.corrupt) if rung.corrupt < 1 else math.inf
         lost = min(rate * again * rung.period(job.step_time) * productive, 1.0)
-        yield "going back behind copies that cannot be read", lost
+        yield "going back behind checkpoints that cannot be read", lost
     yield from _climbs(prepared, job, shares)
 
 

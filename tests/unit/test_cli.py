@@ -297,6 +297,9 @@ def test_out_gives_no_results_away_for_fewer(scenario: str) -> None:
     assert call("run", scenario, "--replications", "3", "--out", "found", "--force").exit_code == DONE
     assert json.loads(Path("found/run.json").read_text())["replications"] == 3
     assert not Path("found/nodes.csv").exists(), "the log of other replications"
+    damaged = json.loads(Path("found/run.json").read_text()) | {"replications": "many"}
+    Path("found/run.json").write_text(json.dumps(damaged))
+    refused(call("run", scenario, "--replications", "3", "--out", "found"), "--out found: holds something else")
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "copies that can hardly be read": (
         {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.5}]}, "failures": [BUG | {"rate": "2 per job-d"}]},
         {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.01}]}},
-        "going back behind copies that cannot be read takes",
+        "going back behind checkpoints that cannot be read takes",
     ),
     "a start that takes most of the job": (
         {"recovery": small.SMALL["recovery"] | {"initialize": "3 h"}},

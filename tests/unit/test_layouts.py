@@ -460,14 +460,16 @@ def test_mistakes_are_told_in_one_line(file: str) -> None:
 
 
 def test_a_closed_form_that_does_not_apply_ranks_nothing(file: str) -> None:
-    """By what failures leave there is no order then, and the line says why; by the step there is one."""
-    often = "jobs.0.periodic=[{name: evaluation, every: 1 h, time: 5 min}]"
-    refused(
-        call(file, "--set", often), WRONG, "no closed form says what failures leave: periodic work takes", "sort by"
-    )
-    found = call(file, "--set", often, "--sort", "step")
-    assert found.exit_code == 0
+    """By what failures leave there is no order then, and the line says why; by the step there is one, unasked."""
+    often = ("--set", "jobs.0.periodic=[{name: evaluation, every: 1 h, time: 5 min}]")
+    why = "no closed form says what failures leave: periodic work takes"
+    refused(call(file, *often, "--sort", "goodput"), WRONG, why, "sort by")
+    found = call(file, *often)
+    assert (found.exit_code, found.stderr) == (0, "")
     assert "ETTR: the closed form does not apply: periodic work takes" in found.stdout
+    assert found.stdout == call(file, *often, "--sort", "step").stdout
+    best = json.loads(call(file, *often, "--top", "1", "--json").stdout)["layouts"][0]
+    assert (best["rank_step"], best["rank_goodput"], best["ettr"]) == (1, None, None)
 
 
 def test_no_layout_is_an_answer_with_what_is_closest(file: str) -> None:

@@ -157,6 +157,8 @@ VARIANT = ("variants", "recovery.initialize=3 min")
         ((*VARIANT, "metrics", "ettr", "mean_ci95"), [0.5], "metrics.ettr.mean_ci95: list should have at least 2"),
         ((*VARIANT, "time_shares"), ..., "variants.recovery.initialize=3 min.time_shares: is missing"),
         ((*VARIANT, "per_job"), 7, "per_job: must be a mapping, not 7"),
+        (("also_differ",), {"seed": {"nobody": 1}}, "names the variant 'nobody', which is not there"),
+        (("stores",), {VARIANT[1]: {"gain": None}}, "stores.recovery.initialize=3 min.rest: is missing"),
     ],
 )
 def test_a_damaged_document_is_a_line_that_names_the_place(compared: str, at: Any, value: Any, words: str) -> None:
