@@ -72,12 +72,12 @@ def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
     # A size that is only asked about may be larger than the cluster.
-    others = max(prepared.nodes - job.nodes, 0)
+    others = max(prepared.serving - job.nodes, 0)
     exposed = not cold and not recovery.has_unexposed_phases
     share = starvation(life, mean, job.nodes, others, cold=cold, exposed=exposed).share
     if share > TOO_MUCH:
         yield (
-            f"a job needs {job.nodes:,} of {prepared.nodes:,} nodes, and more than the other {others:,} are in repair "
+            f"a job needs {job.nodes:,} of {prepared.serving:,} nodes, and more than the other {others:,} are in repair "
             f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for them"
         )
 
@@ -99,7 +99,7 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
 
 def _queue(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> Iterator[str]:
     """Yield that jobs wait for one another, if each runs as the form says and starts once there are nodes for it."""
-    room = prepared.nodes - sum(pool.nodes for pool in prepared.reserves.values())
+    room = prepared.serving - sum(pool.nodes for pool in prepared.reserves.values())
     ends: list[tuple[float, int]] = []
     asked = waited = begun = 0.0
     for job in sorted(prepared.jobs, key=lambda each: each.arrival):
@@ -130,7 +130,7 @@ def _incidents(prepared: Prepared) -> Iterator[str]:
     if recovery.elastic:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)
-    others = prepared.nodes - job.nodes
+    others = prepared.serving - job.nodes
     for source in prepared.sources:
         if source.part in (*OF_ONE_NODE, "job") or source.of_fabric or source.repair is None:
             continue
