@@ -263,8 +263,10 @@ class _Builder:
             if key in content:
                 first = content[key].key
                 raise self.error(event, at, f"key is given twice (first on line {first.line if first else 0})")
-            value = self.value(next(self.events), at)
-            if value.content is None:
+            said = next(self.events)
+            value = self.value(said, at)
+            # What a study sets may be a null that is written out: it removes a key of the scenario.
+            if value.content is None and not (path == ("set",) and said.value):
                 hint = f"; write a space after ':' in {key!r}" if ":" in key else ""
                 raise self.error(event, at, f"key has no value{hint}")
             content[key] = replace(value, key=_at(self.file, event.start_mark))
@@ -298,15 +300,10 @@ def _text_node(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-def _no_node(_dumper: Any, _nothing: None) -> Any:
-    message = "None cannot be written: leave the key out"
-    raise ValueError(message)
-
-
 class _Dumper(yaml.SafeDumper):
     """Writes text that cannot be misread, and repeats shared parts instead of naming them."""
 
-    yaml_representers = yaml.SafeDumper.yaml_representers | {str: _text_node, type(None): _no_node}
+    yaml_representers = yaml.SafeDumper.yaml_representers | {str: _text_node}
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True

@@ -241,9 +241,12 @@ def _is_sound(record: Record) -> bool:
         and len({len(numbers) for numbers in luck if numbers is not None}) <= 1
         and all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
         and _are_numbers([notes.get("formula")], none=True)
-        and isinstance(notes.get("warnings", []), list)
-        and all(isinstance(text, str) for text in notes.get("warnings", []))
+        and all(_are_texts(notes.get(name, [])) for name in ("no_formula", "warnings"))
     )
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _are_numbers(values: Any, count: int | None = None, *, none: bool = False) -> bool:

@@ -37,7 +37,7 @@ def prepared(bundle: str, **keys: Any) -> sim.Prepared:
     """Return a scenario of 400 nodes with one bundle, some of its keys stated."""
     text = ", ".join(f"{key}: {value}" for key, value in {"use": bundle, **keys}.items())
     overrides = [f"failures=[{{{text}}}]", "cluster={nodes: 400, fabric: {rails: 1, leaf: {nodes: 25}}}", SITE]
-    return sim.prepare(sim.load(sim.find("quickstart"), overrides))
+    return sim.prepare(sim.load(sim.find("quickstart"), [*overrides, "spares.idle=serve"]))
 
 
 def entries(bundle: str) -> list[dict[str, Any]]:

@@ -262,10 +262,10 @@ def test_what_waited_in_a_hidden_phase_strikes_when_the_wait_for_nodes_begins() 
 
 def test_exposure_of_nodes_alone_has_no_closed_form() -> None:
     """The formula knows phases in which everything, or nothing, can fail; a phase between these is said."""
-    assert sim.closed_form(case(recovery=HOT_SPARE | {"exposed": "none"})).ettr is not None
-    found = sim.closed_form(case(recovery=HOT_SPARE | {"exposed": "nodes"}))
+    assert sim.closed_form(case(recovery=HOT_SPARE | {"exposed": "none"}, horizon="30 d")).ettr is not None
+    found = sim.closed_form(case(recovery=HOT_SPARE | {"exposed": "nodes"}, horizon="30 d"))
     assert found.ettr is None
-    assert "processes or nodes alone" in found.assumptions[0]
+    assert "processes or nodes alone" in found.reasons[0]
 
 
 # ------------------------------------------------------------------------------------------------------- theory

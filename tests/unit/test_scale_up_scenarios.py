@@ -196,21 +196,24 @@ NEVER = "no source of failures acts on the 9 switch trays of each scale-up domai
 def test_switch_trays_that_never_fail_are_mentioned(racks: Any) -> None:
     """A warning with a source to add, if other parts fail and neither trays nor domains do, but for planned work."""
     tray = "{use: component, name: tray, part: node, rate: 1 per 1000 node-d}"
-    assert racks().warnings == ()
-    (line,) = racks(f"failures=[{tray}]").warnings
+    serve = "spares.idle=serve"
+    assert racks(serve).warnings == ()
+    (line,) = racks(serve, f"failures=[{tray}]").warnings
     assert line.startswith(NEVER)
     told = re.search(r"- (\{.*\})$", line)
     assert told is not None
-    assert racks(f"failures=[{tray}, {told[1]}]").warnings == ()
+    assert racks(serve, f"failures=[{tray}, {told[1]}]").warnings == ()
     window = "windows: [{start: 1 h, duration: 1 h}], part: switch_tray"
-    (line,) = racks(f"failures=[{tray}, {{use: maintenance, name: window, {window}}}]").warnings
+    (line,) = racks(serve, f"failures=[{tray}, {{use: maintenance, name: window, {window}}}]").warnings
     assert line.startswith(NEVER)
     assert (
-        racks(f"failures=[{tray}, {{use: component, part: scale_up, name: d, rate: 1 per scale_up-year}}]").warnings
+        racks(
+            serve, f"failures=[{tray}, {{use: component, part: scale_up, name: d, rate: 1 per scale_up-year}}]"
+        ).warnings
         == ()
     )
-    assert racks("failures=[]").warnings == ()
-    assert racks(f"failures=[{tray}]", "cluster.scale_up.switch_trays=0").warnings == ()
+    assert racks(serve, "failures=[]").warnings == ()
+    assert racks(serve, f"failures=[{tray}]", "cluster.scale_up.switch_trays=0").warnings == ()
 
 
 @pytest.mark.parametrize("slot", [0, 8])

@@ -229,3 +229,16 @@ def test_a_scenario_with_a_mistake_has_its_own_line() -> None:
     Path("s.yaml").write_text(BASE.replace("repair:", "repiar:"), encoding="utf-8")
     (line,) = complaints()
     assert line.startswith("s.yaml:13:1: repiar: unknown key 'repiar'; did you mean 'repair'?")
+
+
+def test_null_removes_what_a_scenario_says() -> None:
+    """Of a study that leaves the nodes out each point has those of its job and spares; so has what it is kept as."""
+    study = loaded({4: "  cluster.nodes: null"})
+    Path("kept.yaml").write_text(sim.dump(study.content() | {"scenario": "s.yaml"}), encoding="utf-8")
+    for found in (study, load_study("kept.yaml")):
+        scenarios = [found.scenario(point) for point in found.points()]
+        assert {scenario.spares.hot for scenario in scenarios} == {0, 2, 4}
+        for scenario in scenarios:
+            assert sim.examine(scenario).nodes == scenario.jobs[0].gpus // 8 + scenario.spares.hot
+    with pytest.raises(sim.ScenarioError, match="key has no value"):
+        loaded({4: "  cluster.nodes:"})

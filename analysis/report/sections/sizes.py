@@ -62,17 +62,18 @@ def at_sizes(prepared: Prepared) -> list[AtSize]:
     """Return what formulas say of the size of the first job, doubled and halved; empty where they say nothing.
 
     A pool of spares in proportion to the job would be too small for a small job, and too large for a large one; so the
-    share of the time in which the job waits for nodes is held as it is.
+    part of its productive time that waits for nodes leave is held as it is.
     """
     rates = interruption_rates(prepared)
     if rates is None or not math.isfinite(prepared.jobs[0].mtti):
         return []
     down = min(max(math.floor(math.log2(rates.gpus / _LEAST)), 1), _DOWN)
     up = min(max(math.floor(math.log2(_MOST / rates.gpus)), 1), _UP)
-    away = waiting(prepared)
-    base = prepared if away is None else with_nodes_at_hand(prepared)
+    base = prepared if waiting(prepared) is None else with_nodes_at_hand(prepared)
+    now, at_hand = (shares["productive"] if (shares := shares_of(one)) else 0.0 for one in (prepared, base))
+    served = now / at_hand if at_hand > 0 else 1.0
     scaled = [at_size(base, rates.gpus * 2.0**power) for power in range(-down, up + 1)]
-    found = [_at(one, prepared, rates, 1 - (away or 0.0)) for one in scaled if one is not None]
+    found = [_at(one, prepared, rates, served) for one in scaled if one is not None]
     if sim.job_shares(prepared) is None:
         # Other sizes of a job that it says nothing of are none of its business.
         found = [size._replace(ettr=None, ettr_faster=None) for size in found]
@@ -125,7 +126,7 @@ def simulated_shares(material: Material) -> list[Simulated]:
 def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
     """Return what formulas say of a scenario at a size, with the rates of the scenario as it is.
 
-    For a share of the time it is `served` [-]: it has its nodes.
+    Waits for nodes leave the part `served` of its productive time [-].
     """
     form, gpus = sim.closed_form(scaled), scaled.jobs[0].gpus
     mtti, more, shares = rates.mtti(gpus), 0.0, []
