@@ -15,6 +15,7 @@ from sim.closed_form.starved import waits_for_nodes
 from sim.failures.source import OF_ONE_NODE
 from sim.laws import Fixed
 from sim.prepare_failures import prior
+from sim.recovery.returns import QUEUE
 from sim.theory.starved import starvation
 
 if TYPE_CHECKING:
@@ -72,14 +73,23 @@ def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
     # A size that is only asked about may be larger than the cluster.
-    others = max(prepared.serving - job.nodes, 0)
+    within = _within_reach(prepared)
+    others = max(within - job.nodes, 0)
     exposed = not cold and not recovery.has_unexposed_phases
     share = starvation(life, mean, job.nodes, others, cold=cold, exposed=exposed).share
     if share > TOO_MUCH:
         yield (
-            f"a job needs {job.nodes:,} of {prepared.serving:,} nodes, and more than the other {others:,} are in repair "
+            f"a job needs {job.nodes:,} of {within:,} nodes, and more than the other {others:,} are in repair "
             f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for them"
         )
+
+
+def _within_reach(prepared: Prepared) -> int:
+    """Return the nodes that jobs can get: without those withheld, and pools that the recovery never takes from [-]."""
+    recovery: Any = prepared.recovery
+    rungs = [rung for rung in getattr(recovery, "rungs", ()) if rung.keeps != "nothing"]
+    taken = {*QUEUE, *getattr(recovery, "pools", ()), *(name for rung in rungs for name in rung.pools)}
+    return prepared.serving - sum(pool.nodes for name, pool in prepared.reserves.items() if name not in taken)
 
 
 def _with_mean_repairs(prepared: Prepared) -> Prepared:
@@ -130,7 +140,7 @@ def _incidents(prepared: Prepared) -> Iterator[str]:
     if recovery.elastic:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)
-    others = prepared.serving - job.nodes
+    others = _within_reach(prepared) - job.nodes
     for source in prepared.sources:
         if source.part in (*OF_ONE_NODE, "job") or source.of_fabric or source.repair is None:
             continue

@@ -209,6 +209,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"spares": {"hot": 0, "idle": "serve"}},
         "a job needs 14 of 14 nodes, and more than the other 0 are in repair",
     ),
+    "spares that the queue never takes": (
+        LONG | {"recovery": {"use": "full-restart", "delay": "1 min", "initialize": "3 min"},
+                "spares": {"cold": {"nodes": 2, "delay": "1 h"}}, "failures": [NODE | {"repair": "3 d"}]},
+        {"spares": {"hot": 2}},
+        "a job needs 14 of 14 nodes, and more than the other 0 are in repair",
+    ),
     "whole units, and no spare": (
         LONG | {"cluster": RACKS, "spares": {"hot": 0, "unit": "node"}, "failures": [NODE | {"repair": "3 d"}],
                 "jobs": [JOB | {"gpus": 128}]},
