@@ -72,14 +72,19 @@ def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
     mean = repair if prepared.stationary else min(repair, length / 2)
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
+    units, size, needed, what = prepared.units, 1, job.nodes, "nodes"
+    if units is not None and (units.drains or units.needed == len(units.nodes[0])):
+        # A unit without spares inside is out with any of its nodes.
+        size, needed = len(units.nodes[0]), job.nodes // units.needed
+        what = f"units of {size} nodes" if size > 1 else what
+    within = _within_reach(prepared) // size
     # A size that is only asked about may be larger than the cluster.
-    within = _within_reach(prepared)
-    others = max(within - job.nodes, 0)
+    others = max(within - needed, 0)
     exposed = not cold and not recovery.has_unexposed_phases
-    share = starvation(life, mean, job.nodes, others, cold=cold, exposed=exposed).share
+    share = starvation(life / size, mean, needed, others, cold=cold, exposed=exposed).share
     if share > TOO_MUCH:
         yield (
-            f"a job needs {job.nodes:,} of {within:,} nodes, and more than the other {others:,} are in repair "
+            f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} are in repair "
             f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for them"
         )
 

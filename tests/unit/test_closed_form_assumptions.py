@@ -221,6 +221,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"failures": [NODE | {"repair": "10 min"}]},
         "a job needs 16 of 16 nodes, and more than the other 0 are in repair",
     ),
+    "a rack that is out with any of its nodes": (
+        LONG | {"cluster": RACKS, "spares": {"hot": 4, "unit": "rack"}, "failures": [NODE | {"repair": "3 d"}],
+                "jobs": [JOB | {"gpus": 96}]},
+        {"cluster": RACKS | {"nodes": 40}},
+        "a job needs 3 of 4 units of 4 nodes, and more than the other 1 are in repair",
+    ),
     "jobs that take turns": (
         {"jobs": [JOB | {"name": name, "work": {"time": "1 d"}} for name in ("one", "two")]},
         {"jobs": [JOB | {"name": name, "gpus": 48} for name in ("one", "two")]},
