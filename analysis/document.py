@@ -53,7 +53,7 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         "loss_gpu_s": _losses(ensemble, names),
         "repair_from": {source.name: source.repair_from for source in prepared.sources if source.repair_from},
         "counts": _counts(ensemble),
-        "nodes_down": nodes_down(tally.down_times, prepared.nodes),
+        "nodes_down": nodes_down(tally.down_times, prepared.serving),
         "energy": energy_content(tally),
         "cost": cost_content(tally),
         "windows": _windows(ensemble),

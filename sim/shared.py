@@ -98,6 +98,14 @@ def failures_digest(prepared: Prepared) -> bytes:
 def _drawn_from(source: Source, *, stationary: bool) -> Source:
     """Return a source without what matters only once a failure is there: who notices it, what is done about it."""
     plain = replace(
-        source, detection=None, noticing=None, away=None, store_out=None, residue=None, tier="", events=None
+        source,
+        repair_from="",
+        detection=None,
+        noticing=None,
+        away=None,
+        store_out=None,
+        residue=None,
+        tier="",
+        events=None,
     )
-    return plain if stationary else replace(plain, repair=None, repair_from="", effect=CRASH)
+    return plain if stationary else replace(plain, repair=None, effect=CRASH)

@@ -81,6 +81,9 @@ def at_size(prepared: Prepared, gpus: float) -> Prepared | None:
     }
     mtti = rates.mtti(first.gpus * ratio)
     changes["jobs"] = tuple(_job(prepared, job, ratio, mtti * job.mtti / first.mtti) for job in prepared.jobs)
+    if prepared.withheld:
+        serving = sum(each.nodes for each in (*changes["jobs"], *changes["reserves"].values()))
+        changes["withheld"] = max(changes["nodes"] - serving, 0)
     return replace(prepared, **changes)
 
 

@@ -15,6 +15,7 @@ from sim.closed_form.starved import waits_for_nodes
 from sim.failures.source import OF_ONE_NODE
 from sim.laws import Fixed
 from sim.prepare_failures import prior
+from sim.recovery.returns import QUEUE
 from sim.theory.starved import starvation
 
 if TYPE_CHECKING:
@@ -71,15 +72,29 @@ def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
     mean = repair if prepared.stationary else min(repair, length / 2)
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
+    units, size, needed, what = prepared.units, 1, job.nodes, "nodes"
+    if units is not None and (units.drains or units.needed == len(units.nodes[0])):
+        # A unit without spares inside is out with any of its nodes.
+        size, needed = len(units.nodes[0]), job.nodes // units.needed
+        what = f"units of {size} nodes" if size > 1 else what
+    within = _within_reach(prepared) // size
     # A size that is only asked about may be larger than the cluster.
-    others = max(prepared.nodes - job.nodes, 0)
+    others = max(within - needed, 0)
     exposed = not cold and not recovery.has_unexposed_phases
-    share = starvation(life, mean, job.nodes, others, cold=cold, exposed=exposed).share
+    share = starvation(life / size, mean, needed, others, cold=cold, exposed=exposed).share
     if share > TOO_MUCH:
         yield (
-            f"a job needs {job.nodes:,} of {prepared.nodes:,} nodes, and more than the other {others:,} are in repair "
+            f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} are in repair "
             f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for them"
         )
+
+
+def _within_reach(prepared: Prepared) -> int:
+    """Return the nodes that jobs can get: without those withheld, and pools that the recovery never takes from [-]."""
+    recovery: Any = prepared.recovery
+    rungs = [rung for rung in getattr(recovery, "rungs", ()) if rung.keeps != "nothing"]
+    taken = {*QUEUE, *getattr(recovery, "pools", ()), *(name for rung in rungs for name in rung.pools)}
+    return prepared.serving - sum(pool.nodes for name, pool in prepared.reserves.items() if name not in taken)
 
 
 def _with_mean_repairs(prepared: Prepared) -> Prepared:
@@ -99,7 +114,7 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
 
 def _queue(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> Iterator[str]:
     """Yield that jobs wait for one another, if each runs as the form says and starts once there are nodes for it."""
-    room = prepared.nodes - sum(pool.nodes for pool in prepared.reserves.values())
+    room = prepared.serving - sum(pool.nodes for pool in prepared.reserves.values())
     ends: list[tuple[float, int]] = []
     asked = waited = begun = 0.0
     for job in sorted(prepared.jobs, key=lambda each: each.arrival):
@@ -130,7 +145,7 @@ def _incidents(prepared: Prepared) -> Iterator[str]:
     if recovery.elastic:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)
-    others = prepared.nodes - job.nodes
+    others = _within_reach(prepared) - job.nodes
     for source in prepared.sources:
         if source.part in (*OF_ONE_NODE, "job") or source.of_fabric or source.repair is None:
             continue

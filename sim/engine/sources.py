@@ -12,7 +12,7 @@ from sim.engine.failure import Renewal, SourceInfo
 from sim.engine.kernel import Order
 from sim.engine.lives import Life
 from sim.engine.numbers import Numbers
-from sim.failures.trace import ROUNDS, life_key
+from sim.failures.trace import life_key
 from sim.failures.variety import fleet_of
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Sources:
     def occur_busy(self, life: Life) -> Life | None:
         """Let a life on the clock busy end; return the next one of its slot."""
         info = self.infos[life.source]
-        if info.source.hidden is not None or life.round >= ROUNDS:
+        if info.source.hidden is not None or life.round >= RELAPSE:
             self.simulation.defects.strike(life)
             return None
         self.simulation.faults.occur(info, life.slot, life.round)

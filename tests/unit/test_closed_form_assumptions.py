@@ -203,11 +203,29 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"cluster": small.SMALL["cluster"] | {"nodes": 24}},
         "a job needs 14 of 14 nodes, and more than the other 0 are in repair",
     ),
+    "tiers of repair, and nodes that nobody gets": (
+        LONG | {"cluster": small.SMALL["cluster"] | {"nodes": 24}, "spares": {"hot": 0, "idle": "withhold"},
+                "failures": [NODE | {"repair": None}], "repair": TIERS},
+        {"spares": {"hot": 0, "idle": "serve"}},
+        "a job needs 14 of 14 nodes, and more than the other 0 are in repair",
+    ),
+    "spares that the queue never takes": (
+        LONG | {"recovery": {"use": "full-restart", "delay": "1 min", "initialize": "3 min"},
+                "spares": {"cold": {"nodes": 2, "delay": "1 h"}}, "failures": [NODE | {"repair": "3 d"}]},
+        {"spares": {"hot": 2}},
+        "a job needs 14 of 14 nodes, and more than the other 0 are in repair",
+    ),
     "whole units, and no spare": (
         LONG | {"cluster": RACKS, "spares": {"hot": 0, "unit": "node"}, "failures": [NODE | {"repair": "3 d"}],
                 "jobs": [JOB | {"gpus": 128}]},
         {"failures": [NODE | {"repair": "10 min"}]},
         "a job needs 16 of 16 nodes, and more than the other 0 are in repair",
+    ),
+    "a rack that is out with any of its nodes": (
+        LONG | {"cluster": RACKS, "spares": {"hot": 4, "unit": "rack"}, "failures": [NODE | {"repair": "3 d"}],
+                "jobs": [JOB | {"gpus": 96}]},
+        {"cluster": RACKS | {"nodes": 40}},
+        "a job needs 3 of 4 units of 4 nodes, and more than the other 1 are in repair",
     ),
     "jobs that take turns": (
         {"jobs": [JOB | {"name": name, "work": {"time": "1 d"}} for name in ("one", "two")]},
@@ -217,6 +235,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a rack more than there are spares": (
         {"cluster": RACKS, "failures": [NODE | {"part": "rack", "rate": "20 per 1000 rack-day", "repair": "1 d"}]},
         {"cluster": RACKS | {"nodes": 24}},
+        "node takes 4 nodes at once, of which the other 2 replace no more",
+    ),
+    "a rack more than there are nodes that serve": (
+        {"cluster": RACKS | {"nodes": 24}, "spares": {"hot": 2, "idle": "withhold"},
+         "failures": [NODE | {"part": "rack", "rate": "20 per 1000 rack-day", "repair": "1 d"}]},
+        {"spares": {"hot": 10}},
         "node takes 4 nodes at once, of which the other 2 replace no more",
     ),
     "a node that is slow for long": (

@@ -140,6 +140,9 @@ def test_whose_nodes_a_cluster_has_is_printed() -> None:
     assert "128 GPUs (h100) in 16 nodes, those of jobs and spares\n" in show(derived)
     withheld = small.prepare(spares={"hot": 0, "idle": "withhold"})
     assert "128 GPUs (h100) in 16 nodes, 2 of them withheld\n" in show(withheld)
+    alone = small.prepare(spares={"hot": 0}, cluster={**small.SMALL["cluster"], "nodes": 14})
+    down = [document(replicate(each, 3), command="")["nodes_down"] for each in (withheld, alone)]
+    assert down[0] == down[1], "nodes that nobody gets are not among those that are independent"
 
 
 def test_all_null() -> None:

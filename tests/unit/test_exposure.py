@@ -8,13 +8,14 @@ clock. They do not end by themselves otherwise.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sim
-from tests.harness import Z, losses, play, prepared, seconds
+from tests.harness import Z, losses, play, prepared, seconds, trace
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
 EXACT = 1e-9
@@ -50,6 +51,13 @@ def test_no_process_fails_while_a_job_waits_for_nodes() -> None:
         rel=EXACT,
     )
     assert (result.jobs[0].interruptions, result.jobs[0].merged) == ({1: 1, 2: 1}, 1)
+
+
+def test_a_life_of_any_number_strikes() -> None:
+    """The 2^20-th life of a bug, which often fails for long, is no fault that a repair left in a node."""
+    one = case(BUG)
+    failures = replace(trace([(400, 1, 0)]), round=np.array([1 << 20]))
+    assert sim.run(one, 0, failures).jobs[0].interruptions == {2: 1}
 
 
 def test_nodes_that_are_got_ready_run_no_process_either() -> None:

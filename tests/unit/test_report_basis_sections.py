@@ -96,6 +96,16 @@ def test_a_scenario_of_twice_the_size_is_the_scenario_that_describes_it(change: 
     assert sim.closed_form(scaled).ettr != pytest.approx(sim.closed_form(small).ettr, rel=1e-3)
 
 
+def test_nodes_that_nobody_gets_are_none_at_another_size() -> None:
+    """Half of the cluster is withheld, at twice the size too: only the spares replace nodes."""
+    alone = ("spares.idle=withhold", "repair.time=6 d", "horizon=2000 d")
+    scaled = at_size(prepared_of(*alone, "jobs.0.gpus=496", "spares.hot=2"), 992)
+    assert scaled is not None
+    large = prepared_of(*alone, "cluster.nodes=256")
+    assert sim.closed_form(scaled).shares == pytest.approx(sim.closed_form(large).shares, rel=1e-9)
+    assert sim.closed_form(scaled).shares["starved"] > 0.01
+
+
 def test_hardware_fails_in_proportion_to_the_job_and_software_as_often_at_every_size() -> None:
     """At ten times the GPUs the rate is ten times that of the nodes plus once that of the job."""
     rates = interruption_rates(prepared_of())

@@ -118,7 +118,7 @@ def section(material: Material) -> Section | None:
     focus = material.focus
     if focus is None:
         return None
-    nodes, results = focus.prepared.nodes, focus.ensemble.results
+    nodes, results = focus.prepared.serving, focus.ensemble.results
     curves = exceedance_of(results, nodes)
     if curves is None:
         return None
@@ -175,7 +175,7 @@ def _series(curves: Exceedance) -> tuple[Series, ...]:
 def _text(found: Mapping[str, Any], curves: Exceedance, focus: Focus) -> tuple[str, ...]:
     """Return what the numbers mean for spares, and how far failures are from independent."""
     mean = form_of("nodes", [found["mean"]]).plain(found["mean"])
-    text = f"On average {mean} of {focus.prepared.nodes:,} nodes are missing."
+    text = f"On average {mean} of {focus.prepared.serving:,} nodes are missing."
     spares = focus.prepared.spares
     if spares:
         text += f" More nodes than the {spares:,} hot spares are missing for {_time(curves.simulated[spares])}"
