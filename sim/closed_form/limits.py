@@ -1,7 +1,7 @@
 """Where a closed form does not apply: what it leaves out and can itself estimate, beyond a point of ETTR.
 
 Each estimate is of first order, and low rather than high: what is left out takes so much of the time at least. What a
-form cannot estimate (lives that age, logs, nodes that differ, bandwidth, bugs, evictions) stays an assumption.
+form cannot estimate (lives that age, bursts of logs, nodes that differ, bandwidth, bugs, evictions) is an assumption.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sim.closed_form.elastic import lives_and_repairs, success, takes_nodes
 from sim.closed_form.starved import waits_for_nodes
@@ -44,6 +46,7 @@ def why_not(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]
     """
     return (
         *_short_of_nodes(prepared),
+        *_short_by_logs(prepared),
         *_queue(prepared, shares),
         *_incidents(prepared),
         *_left_out(prepared, shares),
@@ -86,6 +89,28 @@ def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
         yield (
             f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} are in repair "
             f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for them"
+        )
+
+
+def _short_by_logs(prepared: Prepared) -> Iterator[str]:
+    """Yield that the outages of logs leave too few nodes."""
+    recovery: Any = prepared.recovery
+    logs = [source.recorded for source in prepared.sources if source.recorded is not None]
+    # Which nodes are down is not looked at, only how many: all of them have to be within reach.
+    if recovery.elastic or not logs or _within_reach(prepared) < prepared.nodes:
+        return
+    job = max(prepared.jobs, key=lambda each: each.nodes)
+    others = prepared.nodes - job.nodes
+    count = sum(len(log.start) for log in logs)
+    times = np.concatenate([log.start for log in logs] + [log.end for log in logs])
+    order = np.argsort(times)
+    down = np.cumsum(np.where(order < count, 1, -1))[:-1]
+    lengths = np.diff(np.clip(times[order], prepared.warmup, prepared.warmup + prepared.horizon))
+    share = float(lengths[down > others].sum()) / prepared.horizon
+    if share > TOO_MUCH:
+        yield (
+            f"by the logs more than the {others:,} nodes that a job can spare are down {_percent(share)} of the time, "
+            "and the form knows only how often outages begin"
         )
 
 

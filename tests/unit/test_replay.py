@@ -252,6 +252,20 @@ def hits(case: sim.Prepared, replication: int = 0) -> int:
     return sum(sim.run(case, replication).jobs[0].interruptions.values())
 
 
+def test_a_log_that_leaves_too_few_nodes_has_no_closed_form(tmp_path: Path) -> None:
+    """Three of 64 nodes are down from 10,000 s of 17,000 s on: a job of 61 does not lack any, one of 62 does."""
+    log = "".join(f"{number},{9997 + number},,gpu\n" for number in (1, 2, 3))
+    few, many = (
+        replay(tmp_path, log, {"map": "number"}, **HALVES | {"jobs": [{"name": "job", "gpus": gpus}]})
+        for gpus in (61, 62)
+    )
+    assert not any("by the logs" in line for line in sim.closed_form(few).reasons)
+    (line,) = (line for line in sim.closed_form(many).reasons if "by the logs" in line)
+    assert line.startswith("by the logs more than the 2 nodes that a job can spare are down 41.2 % of the time")
+    starved = sim.run(many, 0).jobs[0].buckets[sim.JOB_BUCKETS.index("starved")] / (62 * 17000)
+    assert starved == pytest.approx(0.412, abs=0.02)
+
+
 def test_a_job_on_half_of_the_cluster_meets_half_of_the_outages(tmp_path: Path) -> None:
     """How many of the named nodes are in the job is hypergeometric; the closed form expects a half.
 
