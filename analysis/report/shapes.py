@@ -34,6 +34,7 @@ class _Provenance(_Shape):
     python: str
     numpy: str
     command: str
+    scenario_sha256: str = ""
 
 
 class _Controlled(_Shape):

@@ -79,10 +79,7 @@ class StudyFolder:
         identity = {"name": loaded.study.name, "digest": loaded.digest, "model": model_digest(), "shard": shard}
         self._refuse_others(identity, overwrite=overwrite)
         self._new = [new for new in (path, *path.parents) if not new.exists()]
-        try:
-            contents, inputs = resolved(loaded)
-        except ValueError as error:
-            raise FolderError(str(error)) from None
+        contents, inputs = resolved(loaded)
         try:
             contents[STUDY] = json.dumps(identity, indent=2) + "\n"
             with made_folder(path), contextlib.ExitStack() as stack:

@@ -31,20 +31,11 @@ def resolved(loaded: LoadedStudy) -> tuple[dict[str, str], dict[str, Path]]:
     """Return the files that say what a study is, and copies that go with them: by name the content, and the source.
 
     The study that is read from them has the same keys, and its values have the same labels.
-
-    Raises
-    ------
-    ValueError
-        If the study or its scenario says null somewhere.
     """
     data, inputs = _portable(loaded.template)
     content = loaded.content()
     _bring_along(content, inputs)
-    try:
-        return {RESOLVED: sim.dump(data), STUDY_RESOLVED: sim.dump(content)}, inputs
-    except ValueError:
-        message = "cannot hold this study: it, or its scenario, says null somewhere"
-        raise ValueError(message) from None
+    return {RESOLVED: sim.dump(data), STUDY_RESOLVED: sim.dump(content)}, inputs
 
 
 def _portable(template: sim.Template) -> tuple[dict[str, Any], dict[str, Path]]:

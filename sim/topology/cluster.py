@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NODES_OR_POOLS", "ClusterSpec", "Cooling", "HostPool", "Pdu", "Rack"]
 
+_MOST_GPUS = 10_000_000
+"""A hundred times the largest clusters that are built; arrays over them still fit into memory."""
 NODES_OR_POOLS = "give exactly one of nodes and pools"
 
 
@@ -102,6 +104,10 @@ class ClusterSpec(Model):
 
     def _fit(self) -> None:
         """Choose a fabric where none is stated, and refuse what cannot be built."""
+        nodes, gpus = self.hosts
+        if nodes * gpus > _MOST_GPUS:
+            rule = f"makes {nodes * gpus:,} GPUs, {gpus:,} in each node, and at most {_MOST_GPUS:,} are simulated"
+            raise RuleError(("pools",) if self.pools else ("nodes",), rule)
         if self.scale_up is not None:
             try:
                 self.scale_up.check(self.hosts.gpus, self.hosts.nodes, self.rack.nodes)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FABRIC_PARTS", "FabricKind", "Hosts", "Ratio", "Some"]
 
-Some = Annotated[Count, Field(ge=1)]
+Some = Annotated[Count, Field(ge=1, le=1_000_000_000)]
 Ratio = Annotated[float, Field(ge=1, le=1e4)]
 
 FABRIC_PARTS = (

@@ -421,15 +421,6 @@ def test_a_study_that_is_read_from_its_folder_goes_on_there(path: Path, loaded: 
     assert contents(path) == before
 
 
-def test_null_cannot_be_kept(tmp_path: Path, path: Path) -> None:
-    """A value that no scenario can have is a line, and no folder is made for it."""
-    loaded = study(tmp_path)
-    loaded.document.data["description"] = None
-    with pytest.raises(FolderError, match="null"):
-        StudyFolder(path, loaded)
-    assert not path.exists()
-
-
 # -------------------------------------------------------------------------------------------------------- the page
 
 

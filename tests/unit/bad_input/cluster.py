@@ -205,6 +205,16 @@ SCALE_UP = [
         "cluster.scale_up.switch_trays: must be at least 0, not -9",
     ),
     bad(
+        "cluster of nodes that are no nodes",
+        {2: "cluster: {nodes: §64, gpus_per_node: 5e8}"},
+        "cluster.nodes: makes 32,000,000,000 GPUs, 500,000,000 in each node, and at most 10,000,000 are simulated",
+    ),
+    bad(
+        "cluster racks that are no racks",
+        {2: "cluster: {nodes: 64, rack: {nodes: §1e18}}"},
+        "cluster.rack.nodes: must be at most 1e+09, not 1e+18",
+    ),
+    bad(
         "cluster jobs that are no whole domains",
         {
             2: "cluster: {nodes: 36, fabric: {rails: 4, leaf: {nodes: 8}}, scale_up: {gpus: 72, use: 64, tray: 4}}",
