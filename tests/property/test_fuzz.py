@@ -121,7 +121,7 @@ def judged(result: Any, *, place: str) -> str | None:
         lines = result.stderr.splitlines()
         if not lines or len(lines) > 30:
             return f"{len(lines)} lines"
-        if not any(place in line or line.startswith("--set ") for line in lines):
+        if not any(place in line or re.search(r"^--set |\.\w+:\d+:", line) for line in lines):
             return f"no place: {lines[0]}"
     return None
 
