@@ -41,8 +41,9 @@ def sized(scenario: Scenario) -> Scenario:
     nodes = ceil(needed / used) * each
     try:
         found = cluster.with_nodes(nodes)
-        if unit in found.build().domains:
-            size = found.domain_nodes.get(unit) or int(np.bincount(found.build().domains[unit]).max())
+        domains = {} if unit == "node" else found.build().domains
+        if unit in domains:
+            size = found.domain_nodes.get(unit) or int(np.bincount(domains[unit]).max())
             found = cluster.with_nodes(ceil(nodes / size) * size)
     except RuleError as error:
         raise PathError(("cluster", *error.at), error.rule) from None

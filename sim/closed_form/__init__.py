@@ -13,7 +13,7 @@ from sim.closed_form.renewal import Renewal
 from sim.closed_form.starved import starved_at_most
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from sim.prepared import Prepared, PreparedJob
 
@@ -62,14 +62,15 @@ def closed_form(prepared: Prepared) -> ClosedForm:
         recovery: Any = prepared.recovery
         why = f": {recovery.no_formula}" if recovery.no_formula else ""
         return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
-    reasons = why_not(prepared, formula)
+    each = [formula(job) for job in prepared.jobs]
+    reasons = why_not(prepared, each, renewal.waits)
     if reasons:
         return ClosedForm(None, {}, (), reasons=reasons)
-    shares = _weighted(prepared, formula)
+    shares = _weighted(prepared, each)
     return ClosedForm(
         shares["productive"],
         shares,
-        tuple(broken_assumptions(prepared)),
+        tuple(broken_assumptions(prepared, renewal.waits)),
         renewal.name if renewal.applies else _ELASTIC,
         _waste(prepared, renewal) if renewal.applies else None,
         extrapolated(prepared, _ettr),
@@ -91,8 +92,11 @@ def job_shares(
     only_where_it_applies
         Whether that is asked. It need not be of variants of a scenario to which it applies, for curves of the formula.
     """
-    formula = _formula(prepared, Renewal(prepared))
-    return None if formula is None or (only_where_it_applies and why_not(prepared, formula)) else formula
+    renewal = Renewal(prepared)
+    formula = _formula(prepared, renewal)
+    if formula is None or not only_where_it_applies:
+        return formula
+    return None if why_not(prepared, [formula(job) for job in prepared.jobs], renewal.waits) else formula
 
 
 def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
@@ -107,12 +111,12 @@ def _elastic(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] | 
     return None if recovery.absence_for(one.gpus, one.nodes, one.replicas) is None else elastic_form(prepared)
 
 
-def _weighted(prepared: Prepared, formula: Callable[[PreparedJob], dict[str, float]]) -> dict[str, float]:
+def _weighted(prepared: Prepared, each: Sequence[dict[str, float]]) -> dict[str, float]:
     """Return the shares of all jobs, weighted by their GPUs."""
     shares: dict[str, float] = {}
     gpus = sum(job.gpus for job in prepared.jobs)
-    for job in prepared.jobs:
-        for name, value in formula(job).items():
+    for job, mine in zip(prepared.jobs, each, strict=True):
+        for name, value in mine.items():
             shares[name] = shares.get(name, 0.0) + value * job.gpus / gpus
     return shares
 
@@ -121,7 +125,7 @@ def _ettr(prepared: Prepared) -> float:
     """Return the expected ETTR of a scenario that is known to have a formula [-]."""
     formula = _formula(prepared, Renewal(prepared))
     assert formula is not None
-    return _weighted(prepared, formula)["productive"]
+    return _weighted(prepared, [formula(job) for job in prepared.jobs])["productive"]
 
 
 def _waste(prepared: Prepared, renewal: Renewal) -> dict[str, dict[str, dict[str, float]]]:

@@ -6,20 +6,20 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sim.closed_form.elastic import takes_nodes
-from sim.closed_form.starved import waits_for_nodes
 from sim.failures.source import OF_ONE_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sim.closed_form.starved import Waits
     from sim.failures import Source
-    from sim.prepared import Prepared
+    from sim.prepared import Prepared, PreparedJob
 
 __all__ = ["broken_assumptions"]
 
 
-def broken_assumptions(prepared: Prepared) -> list[str]:
-    """Return what the formula assumes and the scenario breaks, a line each."""
+def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> list[str]:
+    """Return what the formula assumes and the scenario breaks, a line each; `waits_of` is `Renewal.waits`."""
     recovery: Any = prepared.recovery
     broken = ["long run: the first start and the horizon's edge are left out"]
     broken += _of_lives(prepared)
@@ -28,7 +28,7 @@ def broken_assumptions(prepared: Prepared) -> list[str]:
     if recovery.elastic:
         broken += _assumptions_of_absences(prepared, repaired)
     else:
-        broken += _of_nodes_at_hand(prepared) if repaired else []
+        broken += _of_nodes_at_hand(prepared, waits_of) if repaired else []
         broken += _of_plans(prepared)
     broken += _assumptions_of_copies(prepared)
     if any(source.saves for source in prepared.sources):
@@ -104,10 +104,10 @@ def _takes_several(source: Source) -> bool:
     return source.blast is not None or (shared and (source.cuts > 0 or not source.of_fabric))
 
 
-def _of_nodes_at_hand(prepared: Prepared) -> list[str]:
+def _of_nodes_at_hand(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> list[str]:
     """Return that a formula takes nodes to be at hand, or for how long they are not, if it knows."""
     job = prepared.jobs[0]
-    waits = waits_for_nodes(prepared, job)
+    waits = waits_of(job)
     if waits is None:
         return ["a healthy node is always at hand"]
     if not waits.total:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sim import perf
 from sim.closed_form.elastic import lives_and_repairs, success, takes_nodes
-from sim.closed_form.starved import waits_for_nodes
 from sim.failures.source import OF_ONE_NODE
 from sim.laws import Fixed
 from sim.prepare_failures import prior
@@ -21,8 +21,9 @@ from sim.recovery.returns import QUEUE
 from sim.theory.starved import starvation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from sim.closed_form.starved import Waits
     from sim.failures import Source
     from sim.prepared import Prepared, PreparedJob
 
@@ -34,7 +35,9 @@ TOO_MUCH = 0.01
 _DAY = 86400.0
 
 
-def why_not(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> tuple[str, ...]:
+def why_not(
+    prepared: Prepared, shares: Sequence[dict[str, float]], waits_of: Callable[[PreparedJob], Waits | None]
+) -> tuple[str, ...]:
     """Return why a closed form does not apply to a scenario, a line each; nothing where it does.
 
     Parameters
@@ -42,10 +45,12 @@ def why_not(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]
     prepared
         The scenario.
     shares
-        What the form says of a job.
+        What the form says of each job.
+    waits_of
+        What is known of how a job waits for nodes: `Renewal.waits`.
     """
     return (
-        *_short_of_nodes(prepared),
+        *_short_of_nodes(prepared, waits_of),
         *_short_by_logs(prepared),
         *_queue(prepared, shares),
         *_incidents(prepared),
@@ -53,7 +58,7 @@ def why_not(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]
     )
 
 
-def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
+def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield that nodes are too few, or not yet in their long run."""
     recovery: Any = prepared.recovery
     lives = lives_and_repairs(_with_mean_repairs(prepared))
@@ -61,7 +66,7 @@ def _short_of_nodes(prepared: Prepared) -> Iterator[str]:
         return
     life, repair = lives
     job = max(prepared.jobs, key=lambda each: each.nodes)
-    waits = waits_for_nodes(prepared, job)
+    waits = waits_of(job)
     length = prepared.warmup + prepared.horizon
     if waits is not None:
         settling = 0.0 if prepared.stationary else min(repair / length, 1.0)
@@ -137,12 +142,12 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
     return prepared.with_sources(sources)
 
 
-def _queue(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> Iterator[str]:
+def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:
     """Yield that jobs wait for one another, if each runs as the form says and starts once there are nodes for it."""
     room = prepared.serving - sum(pool.nodes for pool in prepared.reserves.values())
     ends: list[tuple[float, int]] = []
     asked = waited = begun = 0.0
-    for job in sorted(prepared.jobs, key=lambda each: each.arrival):
+    for job, mine in sorted(zip(prepared.jobs, shares, strict=True), key=lambda each: each[0].arrival):
         begun = max(begun, job.arrival)
         ends.sort()
         # First in, first out: nobody starts before who came earlier.
@@ -152,7 +157,7 @@ def _queue(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]
                 break
             begun = min(later)
         begun = min(begun, max(prepared.horizon, job.arrival))
-        pace = shares(job)["productive"]
+        pace = mine["productive"]
         needs = job.target / pace if pace > 0 else math.inf
         ends.append((begun + needs, job.nodes))
         waited += job.nodes * (begun - job.arrival)
@@ -187,12 +192,11 @@ def _incidents(prepared: Prepared) -> Iterator[str]:
             )
 
 
-def _left_out(prepared: Prepared, shares: Callable[[PreparedJob], dict[str, float]]) -> Iterator[str]:
+def _left_out(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:
     """Yield what takes time of the jobs that the form does not count."""
     gpus = sum(job.gpus for job in prepared.jobs)
     found: dict[str, float] = {}
-    for job in prepared.jobs:
-        mine = shares(job)
+    for job, mine in zip(prepared.jobs, shares, strict=True):
         for what, share in (*_of_sources(prepared, job, mine), *_of_the_job(prepared, job, mine)):
             found[what] = found.get(what, 0.0) + share * job.gpus / gpus
     for what, share in found.items():
@@ -204,6 +208,8 @@ def _of_sources(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
     """Yield what sources cost a job in ways that are left out, and the share of its time [-]."""
     productive = shares["productive"]
     for source in prepared.sources:
+        if source.away is None and source.store_out is None and source.effect.stops:
+            continue
         rate = _rate(prepared, source, job)
         if source.away is not None:
             yield f"being away after {source.name}", _part(rate * source.away.mean_value)
@@ -225,9 +231,9 @@ def _slower(source: Source, job: PreparedJob) -> float:
     effect = source.effect
     if effect.kind in ("corrupt", "spike"):
         return 1.0
-    waits, left = job.communication, effect.bandwidth_left
-    if left < 1:
-        return 0.0 if waits is None else 1 - 1 / (1 - waits + waits / left)
+    if effect.bandwidth_left < 1:
+        waits = job.communication
+        return 0.0 if waits is None else 1 - perf.stated_pace(waits, effect.bandwidth_left)
     return 1 - effect.speed
 
 

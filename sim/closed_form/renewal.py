@@ -56,7 +56,7 @@ class Renewal:
     _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
     _copies: dict[Any, tuple[int, float]] = field(default_factory=dict)
-    _waits: dict[int, Waits] = field(default_factory=dict)
+    _waits: dict[int, Waits | None] = field(default_factory=dict)
 
     @property
     def applies(self) -> bool:
@@ -127,11 +127,15 @@ class Renewal:
         scale = 1 / (1 - sum(each) + unknown)
         return scale, unknown * scale
 
+    def waits(self, job: PreparedJob) -> Waits | None:
+        """Return `waits_for_nodes` of a job, worked out once for each size."""
+        if job.nodes not in self._waits:
+            self._waits[job.nodes] = waits_for_nodes(self.prepared, job)
+        return self._waits[job.nodes]
+
     def _waiting(self, job: PreparedJob) -> Waits:
         """Return what a lack of nodes costs a job; nothing where it is not known."""
-        if job.nodes not in self._waits:
-            self._waits[job.nodes] = waits_for_nodes(self.prepared, job) or Waits()
-        return self._waits[job.nodes]
+        return self.waits(job) or Waits()
 
     def _by_cause(self, job: PreparedJob, found: ClassShares) -> dict[str, dict[str, float]]:
         """Return shares of classes as those of their causes; what no failure costs is a cause too."""
