@@ -215,19 +215,19 @@ def _stores(content: dict[str, Any], prefix: str) -> Iterator[str]:
     forms = _forms(content, content["headline"])
     first = content["first"].removeprefix(prefix)
 
-    def told(found: dict[str, Any] | None) -> str:
+    def shown(found: dict[str, Any] | None) -> str:
         if found is None:
             return "-"
         return f"{forms.change(found['mean'])} ({range_text(found['ci95'], forms.change)})"
 
     for name, found in content["stores"].items():
         label = name.removeprefix(prefix)
-        line = f"{label}: the stores of its preset make {told(found['gain'])}"
+        line = f"{label}: the stores of its preset make {shown(found['gain'])}"
         if found["rest"] is None:
             yield line
             continue
         also = " without its own" if content["first"] in content["stores"] else ""
-        yield f"{line}; without them the difference to {first}{also} is {told(found['rest'])}"
+        yield f"{line}; without them the difference to {first}{also} is {shown(found['rest'])}"
 
 
 def _best(content: dict[str, Any], prefix: str) -> Iterator[str]:

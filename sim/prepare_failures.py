@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -136,11 +137,12 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
     merged = 0
     jobs = len(scenario.jobs)
     logs = [choice for choice in scenario.failures if isinstance(choice, Replay)]
+    read = functools.cache(Replay.read)
     for index, choice in enumerate(scenario.failures):
         path = ("failures", index)
         try:
             if isinstance(choice, Replay):
-                recorded, joined = choice.build_all(counts, logs)
+                recorded, joined = choice.build_all(counts, logs, read)
                 sources += recorded
                 merged += joined
             elif isinstance(choice, Bundle):

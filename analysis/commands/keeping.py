@@ -44,7 +44,7 @@ class Keeping:
         amount
             How much it holds: replications, or rows.
         asked
-            How much there will be; ``None`` if nobody knows yet.
+            How much there will be; ``None`` if that is not known yet.
         """
         from analysis import files
 

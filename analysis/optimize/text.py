@@ -197,8 +197,8 @@ def _notes(content: dict[str, Any]) -> Iterator[str]:
     yield from content["assumptions"]
     without = content["closed_form_left_out"]
     if without is not None:
-        told = f"{without['combinations']} of {number_of(len(content['tried']), 'combination')}"
-        yield f"the closed form does not apply to {told} that were tried: {without['reason']}"
+        count = f"{without['combinations']} of {number_of(len(content['tried']), 'combination')}"
+        yield f"the closed form does not apply to {count} that were tried: {without['reason']}"
     form = content["closed_form"]
     for line in form["assumptions"] if form is not None else ():
         yield f"the closed form assumes: {line}"

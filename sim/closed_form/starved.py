@@ -141,7 +141,7 @@ def _wait(prepared: Prepared, job: PreparedJob, takers: Sequence[Source], rates:
 
 
 def _at_hand(prepared: Prepared, job: PreparedJob, wait: Wait) -> tuple[int | None, int, float]:
-    """Return the nodes that a job can take at once, those that come later, and when [s]; ``None`` if nobody knows."""
+    """Return the nodes that a job can take at once, those that come later, and when [s]; ``None`` if not known."""
     reserves = {name: pool for name, pool in _reserves(prepared, job.nodes).items() if pool.nodes}
     # A job that is back in the queue takes no others.
     named = wait.pools if math.isinf(wait.patience) else set(QUEUE) & set(wait.pools)

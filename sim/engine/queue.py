@@ -54,7 +54,7 @@ class Queue:
     def _call_spares(self, job: Job, now: float) -> None:
         """Let the first job have hot spares, if it can start with them.
 
-        They are kept for jobs that run, and come back: a first start has them only while no other job holds nodes. It
+        They are kept for restarts: a first start has them only while no other job holds nodes. It
         fits beside all spares, so that it is never short of more nodes than are out of use.
         """
         short = job.nodes_needed - self.cluster.idle.count

@@ -21,7 +21,7 @@ from sim.laws import Law
 from sim.strict_yaml import content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["Columns", "Log", "Replay", "TraceError", "read_log"]
 
@@ -106,7 +106,9 @@ class Replay(Strategy):
         second = units.parse(f"1 {self.time_unit}", units.DURATION)
         return read_log(Path(self.file), self.columns, second, self.origin, inventory)
 
-    def build_all(self, counts: Mapping[str, int], logs: Iterable[Replay] = ()) -> tuple[list[Source], int]:
+    def build_all(
+        self, counts: Mapping[str, int], logs: Iterable[Replay] = (), read: Callable[[Replay], Log] | None = None
+    ) -> tuple[list[Source], int]:
         """Return one source per cause, and how many overlapping intervals were joined.
 
         Parameters
@@ -115,6 +117,8 @@ class Replay(Strategy):
             Units of each part of the cluster.
         logs
             All logs of the scenario: a name is the same node in each.
+        read
+            Reads a log, by default with `Replay.read`; whoever builds several reads each only once.
 
         Raises
         ------
@@ -123,7 +127,8 @@ class Replay(Strategy):
         RuleError
             If the inventory does not fit, or the origin.
         """
-        log = self.read()
+        read = read or Replay.read
+        log = read(self)
         nodes, file = counts["node"], _shown(Path(self.file))
         if self.inventory is not None and len(log.units) != nodes:
             inventory = _shown(Path(self.inventory))
@@ -134,7 +139,7 @@ class Replay(Strategy):
             names = tuple(map(str, range(nodes)))
         elif self.by_order:
             others = (other for other in logs if other is not self and other.by_order)
-            names = _in_order({*log.units, *(name for other in others for name in other.read().units)}, file)
+            names = _in_order({*log.units, *(name for other in others for name in read(other).units)}, file)
         if len(names) > nodes:
             together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
             message = f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes"
