@@ -268,7 +268,7 @@ def _switch_trays() -> list[str]:
     )
     return [
         *note(f"{about}.", "  "),
-        "  - {use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}",
+        f"  - {catalog.SWITCH_TRAYS}",
     ]
 
 

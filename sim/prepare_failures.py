@@ -267,7 +267,7 @@ def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str
     return (
         f"no source of failures acts on the {cluster.scale_up.switch_trays} switch trays of each scale-up domain, and "
         "one that fails stops its domain. No rate is published; llama3-405b-gb200 assumes this source of failures: "
-        "- {use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}",
+        f"- {catalog.SWITCH_TRAYS}",
     )
 
 

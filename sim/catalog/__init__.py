@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
+    "SWITCH_TRAYS",
     "accelerators",
     "bundle",
     "bundles",
@@ -28,6 +29,9 @@ __all__ = [
     "strategy_of",
     "unknown",
 ]
+
+SWITCH_TRAYS = "{use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}"
+"""An assumed source of failures of trays of scale-up switches, as a scenario states it: no rate is published."""
 
 _Entry = TypeVar("_Entry")
 _HERE = Path(__file__).parent
