@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _VOLATILE = ("provenance",)
 _SHOWN = 20
+_SMALL = ("--set", "set.horizon=1 d", "--jobs", "1")
 _COMPARED = {
     "recovery": (
         "recovery-16k",
@@ -88,6 +89,10 @@ def _everything() -> Iterator[tuple[str, Any]]:
         yield f"compare-{name}", _said("compare", *command, "--replications", "10", "--jobs", "1")
     for name, path in sim.shipped("scenarios/studies").items():
         yield f"study-{name}", _study(path)
+        yield f"sweep-{name}", _said("sweep", name, *_SMALL, "--replications", "2", "--yes")
+    yield "sensitivity", _said("sensitivity", "nvl8-or-nvl72", *_SMALL, "--replications", "4", "--samples", "4")
+    yield "optimize", _said("optimize", "cost-and-spares", *_SMALL, "--replications", "4", "--trials", "6")
+    yield "worth", _said("explain", "quickstart", "--worth", "--replications", "10", "--jobs", "1")
 
 
 def _write(folder: Path) -> None:
