@@ -2,20 +2,17 @@
 
 They answer in microseconds what the simulator answers with intervals, under stronger assumptions; both are always
 shown side by side. Arguments broadcast, scalars in, float out; laws of counts and searches over them take
-scalars. All times [s], shares and probabilities [-].
+scalars. All times [s], shares and probabilities [-]. What commands and the validation table use is here; closed forms
+that only tests compare the simulator with are in `tests/oracle/theory`.
 
-What is asked most is here; the rest is imported from its file, by the question that it answers:
+What is asked most is imported from `sim.theory`; the rest is imported from its file, by the question that it answers:
 
 =====================  ================================================================================================
-what is up             `availability` in the long run, `transient` from a healthy start, `redundancy` (series, k of n,
-                       episodes of shortage), `common_cause` (domains, environments), `counts` (quantiles of all these)
+what is up             `availability` in the long run, `counts` (quantiles and tails of its laws)
 spares                 `spares` (how many are needed), `starved` (what a job loses while there are too few)
-when to save           `checkpointing` (Young, Daly, the exact optimum), `periods` (the same of others, whose period
-                       includes the save), `multilevel`, `multilevel_plan`, `levels`, `in_memory`
+when to save           `checkpointing` (Young, Daly, the exact optimum)
 what is left of time   `goodput` (Poisson failures), `classes` (several kinds of failures), `waste` (by cause),
-                       `renewal` (gaps of any law, or measured ones), `elastic`, `periodic`, `narrow`, `decomposition`
-how it scales          `interruptions`, `scaling`
-how sure               `uncertainty`
+                       `elastic` (replicas that leave one by one)
 =====================  ================================================================================================
 
 `broadcast` and `expansion` serve the others: checked arguments, and terms of first and second order.
@@ -28,38 +25,25 @@ from typing import TYPE_CHECKING
 from sim.lazy import import_on_use
 
 if TYPE_CHECKING:
-    from sim.theory.availability import (
-        missing_nodes_pmf,
-        missing_nodes_quantile,
-        offered_repairs,
-        repairs_pmf,
-        repairs_quantile,
-        steady_unavailability,
-    )
+    from sim.theory.availability import missing_nodes_pmf, repairs_pmf, steady_unavailability
     from sim.theory.checkpointing import daly_interval, optimal_interval, young_interval
-    from sim.theory.counts import enough_probability, exceedance, expected_shortfall, quantile
+    from sim.theory.counts import enough_probability, exceedance, quantile
     from sim.theory.goodput import efficiency, expected_shares, expected_wallclock, first_order_efficiency
-    from sim.theory.spares import cold_spares_needed, crew_limited_pmf, crew_spares_needed, spares_needed
+    from sim.theory.spares import crew_limited_pmf, spares_needed
 
 __all__ = [
-    "cold_spares_needed",
     "crew_limited_pmf",
-    "crew_spares_needed",
     "daly_interval",
     "efficiency",
     "enough_probability",
     "exceedance",
     "expected_shares",
-    "expected_shortfall",
     "expected_wallclock",
     "first_order_efficiency",
     "missing_nodes_pmf",
-    "missing_nodes_quantile",
-    "offered_repairs",
     "optimal_interval",
     "quantile",
     "repairs_pmf",
-    "repairs_quantile",
     "spares_needed",
     "steady_unavailability",
     "young_interval",
@@ -68,11 +52,10 @@ __all__ = [
 import_on_use(
     __name__,
     {
-        "availability": "missing_nodes_pmf missing_nodes_quantile offered_repairs repairs_pmf repairs_quantile "
-        "steady_unavailability",
+        "availability": "missing_nodes_pmf repairs_pmf steady_unavailability",
         "checkpointing": "daly_interval optimal_interval young_interval",
-        "counts": "enough_probability exceedance expected_shortfall quantile",
+        "counts": "enough_probability exceedance quantile",
         "goodput": "efficiency expected_shares expected_wallclock first_order_efficiency",
-        "spares": "cold_spares_needed crew_limited_pmf crew_spares_needed spares_needed",
+        "spares": "crew_limited_pmf spares_needed",
     },
 )

@@ -6,8 +6,8 @@ nodes share and that changes slowly against a repair: q, or the failure rate, is
 nodes are independent. Nodes that differ for good do not widen the law, they narrow it (W. Hoeffding, Ann. Math.
 Statist. 27 (1956)).
 
-Two families: nodes that are all exposed and are down or not (``missing_nodes_*``: binomial, beta-binomial); repairs
-that start at a rate that does not fall when nodes are down (``repairs_*``: Poisson, negative binomial). A *law* is an
+Two families: nodes that are all exposed and are down or not (`missing_nodes_pmf`: binomial, beta-binomial); repairs
+that start at a rate that does not fall when nodes are down (`repairs_pmf`: Poisson, negative binomial). A *law* is an
 array with the probabilities of 0, 1, 2, ... nodes down; `sim.theory.counts` reads it. Long-run values, not the way
 there from a fresh cluster. Times [s], rates [1/s], probabilities [-].
 """
@@ -19,19 +19,12 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from sim.theory.broadcast import FloatArray, non_negative, plain, positive
-from sim.theory.counts import IntArray, from_ratios, inside, plain_count, quantile, share, smallest, whole
+from sim.theory.counts import from_ratios, share, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "missing_nodes_pmf",
-    "missing_nodes_quantile",
-    "offered_repairs",
-    "repairs_pmf",
-    "repairs_quantile",
-    "steady_unavailability",
-]
+__all__ = ["missing_nodes_pmf", "repairs_pmf", "steady_unavailability"]
 
 
 @overload
@@ -66,42 +59,6 @@ def steady_unavailability(life: npt.ArrayLike, repair: npt.ArrayLike) -> float |
     """
     up, down = positive("life", life, infinite=True), non_negative("repair", repair)
     return plain(down / (up + down))
-
-
-@overload
-def offered_repairs(rate: float, repair_time: float) -> float: ...
-@overload
-def offered_repairs(rate: npt.ArrayLike, repair_time: npt.ArrayLike) -> FloatArray: ...
-def offered_repairs(rate: npt.ArrayLike, repair_time: npt.ArrayLike) -> float | FloatArray:
-    r"""Return the mean number of nodes in repair when nobody waits for a crew, ``a = rate * repair_time``.
-
-    With Poisson failures (M/G/infinity) the number in repair is Poisson with this mean, whatever the law of the repair
-    time, its tail included. The mean itself needs no Poisson failures (Little's law).
-
-    Parameters
-    ----------
-    rate : float or (n,) array
-        Failures of the whole cluster in unit time [1/s].
-    repair_time : float or (n,) array
-        Mean time in repair [s].
-
-    Returns
-    -------
-    float or (n,) array
-        Mean number in repair, a [nodes].
-
-    Raises
-    ------
-    ValueError
-        If an argument is negative or not finite.
-
-    References
-    ----------
-    C. Palm, "Analysis of the Erlang traffic formulae", Ericsson Technics (1938); A. Y. Khintchine, "Mathematical
-    Methods in the Theory of Queueing", Griffin (1960); for spares G. J. Feeney and C. C. Sherbrooke, Management
-    Science 12 (1966).
-    """
-    return plain(non_negative("rate", rate) * non_negative("repair_time", repair_time))
 
 
 def missing_nodes_pmf(nodes: int, unavailability: float, dispersion: float = 1.0) -> FloatArray:
@@ -143,56 +100,6 @@ def missing_nodes_pmf(nodes: int, unavailability: float, dispersion: float = 1.0
     return from_ratios((n - k) * (q + k * r) / ((k + 1.0) * (1.0 - q + (n - k - 1.0) * r)))
 
 
-@overload
-def missing_nodes_quantile(nodes: float, unavailability: float, probability: float, dispersion: float = ...) -> int: ...
-@overload
-def missing_nodes_quantile(
-    nodes: npt.ArrayLike, unavailability: npt.ArrayLike, probability: npt.ArrayLike, dispersion: npt.ArrayLike = ...
-) -> IntArray: ...
-def missing_nodes_quantile(
-    nodes: npt.ArrayLike, unavailability: npt.ArrayLike, probability: npt.ArrayLike, dispersion: npt.ArrayLike = 1.0
-) -> int | IntArray:
-    r"""Return the smallest m with ``P(X <= m) >= probability``, X the number of N nodes that are down.
-
-    Independent nodes: ``P(X <= m) = 1 - I_q(m + 1, N - m)``, I the regularised incomplete beta function; otherwise the
-    sum of `missing_nodes_pmf`. Assumptions as there.
-
-    Parameters
-    ----------
-    nodes, unavailability, dispersion : float or (n,) array
-        As for `missing_nodes_pmf`.
-    probability : float or (n,) array
-        Share of time for which m is to be enough [-], between 0 and 1.
-
-    Returns
-    -------
-    int or (n,) array of int
-        Nodes, m.
-
-    Raises
-    ------
-    ValueError
-        As for `missing_nodes_pmf`, or if `probability` is not between 0 and 1.
-
-    References
-    ----------
-    Incomplete beta function: NIST Digital Library of Mathematical Functions, 8.17.
-    """
-    from scipy.special import betaincc
-
-    n, q, p, d = np.broadcast_arrays(
-        whole("nodes", nodes, 1),
-        share("unavailability", unavailability),
-        inside("probability", probability),
-        _dispersion(dispersion, whole("nodes", nodes, 1)),
-    )
-    counts = smallest(lambda m: betaincc(m + 1.0, n - m, q) >= p, n)
-    for index in np.argwhere(d > 1.0).tolist():
-        at = tuple(index)
-        counts[at] = quantile(missing_nodes_pmf(int(n[at]), float(q[at]), float(d[at])), float(p[at]))
-    return plain_count(counts)
-
-
 def repairs_pmf(offered: float, largest: int, dispersion: float = 1.0) -> FloatArray:
     r"""Return the probabilities that 0, 1, ..., `largest` nodes are in repair.
 
@@ -203,7 +110,7 @@ def repairs_pmf(offered: float, largest: int, dispersion: float = 1.0) -> FloatA
     Parameters
     ----------
     offered : float
-        Mean number in repair, a [nodes], as `offered_repairs` gives it.
+        Mean number in repair when nobody waits for a crew, a [nodes]: failures in unit time times the mean repair.
     largest : int
         Last number asked for [nodes].
     dispersion : float
@@ -221,57 +128,13 @@ def repairs_pmf(offered: float, largest: int, dispersion: float = 1.0) -> FloatA
 
     References
     ----------
-    M. Greenwood and G. U. Yule, J. R. Statist. Soc. 83 (1920).
+    M/G/infinity: C. Palm, "Analysis of the Erlang traffic formulae", Ericsson Technics (1938). Negative binomial: M.
+    Greenwood and G. U. Yule, J. R. Statist. Soc. 83 (1920).
     """
     a, last, d = float(non_negative("offered", offered)), int(whole("largest", largest, 0)), _dispersion(dispersion)
     k = np.arange(last, dtype=np.float64)
     law = from_ratios((a + k * (d - 1.0)) / ((k + 1.0) * d))
     return law * _repairs_cdf(np.asarray(float(last)), np.asarray(a), d)
-
-
-@overload
-def repairs_quantile(offered: float, probability: float, dispersion: float = ...) -> int: ...
-@overload
-def repairs_quantile(
-    offered: npt.ArrayLike, probability: npt.ArrayLike, dispersion: npt.ArrayLike = ...
-) -> IntArray: ...
-def repairs_quantile(
-    offered: npt.ArrayLike, probability: npt.ArrayLike, dispersion: npt.ArrayLike = 1.0
-) -> int | IntArray:
-    r"""Return the smallest m with ``P(X <= m) >= probability``, X the number of nodes in repair.
-
-    Poisson: ``P(X <= m) = Q(m + 1, a)``, Q the regularised upper incomplete gamma function; negative binomial:
-    ``1 - I_x(m + 1, a / (D - 1))`` with ``x = (D - 1) / D``. Assumptions as for `repairs_pmf`. It is also the number
-    of spares that keep a fixed number of nodes running if spares do not fail.
-
-    Parameters
-    ----------
-    offered, dispersion : float or (n,) array
-        As for `repairs_pmf`.
-    probability : float or (n,) array
-        Share of time for which m is to be enough [-], between 0 and 1.
-
-    Returns
-    -------
-    int or (n,) array of int
-        Nodes, m.
-
-    Raises
-    ------
-    ValueError
-        If `offered` is negative, `dispersion` is below 1, or `probability` is not between 0 and 1.
-
-    References
-    ----------
-    NIST Digital Library of Mathematical Functions, 8.2 and 8.17.
-    """
-    a, p, d = np.broadcast_arrays(
-        non_negative("offered", offered), inside("probability", probability), _dispersion(dispersion)
-    )
-    most = np.ceil(a) + 1.0
-    while np.any(short := _repairs_cdf(most, a, d) < p):
-        most = np.where(short, 2.0 * most, most)
-    return plain_count(smallest(lambda m: _repairs_cdf(m, a, d) >= p, most))
 
 
 def _repairs_cdf(m: FloatArray, a: FloatArray, d: FloatArray) -> FloatArray:

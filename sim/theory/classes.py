@@ -22,7 +22,7 @@ References
 ----------
 Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first by
 A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here the
-saves of one store need not be multiples of another's, which is where `sim.theory.multilevel` is exact.
+saves of one store need not be multiples of another's.
 """
 
 from __future__ import annotations

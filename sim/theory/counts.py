@@ -5,31 +5,25 @@ Also the checks and results that counts need beyond `sim.theory.broadcast`: whol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from sim.theory.broadcast import FloatArray, non_negative
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import numpy.typing as npt
 
 __all__ = [
-    "IntArray",
     "enough_probability",
     "exceedance",
     "expected_shortfall",
     "from_ratios",
     "inside",
-    "plain_count",
     "quantile",
     "share",
-    "smallest",
     "whole",
 ]
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 # A law that sums to more than this above 1 is no law.
 _ROUNDING = 1e-9
@@ -130,23 +124,19 @@ def expected_shortfall(law: npt.ArrayLike, spares: int) -> float:
     return float(exceedance(law)[int(whole("spares", spares, 0)) :].sum())
 
 
-@overload
-def quantile(law: npt.ArrayLike, probability: float) -> int: ...
-@overload
-def quantile(law: npt.ArrayLike, probability: npt.ArrayLike) -> IntArray: ...
-def quantile(law: npt.ArrayLike, probability: npt.ArrayLike) -> int | IntArray:
+def quantile(law: npt.ArrayLike, probability: float) -> int:
     """Return the smallest m with ``P(X <= m) >= probability``.
 
     Parameters
     ----------
     law : (n,) array
         Probabilities of 0, ..., n - 1 [-].
-    probability : float or (n,) array
+    probability : float
         Probability that m is to be enough [-], between 0 and 1.
 
     Returns
     -------
-    int or (n,) array of int
+    int
         The count m.
 
     Raises
@@ -154,21 +144,11 @@ def quantile(law: npt.ArrayLike, probability: npt.ArrayLike) -> int | IntArray:
     ValueError
         If `law` is no array of probabilities, is cut off below the quantile, or `probability` is not between 0 and 1.
     """
-    reached, p = np.cumsum(_law(law)), inside("probability", probability)
-    if np.any(p > reached[-1] + _ROUNDING):
+    reached, p = np.cumsum(_law(law)), float(inside("probability", probability))
+    if p > reached[-1] + _ROUNDING:
         message = f"law is cut off at {reached[-1]:.6g}, below the probability {probability!r}"
         raise ValueError(message)
-    return plain_count(np.minimum(np.searchsorted(reached, p), reached.size - 1))
-
-
-def smallest(enough: Callable[[FloatArray], npt.NDArray[np.bool_]], most: FloatArray) -> IntArray:
-    """Return the smallest m in 0, ..., `most` that is enough, by bisection; `most` is taken to be enough unasked."""
-    low, high = np.full(most.shape, -1.0), np.array(most)
-    while np.any(high - low > 1.0):
-        middle = np.ceil((low + high) / 2.0)
-        good = enough(middle)
-        low, high = np.where(good, low, middle), np.where(good, middle, high)
-    return high.astype(np.int64)
+    return min(int(np.searchsorted(reached, p)), reached.size - 1)
 
 
 def whole(name: str, values: npt.ArrayLike, least: int) -> FloatArray:
@@ -196,11 +176,6 @@ def inside(name: str, values: npt.ArrayLike) -> FloatArray:
         message = f"{name} must be above 0 and below 1, got {values!r}"
         raise ValueError(message)
     return array
-
-
-def plain_count(result: IntArray) -> int | IntArray:
-    """Return a 0-dimensional count as a Python int, any other as the array it is."""
-    return int(result) if result.ndim == 0 else result
 
 
 def _law(law: npt.ArrayLike) -> FloatArray:

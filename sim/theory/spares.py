@@ -12,20 +12,18 @@ the same mean give 17. Give a dispersion, or a run that has the bursts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.theory.availability import missing_nodes_pmf, offered_repairs, repairs_quantile
+from sim.theory.availability import missing_nodes_pmf
 from sim.theory.broadcast import FloatArray, non_negative, positive
-from sim.theory.counts import IntArray, enough_probability, from_ratios, inside, share, whole
+from sim.theory.counts import enough_probability, from_ratios, inside, share, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
-__all__ = ["cold_spares_needed", "crew_limited_pmf", "crew_spares_needed", "spares_needed"]
+__all__ = ["crew_limited_pmf", "spares_needed"]
 
 # A pool larger than this is not searched: the level is out of reach, or the input is wrong.
 _MOST_SPARES = 2**20 - 1
@@ -115,95 +113,6 @@ def spares_needed(required: int, unavailability: float, level: float, dispersion
     missing_nodes_pmf(r, q, dispersion)  # for its checks
     correlation = (dispersion - 1.0) / max(r - 1, 1)
     return _fewest(lambda s: enough_probability(missing_nodes_pmf(r + s, q, 1.0 + (r + s - 1) * correlation), s), level)
-
-
-@overload
-def cold_spares_needed(required: float, life: float, repair: float, level: float, dispersion: float = ...) -> int: ...
-@overload
-def cold_spares_needed(
-    required: npt.ArrayLike,
-    life: npt.ArrayLike,
-    repair: npt.ArrayLike,
-    level: npt.ArrayLike,
-    dispersion: npt.ArrayLike = ...,
-) -> IntArray: ...
-def cold_spares_needed(
-    required: npt.ArrayLike,
-    life: npt.ArrayLike,
-    repair: npt.ArrayLike,
-    level: npt.ArrayLike,
-    dispersion: npt.ArrayLike = 1.0,
-) -> int | IntArray:
-    r"""Return the smallest number of cold spares with ``P(X > s) <= 1 - level``, X the nodes in repair.
-
-    R nodes run and fail, so X has the law of `repairs_pmf` with mean ``a = R repair / life``. A crew for every node.
-    While the pool is short fewer than R nodes can fail: the answer errs on the side of too many.
-
-    Parameters
-    ----------
-    required : float or (n,) array
-        Nodes that must run, R.
-    life : float or (n,) array
-        Mean running time of a node to its failure [s]; may be infinite.
-    repair : float or (n,) array
-        Mean time from failure to return [s].
-    level : float or (n,) array
-        Share of time for which the pool must not be short [-], between 0 and 1.
-    dispersion : float or (n,) array
-        Variance over mean of the number in repair, D [-], at least 1.
-
-    Returns
-    -------
-    int or (n,) array of int
-        Spares, s.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
-    References
-    ----------
-    The stock of a base that orders one for one: C. C. Sherbrooke, "METRIC", Operations Research 16 (1968).
-    """
-    rate = whole("required", required, 1) / positive("life", life, infinite=True)
-    return repairs_quantile(offered_repairs(rate, repair), inside("level", level), dispersion)
-
-
-def crew_spares_needed(
-    required: int, failure_rate: float, repair_rate: float, crews: int, level: float, *, cold: bool = False
-) -> int:
-    r"""Return the smallest number of spares with ``P(X > s) <= 1 - level`` when c crews repair.
-
-    X has the law of `crew_limited_pmf`. Crews that cannot keep up put a level out of reach of any number of spares:
-    hot ones at most ``P(Y >= R)``, Y Poisson with mean ``c mu / lambda``.
-
-    Parameters
-    ----------
-    required, failure_rate, repair_rate, crews, cold
-        As for `crew_limited_pmf`.
-    level : float
-        Share of time for which the pool must not be short [-], between 0 and 1.
-
-    Returns
-    -------
-    int
-        Spares, s.
-
-    Raises
-    ------
-    ValueError
-        As for `crew_limited_pmf`, if `level` is not between 0 and 1, or out of reach of a million spares.
-
-    References
-    ----------
-    The search is exact: one more node raises the rates at which nodes come back and leaves those at which they fail,
-    as functions of the number up, so the number up grows stochastically.
-    """
-    return _fewest(
-        lambda s: enough_probability(crew_limited_pmf(required, s, failure_rate, repair_rate, crews, cold=cold), s),
-        level,
-    )
 
 
 def _fewest(enough: Callable[[int], float], level: float) -> int:

@@ -25,10 +25,8 @@ import numpy as np
 
 from sim.theory.broadcast import FloatArray, non_negative, positive
 from sim.theory.counts import from_ratios, whole
-from sim.theory.goodput import expected_shares
 
-__all__ = ["Starvation", "gives_up", "starvation", "starved_shares"]
-
+__all__ = ["Starvation", "gives_up", "starvation"]
 
 _ROUNDING = 1e-15
 """Probability, relative to the largest, that no sum of others can feel [-]."""
@@ -55,74 +53,6 @@ class Starvation(NamedTuple):
     detection: float
 
 
-def starved_shares(
-    interval: float,
-    write: float,
-    life: float,
-    repair: float,
-    required: int,
-    spares: int,
-    *,
-    restart: float = 0.0,
-    downtime: float = 0.0,
-    drain: float = 0.0,
-    cold: bool = False,
-    exposed: bool = True,
-    standby: int = 0,
-    delay: float = 0.0,
-) -> dict[str, float]:
-    r"""Return where the time of a rigid job with a limited number of spares goes [-].
-
-    .. math:: \text{productive} = (1 - S - D)\, E, \quad S = \frac{\sum_{k > s} p_k}{\sum_k p_k (1 + \beta_k)}
-
-    E the `efficiency` at the mean time to interrupt ``L / R`` without downtime, S the share starved, D that in
-    detection, and ``beta_k = d n_k / L`` with n_k of the job's nodes up.
-
-    Parameters
-    ----------
-    interval, write, drain
-        Computing time between saves, blocking time of one, and from its end to durability [s].
-    life, repair
-        Mean time between the failures of a node that is up, L (may be infinite), and until it is back, r [s].
-    required, spares
-        Nodes that the job needs, R, and hot spares, s [-].
-    restart
-        Time of a restart, once the nodes are there, u [s]; failures start it over.
-    downtime
-        Time until a failure is known, d [s].
-    cold
-        Whether nodes outside the job cannot fail.
-    exposed
-        Whether the job's other nodes can fail while it waits. If they cannot, one node is missing at most, and with
-        cold spares S is Erlang's loss formula.
-    standby, delay
-        Nodes that step in after a delay [s] when no hot spare is left; nodes that come back are hot spares first.
-
-    Returns
-    -------
-    dict of str to float
-        Shares [-] named ``productive, checkpoint_stall, lost_work, detection, starved, restart``. They sum to 1.
-
-    Raises
-    ------
-    ValueError
-        If a time is negative or not finite, `interval` or `life` is not positive, `drain` exceeds `interval`,
-        `required` is no whole number from 1, or `spares` or `standby` none from 0.
-
-    References
-    ----------
-    Own derivation. The chain: J. Taylor and R. R. P. Jackson, Operational Research Quarterly 5 (1954); insensitivity:
-    F. Baskett et al., J. ACM 22 (1975); loss formula: A. K. Erlang (1917).
-    """
-    waits = starvation(
-        life, repair, required, spares, downtime=downtime, cold=cold, exposed=exposed, standby=standby, delay=delay
-    )
-    found = expected_shares(interval, write, life / required, restart, 0.0, drain)
-    there = 1.0 - waits.share - waits.detection
-    shares = {name: there * share for name, share in found.items()}
-    return shares | {"detection": waits.detection, "starved": waits.share}
-
-
 def starvation(
     life: float,
     repair: float,
@@ -142,9 +72,21 @@ def starvation(
 
     Parameters
     ----------
-    life, repair, required, spares, downtime, cold, exposed, standby, delay
-        As for `starved_shares`. With `standby` the chain has two dimensions, the hot spares being the other one, and is
-        solved as linear equations, for repairs and delays that are exponential. For pools of some hundred nodes.
+    life, repair
+        Mean time between the failures of a node that is up, L (may be infinite), and until it is back, r [s].
+    required, spares
+        Nodes that the job needs, R, and hot spares, s [-].
+    downtime
+        Time until a failure is known, d [s].
+    cold
+        Whether nodes outside the job cannot fail.
+    exposed
+        Whether the job's other nodes can fail while it waits. If they cannot, one node is missing at most, and with
+        cold spares the share is Erlang's loss formula.
+    standby, delay
+        Nodes that step in after a delay [s] when no hot spare is left; nodes that come back are hot spares first. With
+        `standby` the chain has two dimensions, the hot spares being the other one, and is solved as linear equations,
+        for repairs and delays that are exponential. For pools of some hundred nodes.
 
     Returns
     -------
@@ -155,7 +97,13 @@ def starvation(
     Raises
     ------
     ValueError
-        As for `starved_shares`.
+        If a time is negative or not finite, `life` is not positive, `required` is no whole number from 1, or `spares`
+        or `standby` none from 0.
+
+    References
+    ----------
+    Own derivation. The chain: J. Taylor and R. R. P. Jackson, Operational Research Quarterly 5 (1954); insensitivity:
+    F. Baskett et al., J. ACM 22 (1975); loss formula: A. K. Erlang (1917).
     """
     rate, mean_repair = 1.0 / float(positive("life", life, infinite=True)), float(non_negative("repair", repair))
     r, s = int(whole("required", required, 1)), int(whole("spares", spares, 0))
@@ -217,14 +165,14 @@ def gives_up(
     Parameters
     ----------
     life, repair, required, spares, exposed
-        As for `starved_shares`; all spares are at hand at once.
+        As for `starvation`; all spares are at hand at once.
     patience
         How long a job waits, p [s].
 
     Raises
     ------
     ValueError
-        As for `starved_shares`.
+        As for `starvation`.
     """
     from scipy.linalg import expm
 

@@ -21,10 +21,8 @@ from sim.theory import (
     crew_limited_pmf,
     enough_probability,
     missing_nodes_pmf,
-    missing_nodes_quantile,
     quantile,
     repairs_pmf,
-    repairs_quantile,
     spares_needed,
     steady_unavailability,
 )
@@ -104,10 +102,11 @@ def test_independent_nodes_are_binomial() -> None:
     case = fault_cluster([source], nodes, 300.0, initial="stationary", seed=SEED)
     ours = sample(runs(case, 20), nodes)
     down = steady_unavailability(life, repair)
-    assert ours.fits(missing_nodes_pmf(nodes, down))
+    law = missing_nodes_pmf(nodes, down)
+    assert ours.fits(law)
     for level in LEVELS:
         low, high = ours.interval(level)
-        assert low <= missing_nodes_quantile(nodes, down, level) <= high <= low + 4
+        assert low <= quantile(law, level) <= high <= low + 4
     assert not ours.fits(missing_nodes_pmf(nodes, steady_unavailability(life, 1.5 * repair)))
     assert not ours.fits(missing_nodes_pmf(nodes, down, 1.5))
 
@@ -161,11 +160,11 @@ def test_repairs_behind_a_full_job_are_poisson() -> None:
         row += np.bincount(level, weights=np.diff(moments[order]), minlength=101)[:101]
         assert result.jobs[0].buckets[Bucket.STARVED] == 0.0
     ours = Sample(np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True))
-    offered = nodes / life * repair
-    assert ours.fits(repairs_pmf(offered, 100))
+    poisson = repairs_pmf(nodes / life * repair, 100)
+    assert ours.fits(poisson)
     for level in LEVELS:
         low, high = ours.interval(level)
-        assert low <= repairs_quantile(offered, level) <= high <= low + 4
+        assert low <= quantile(poisson, level) <= high <= low + 4
     # Of the 200 nodes 100 are spares that do not fail: to count them as exposed would be wrong.
     assert not ours.fits(missing_nodes_pmf(200, steady_unavailability(life, repair)))
 
@@ -212,8 +211,8 @@ def test_infinitehbd_needs_more_spares(infinitehbd_runs: list[sim.Result]) -> No
     dispersion = float(law @ (np.arange(401) - mean) ** 2) / (mean * (1 - mean / 400))
     for level in LEVELS:
         low, high = ours.interval(level)
-        assert low <= missing_nodes_quantile(400, mean / 400, level, dispersion) <= high
-    independent = missing_nodes_quantile(400, mean / 400, 0.99)
+        assert low <= quantile(missing_nodes_pmf(400, mean / 400, dispersion), level) <= high
+    independent = quantile(missing_nodes_pmf(400, mean / 400), 0.99)
     assert 16 <= independent <= 18
     assert ours.interval(0.99)[0] > independent + 4
     assert 1.5 * independent < ours.quantile(0.99) < 2.5 * independent

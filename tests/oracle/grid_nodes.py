@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from sim.contracts import Bucket
 from sim.theory import expected_shares
 from sim.theory.elastic import elastic_shares, share_in_place
-from sim.theory.starved import starved_shares
 from tests.harness import prepared
 from tests.oracle.grid_job import BUCKETS, MTTI, NODES, SEED, Setting, Shares, differing, ends, exact, severity
+from tests.oracle.theory.nodes import starved_shares
 
 if TYPE_CHECKING:
     import sim

@@ -274,6 +274,21 @@ def test_every_share_is_that_of_theory(name: str) -> None:
     assert closed.ettr == pytest.approx(theory["productive"], rel=1e-12)
 
 
+def test_phases_of_a_restart_are_restarts_of_restarts() -> None:
+    """Reschedule and initialize of 10 and 20 min at a failure every 50 min: the first takes what it would take alone.
+
+    In proportion to their lengths they would have other shares: failures strike the second after the first.
+    """
+    recovery = {"use": "hot-spare", "reschedule": "10 min", "initialize": "20 min"}
+    mean, error, _ = shares_of(one_job(50 * MINUTE, 20 * MINUTE, 0.0, horizon=30 * DAY, recovery=recovery), 30)
+    first, both = (expected_shares(20 * MINUTE, 0.0, 50 * MINUTE, pause * MINUTE)["restart"] for pause in (10, 30))
+    # Student's quantile for 30 replications and one false alarm in 16,000 is 4.7 and not 4.
+    allowed = 4.7 / 4 * Z * error + 30 * MINUTE / (30 * DAY)
+    assert abs(mean[Bucket.RESCHEDULE] - first) <= allowed[Bucket.RESCHEDULE]
+    assert abs(mean[Bucket.INITIALIZE] - (both - first)) <= allowed[Bucket.INITIALIZE]
+    assert abs(mean[Bucket.RESCHEDULE] - both / 3) > 0.01
+
+
 def test_a_drain_that_is_ignored_turns_it_red() -> None:
     """The interval sees the drain: without it theory is far away."""
     case = CASES["drain"]

@@ -1,5 +1,7 @@
 """Nodes down on the way from a fresh cluster, with common causes, and in episodes: simulation against closed forms.
 
+The closed forms themselves are compared with matrix exponentials, sums over all patterns and linear algebra at the end.
+
 Clusters that nobody uses, unless a job is named. Replications are independent, so each interval comes from their
 number: Student's for means, the binomial law for shares of replications. All checks of a test share one chance of a
 false alarm, `ERROR`. What must not fit is so far off that it is missed with less than that.
@@ -7,28 +9,30 @@ false alarm, `ERROR`. What must not fit is so far off that it is missed with les
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import linalg, stats
 
 import sim
 from sim.theory.availability import missing_nodes_pmf, repairs_pmf, steady_unavailability
-from sim.theory.common_cause import domain_dispersion, domain_missing_pmf, gamma_mixed
-from sim.theory.redundancy import mean_time_to_shortage, shortage_episodes
-from sim.theory.transient import (
+from tests.harness import prepared
+from tests.intervals import rival_seed
+from tests.oracle.theory.nodes import (
     cold_start_share,
+    domain_missing_pmf,
+    gamma_mixed,
     mean_repairs,
     relaxation_time,
     repairs_at,
+    shortage,
     unavailability_at,
     unavailability_curve,
 )
-from tests.harness import prepared
-from tests.intervals import rival_seed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -211,7 +215,6 @@ def test_shocks_of_domains_in_the_long_run(part: str, cluster: dict[str, Any]) -
     q = 1 - (1 - q1) * (1 - q2)
     assert not times_fit(results, missing_nodes_pmf(8 * domains, q))
     assert not times_fit(results, domain_missing_pmf(domains, 8, q1, steady_unavailability(between / 2, mend)))
-    assert domain_dispersion(8, q1, q2) > 2
 
 
 @pytest.mark.parametrize("day", [1.0, 8.0])
@@ -292,11 +295,77 @@ def test_episodes_with_too_few_nodes(spares: int, crews: int) -> None:
         row[:] = begins[0], lengths.mean(), gaps.mean()
 
     def fits(spares: int, crews: int) -> bool:
-        pool = (nodes - spares, spares, 1 / life, 1 / repair, crews)
-        theory = shortage_episodes(*pool)
-        expected = (mean_time_to_shortage(*pool), theory.length, theory.gap)
+        expected = shortage(nodes - spares, spares, 1 / life, 1 / repair, crews)
         return all(near(column, value, 3) for column, value in zip(rows.T, expected, strict=True))
 
     assert fits(spares, crews)
     assert not fits(spares - 1, crews)
     assert fits(spares, crews + 1) == (crews == nodes)
+
+
+# -- the closed forms -------------------------------------------------------------------------------------------------
+
+
+def generator(births: list[float], deaths: list[float]) -> NDArray[np.float64]:
+    """Return the generator of a chain that goes from k to k + 1 and back at these rates."""
+    matrix = np.diag(births, 1) + np.diag(deaths, -1)
+    return np.asarray(matrix - np.diag(matrix.sum(axis=1)))
+
+
+@pytest.mark.parametrize("time", [0.01, 0.7, 3.0, 40.0])
+def test_the_law_at_a_time_is_the_matrix_exponential(time: float) -> None:
+    """First row of exp(t G), G the generator of the number down of 8 nodes with a crew each; and Cox's equation."""
+    life, repair = 5.0, 2.0
+    chain = generator([(8 - down) / life for down in range(8)], [down / repair for down in range(1, 9)])
+    unavailability = unavailability_at(time, life, repair)
+    assert missing_nodes_pmf(8, unavailability) == pytest.approx(linalg.expm(time * chain)[0], rel=1e-9, abs=1e-14)
+    curve = unavailability_curve(time, life, lambda u: np.exp(-u / repair))
+    assert curve[-1] == pytest.approx(unavailability, rel=1e-4)
+    assert cold_start_share(time, relaxation_time(life, repair)) == pytest.approx(
+        np.trapezoid(curve, dx=1e-3) / steady_unavailability(life, repair), rel=1e-4
+    )
+
+
+def test_repairs_at_a_time_are_the_integral_of_their_survival() -> None:
+    """Of exponential repairs a(t) = a (1 - exp(-t / r)), its mean over [0, T] is a (1 - (1 - exp(-T / r)) r / T)."""
+    rate, repair, time = 0.4, 3.0, 7.0
+    arrived = -math.expm1(-time / repair)
+
+    def survival(u: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(-u / repair)
+
+    assert repairs_at(time, rate, survival) == pytest.approx(rate * repair * arrived, rel=1e-12)
+    mean = rate * repair * (1 - arrived * repair / time)
+    assert mean_repairs(time, rate, survival) == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.parametrize(("domains", "members"), [(1, 4), (4, 1), (2, 3)])
+@pytest.mark.parametrize(("q1", "q2"), [(0.1, 0.2), (0.7, 0.05), (0.0, 0.5), (0.3, 0.0)])
+def test_shocks_are_counted_by_brute_force(domains: int, members: int, q1: float, q2: float) -> None:
+    """Over all patterns of faults of nodes and domains."""
+    exact = np.zeros(domains * members + 1)
+    for faults in itertools.product((False, True), repeat=domains * (1 + members)):
+        of_domain, of_node = np.array(faults[:domains]), np.array(faults[domains:]).reshape(domains, members)
+        chances = np.concatenate((np.where(of_domain, q2, 1 - q2), np.where(of_node, q1, 1 - q1).ravel()))
+        exact[(of_node | of_domain[:, None]).sum()] += chances.prod()
+    assert domain_missing_pmf(domains, members, q1, q2) == pytest.approx(exact, rel=1e-12, abs=1e-15)
+
+
+def test_a_gamma_environment_makes_poisson_negative_binomial() -> None:
+    """Mixed over the factor, the law of M/G/infinity is the negative binomial one with dispersion 1 + v a."""
+    for variation, offered in ((0.01, 5.0), (0.4, 20.0), (3.0, 3.0)):
+        mixed = gamma_mixed(lambda z, offered=offered: repairs_pmf(offered * z, 400), variation)
+        assert mixed == pytest.approx(repairs_pmf(offered, 400, 1 + variation * offered), abs=1e-10)
+
+
+@pytest.mark.parametrize("crews", [1, 2, 9])
+@pytest.mark.parametrize(("required", "spares"), [(1, 0), (1, 3), (4, 2), (3, 5)])
+def test_the_chain_by_linear_algebra(required: int, spares: int, crews: int) -> None:
+    """First passages from the generator: all healthy to short, s + 1 back to s, and s to s + 1 down."""
+    nodes, fails, repairs = required + spares, 0.3, 0.8
+    births = [fails * (nodes - down) for down in range(nodes)]
+    chain = generator(births, [repairs * min(down, crews) for down in range(1, nodes + 1)])
+    there = np.linalg.solve(chain[: spares + 1, : spares + 1], -np.ones(spares + 1))
+    back = np.linalg.solve(chain[spares + 1 :, spares + 1 :], -np.ones(required))
+    found = shortage(required, spares, fails, repairs, crews)
+    assert found == pytest.approx((there[0], back[0], there[-1]), rel=1e-11)

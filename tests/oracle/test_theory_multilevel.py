@@ -16,10 +16,10 @@ from scipy import stats
 
 import sim
 from sim.contracts import Bucket
-from sim.theory.in_memory import in_memory_shares, restart_loss_rate
-from sim.theory.multilevel import multilevel_shares
+from sim.theory import expected_shares
 from tests.harness import prepared
 from tests.intervals import rival_seed
+from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, restart_loss_rate
 
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 16
@@ -189,7 +189,24 @@ def test_drains_of_nested_saves_are_right_to_first_order(scale: int) -> None:
         assert abs(table.mean(axis=0)[0] - setting.theory(drains=None)["productive"]) > allowed[0]
 
 
-# ------------------------------------------------------------------------------------- theory alone, event by event
+# ----------------------------------------------------------------------------------------------------- theory alone
+
+
+@pytest.mark.parametrize("mtti", [1e5, 3600.0, 600.0, 60.0])
+@pytest.mark.parametrize("drain", [0.0, 200.0])
+def test_one_level_is_the_theory_of_one_store(mtti: float, drain: float) -> None:
+    """With one level all shares are those of `expected_shares`, from light to nothing left of progress."""
+    ours = multilevel_shares(600.0, [], [30.0], [1 / mtti], [120.0], [60.0], [drain])
+    assert ours == pytest.approx(expected_shares(600.0, 30.0, mtti, 120.0, 60.0, drain), abs=1e-12)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4])
+def test_levels_saved_together_are_one(levels: int) -> None:
+    """Levels that are saved at the same instants and read in the same time are one, with all writes and all rates."""
+    rates = [1 / (1000.0 * (level + 1)) for level in range(levels)]
+    writes = [10.0 * (level + 1) for level in range(levels)]
+    ours = multilevel_shares(500.0, [1] * (levels - 1), writes, rates, [60.0] * levels, [30.0] * levels)
+    assert ours == pytest.approx(expected_shares(500.0, sum(writes), 1 / sum(rates), 60.0, 30.0), abs=1e-12)
 
 
 def played(setting: Setting, downtimes: list[float], faults: int, number: int) -> dict[str, float]:
@@ -294,9 +311,7 @@ def test_copies_in_memory(life: float, clique: int) -> None:
     )
     jobs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS)]
     table = np.array([[sum(job.buckets[one] for one in NAMES[name]) / job.requested for name in NAMES] for job in jobs])
-    theory = in_memory_shares(
-        60.0, 10, [1.0, 20.0], [restart + 1.0, restart + 200.0], nodes, clique, life, downtime=detection
-    )
+    theory = in_memory_shares(60.0, 10, [1.0, 20.0], [restart + 1.0, restart + 200.0], nodes, clique, life, detection)
     apart = np.abs(table.mean(axis=0) - np.array([theory[share] for share in NAMES]))
     several = (failing * (restart + detection)) ** 2
     allowed = limits(table, (600.0 + 30.0 + restart + 250.0) / horizon)

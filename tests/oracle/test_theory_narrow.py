@@ -15,8 +15,8 @@ import sim
 from sim.contracts import Bucket, JobView
 from sim.recovery import Narrow
 from sim.theory import expected_shares
-from sim.theory.narrow import domain_law, expected_pace, narrow_paces, narrow_shares
 from tests.harness import prepared
+from tests.oracle.theory.narrow import domain_law, expected_pace, narrow_paces, narrow_shares
 
 DAY = 86400.0
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
@@ -175,14 +175,6 @@ def test_the_law_of_a_domain_by_linear_algebra(most: int) -> None:
     assert domain_law(8, most, life, outage) == pytest.approx(expected, rel=1e-9)
 
 
-def test_without_resets_the_law_is_that_of_repairs() -> None:
-    """Far from the limit the GPUs missing are Poisson with mean T r / L."""
-    law = domain_law(72, 40, 1000.0, 10.0)
-    assert law == pytest.approx(stats.poisson.pmf(np.arange(41), 0.72), rel=1e-9, abs=1e-30)
-    assert domain_law(72, 40, math.inf, 10.0)[0] == domain_law(72, 40, 10.0, 0.0)[0] == 1.0
-    assert domain_law(72, 71, 1e12, 1e-3).sum() == pytest.approx(1, rel=1e-12)
-
-
 # ------------------------------------------------------------------------------------------------- special cases
 
 
@@ -194,33 +186,6 @@ def test_without_gaps_it_is_the_renewal_formula() -> None:
         assert ours["degraded"] == pytest.approx(0, abs=1e-12)
         for name, share in rigid.items():
             assert ours[name] == pytest.approx(share, rel=1e-9), name
-    quiet = narrow_shares(1200, 10, math.inf, DAY, 8, 4, 8, [1.0, 0.5])
-    assert quiet["productive"] == pytest.approx(1200 / 1210, rel=1e-12)
-
-
-def test_a_gap_lasts_from_the_failure_on() -> None:
-    """A repair begins when the failure is known: a longer detection keeps the gap open for as much longer."""
-    paces = narrow_paces(8, 3)
-    late = narrow_shares(1200, 10, 50 * DAY, 0.9 * DAY, 8, 4, 8, paces, downtime=0.1 * DAY)
-    soon = narrow_shares(1200, 10, 50 * DAY, DAY, 8, 4, 8, paces)
-    ratios = [shares["degraded"] / shares["productive"] for shares in (late, soon)]
-    assert ratios[0] == pytest.approx(ratios[1], rel=1e-12)
-
-
-def test_one_replica_is_as_slow_as_its_worst_domain() -> None:
-    """The pace of the slowest of G: the maximum of independent losses."""
-    law, paces = domain_law(8, 3, 100.0, 5.0), narrow_paces(8, 3)
-    below = np.cumsum(law) ** 10
-    worst = np.diff(np.append(0.0, below))
-    assert expected_pace(paces, law, 1, 10) == pytest.approx(float(worst @ paces), rel=1e-12)
-
-
-def test_a_gap_costs_a_quarter_of_what_dropping_its_replica_costs() -> None:
-    """To first order: dropping the replica of a lost GPU costs 1/R, and narrowing it by 2 of 8 a quarter of that."""
-    law = domain_law(8, 2, 1e6, 1.0)
-    dropped, narrow = (1 - expected_pace(paces, law, 16, 4) for paces in ([1, 0, 0], [1, 0.75, 0.75]))
-    assert narrow / dropped == pytest.approx(0.25, rel=1e-9)
-    assert dropped == pytest.approx(64 * (1 - law[0]) / 16, rel=1e-3)
 
 
 def test_a_thousandth_of_all_gpus_costs_a_high_tensor_degree_a_tenth() -> None:
@@ -237,22 +202,3 @@ def test_a_thousandth_of_all_gpus_costs_a_high_tensor_degree_a_tenth() -> None:
         kept = 1 - expected_pace(narrow_paces(tensor, 4), law, 400, 1)
         assert kept == pytest.approx(1e-3, rel=0.02), "the share of GPUs that failed"
         assert 1 - expected_pace(narrow_paces(tensor, 4, boost=1.1), law, 400, 1) < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: narrow_paces(8, 8), "most must be below tensor, 8"),
-        (lambda: narrow_paces(8, 5, allowed=[4]), "most must leave an allowed width"),
-        (lambda: domain_law(8, 9, 1.0, 1.0), "most must be below tensor, 8"),
-        (lambda: domain_law(8, 2, 0.0, 1.0), "life must be positive"),
-        (lambda: expected_pace([1, 0.5], [1.0, 0.0, 0.0], 2, 2), "of one length, got 2, 3 and 3"),
-        (lambda: expected_pace([1, 0.5, 0.6], [1.0, 0.0, 0.0], 2, 2), "paces must fall from 1"),
-        (lambda: expected_pace([0.9, 0.5], [1.0, 0.0], 2, 2), "paces must fall from 1"),
-    ],
-    ids=["no GPU left", "no width left", "no domain left", "life", "lengths", "rising", "not whole"],
-)
-def test_what_makes_no_sense_is_refused(call: Any, words: str) -> None:
-    """Widths that are not there and paces that rise are refused by name."""
-    with pytest.raises(ValueError, match=words):
-        call()

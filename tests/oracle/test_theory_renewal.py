@@ -19,8 +19,8 @@ import sim
 from sim.contracts import Bucket
 from sim.laws import Weibull
 from sim.theory import expected_shares
-from sim.theory.renewal import law_shares, measured_shares
 from tests.harness import prepared
+from tests.oracle.theory.renewal import law_shares, measured_shares
 
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 16
@@ -127,3 +127,23 @@ def test_measured_gaps(name: str) -> None:
     theory = times.of_table(gaps)
     apart = mean - np.array([theory[share] for share in NAMES])
     assert np.all(np.abs(apart) <= allowed), dict(zip(NAMES, (apart / allowed).round(2), strict=True))
+
+
+# ------------------------------------------------------------------------------------------------------- theory alone
+
+
+@pytest.mark.parametrize("mean", [100 * MEAN, MEAN, 600.0, 60.0])
+@pytest.mark.parametrize("times", [(0.0, 0.0, 0.0), (120.0, 60.0, 0.0), (300.0, 0.0, 500.0)])
+def test_exponential_gaps_are_the_theory_of_poisson_failures(mean: float, times: tuple[float, float, float]) -> None:
+    """All shares are those of `expected_shares`, to 1e-9, from light to hopeless."""
+    ours = law_shares(lambda x: np.exp(-x / mean), mean, 500.0, 20.0, *times)
+    assert ours == pytest.approx(expected_shares(500.0, 20.0, mean, *times), abs=1e-9)
+
+
+def test_a_fixed_gap_by_hand() -> None:
+    """Every 1000 s a failure: 100 s of restart, 8 cycles of 100 + 10 s, 20 s of the next; a drain of 30 s voids one."""
+    times = Times(interval=100.0, write=10.0, restart=100.0, pause=250.0)
+    hand = {"productive": 800, "checkpoint_stall": 80, "lost_work": 20, "detection": 250, "restart": 100}
+    assert times.of_table([1000.0]) == pytest.approx({name: seconds / 1250 for name, seconds in hand.items()})
+    late = times._replace(drain=30.0).of_table([1000.0])
+    assert (late["productive"], late["lost_work"]) == pytest.approx((700 / 1250, 120 / 1250))

@@ -11,21 +11,16 @@ import pytest
 from scipy import integrate, stats
 
 from sim.theory import (
-    cold_spares_needed,
     crew_limited_pmf,
-    crew_spares_needed,
     enough_probability,
     exceedance,
-    expected_shortfall,
     missing_nodes_pmf,
-    missing_nodes_quantile,
-    offered_repairs,
     quantile,
     repairs_pmf,
-    repairs_quantile,
     spares_needed,
     steady_unavailability,
 )
+from sim.theory.counts import expected_shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,9 +77,7 @@ def test_nodes_that_never_or_always_fail() -> None:
     for dispersion in (1.0, 2.5):
         assert missing_nodes_pmf(4, 0.0, dispersion).tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
         assert missing_nodes_pmf(4, 1.0, dispersion).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
-        assert missing_nodes_quantile(4, [0.0, 1.0], 0.99, dispersion).tolist() == [0, 4]
         assert repairs_pmf(0.0, 2, dispersion).tolist() == [1.0, 0.0, 0.0]
-        assert repairs_quantile(0.0, 0.99, dispersion) == 0
 
 
 @pytest.mark.parametrize(
@@ -162,49 +155,11 @@ def test_quantiles_of_nodes_are_the_smallest_counts() -> None:
         for q in (1e-5, 0.02346, 0.5, 0.97):
             for dispersion in {1.0, min(1.7, (1.0 + nodes) / 2.0)} if nodes < 1000 else {1.0}:
                 known = stats.binom(nodes, q) if dispersion == 1.0 else beta_binomial(nodes, q, dispersion)
+                law = missing_nodes_pmf(nodes, q, dispersion)
                 for p in LEVELS:
-                    m = missing_nodes_quantile(nodes, q, p, dispersion)
+                    m = quantile(law, p)
                     assert known.cdf(m) >= p - 1e-13
                     assert m == 0 or known.cdf(m - 1) < p + 1e-13
-
-
-def test_quantiles_of_repairs_are_the_smallest_counts() -> None:
-    """``P(X <= m) >= p > P(X <= m - 1)`` by scipy's distribution functions, also where the tail is very long."""
-    for offered in (1e-6, 0.3, 9.385, 2000.0, 1e5):
-        for dispersion in (1.0, 1.01, 6.0, 500.0):
-            size = offered / (dispersion - 1.0) if dispersion > 1.0 else math.inf
-            known = stats.poisson(offered) if dispersion == 1.0 else stats.nbinom(size, 1.0 / dispersion)
-            for p in LEVELS:
-                m = repairs_quantile(offered, p, dispersion)
-                assert known.cdf(m) >= p - 1e-12
-                assert m == 0 or known.cdf(m - 1) < p + 1e-12
-
-
-def test_the_two_ways_to_a_quantile_agree() -> None:
-    """The incomplete beta and gamma functions and the sums of the arrays give the same counts."""
-    levels = np.array([0.001, 0.05, 0.37, 0.5, 0.75, 0.95, 0.999])
-    for nodes, q in ((7, 0.3), (400, 0.02346), (3000, 0.6)):
-        assert np.array_equal(quantile(missing_nodes_pmf(nodes, q), levels), missing_nodes_quantile(nodes, q, levels))
-    for dispersion in (1.0, 4.0):
-        law = repairs_pmf(20.0, 400, dispersion)
-        assert np.array_equal(quantile(law, levels), repairs_quantile(20.0, levels, dispersion))
-
-
-def test_arrays_are_scalars_side_by_side() -> None:
-    """Quantiles, repairs and unavailability broadcast to the scalar values; scalars give plain numbers."""
-    q, dispersion = np.array([[0.01], [0.2]]), np.array([1.0, 2.0, 7.5])
-    table = missing_nodes_quantile(60, q, 0.99, dispersion)
-    repairs = repairs_quantile(60 * q, 0.99, dispersion)
-    assert table.shape == repairs.shape == (2, 3)
-    for i in range(2):
-        for j in range(3):
-            assert table[i, j] == missing_nodes_quantile(60, float(q[i, 0]), 0.99, float(dispersion[j]))
-            assert repairs[i, j] == repairs_quantile(60 * float(q[i, 0]), 0.99, float(dispersion[j]))
-    assert type(missing_nodes_quantile(60, 0.2, 0.99)) is type(missing_nodes_quantile(60, 0.2, 0.99, 2.0)) is int
-    assert type(cold_spares_needed(60, 1.0, 0.1, 0.99)) is type(quantile([0.5, 0.5], 0.4)) is int
-    assert cold_spares_needed([60, 600], 1.0, 0.1, 0.99).shape == (2,)
-    assert steady_unavailability([9.0, math.inf], 1.0).tolist() == [0.1, 0.0]
-    assert offered_repairs(2.0, [0.0, 3.0]).tolist() == [0.0, 6.0]
 
 
 # -- what the laws assume ---------------------------------------------------------------------------------------------
@@ -223,7 +178,7 @@ def test_the_law_of_repair_times_does_not_matter(wrong: float, passes: bool) -> 
     """With two very different repair times the number in repair is Poisson of the mean; ten per cent off is seen."""
     n, rate = 40_000, 2.0
     counts = sampled_in_repair(rate, n, 3)
-    tail = exceedance(repairs_pmf(wrong * offered_repairs(rate, 3.0), 60))[[2, 4, 6, 8, 10, 12]]
+    tail = exceedance(repairs_pmf(wrong * rate * 3.0, 60))[[2, 4, 6, 8, 10, 12]]
     seen = np.array([(counts > k).mean() for k in (2, 4, 6, 8, 10, 12)])
     inside = np.abs(seen - tail) < Z * np.sqrt(tail * (1.0 - tail) / n)
     assert bool(np.all(inside)) is passes
@@ -247,22 +202,22 @@ def test_lasting_differences_between_nodes_narrow_the_law() -> None:
     law = np.ones(1)
     for each in q:
         law = np.convolve(law, [1.0 - each, each])
-    assert quantile(law, 0.99) < missing_nodes_quantile(100, float(q.mean()), 0.99)
+    assert quantile(law, 0.99) < quantile(missing_nodes_pmf(100, float(q.mean())), 0.99)
 
 
 def test_infinitehbd_is_not_independent() -> None:
     """Independent nodes have a P99 of 17 where the trace has 31; its own dispersion of 5.8 brings 31 within 10 %."""
-    assert missing_nodes_quantile(HBD_NODES, HBD_UNAVAILABILITY, 0.99) == 17
-    assert missing_nodes_quantile(HBD_NODES, HBD_UNAVAILABILITY, 0.99, HBD_DISPERSION) == pytest.approx(
-        HBD_P99, rel=0.1
-    )
-    assert repairs_quantile(9.385, 0.99, 53.26 / 9.385) == pytest.approx(HBD_P99, rel=0.1)
+    assert quantile(missing_nodes_pmf(HBD_NODES, HBD_UNAVAILABILITY), 0.99) == 17
+    wide = missing_nodes_pmf(HBD_NODES, HBD_UNAVAILABILITY, HBD_DISPERSION)
+    assert quantile(wide, 0.99) == pytest.approx(HBD_P99, rel=0.1)
+    assert quantile(repairs_pmf(9.385, 400, 53.26 / 9.385), 0.99) == pytest.approx(HBD_P99, rel=0.1)
 
 
 def test_dispersion_needed_for_infinitehbd() -> None:
     """P99 = 31 needs a dispersion between 4 and 5.8: far from 1, and not above the one measured over all counts."""
     dispersions = np.arange(1.0, 8.0, 0.05)
-    p99 = missing_nodes_quantile(HBD_NODES, HBD_UNAVAILABILITY, 0.99, dispersions)
+    laws = (missing_nodes_pmf(HBD_NODES, HBD_UNAVAILABILITY, dispersion) for dispersion in dispersions.tolist())
+    p99 = np.array([quantile(law, 0.99) for law in laws])
     assert np.all(np.diff(p99) >= 0)
     needed = dispersions[p99 == HBD_P99]
     assert needed.size
@@ -346,7 +301,7 @@ def test_reading_a_law_is_summing_it() -> None:
 def test_a_law_that_ends_too_early_has_no_such_quantile() -> None:
     """Asking beyond the end of a cut-off law is an error, not its last count."""
     law = repairs_pmf(9.0, 12)
-    assert quantile(law, 0.5) == repairs_quantile(9.0, 0.5)
+    assert quantile(law, 0.5) == stats.poisson.ppf(0.5, 9.0)
     with pytest.raises(ValueError, match="cut off at"):
         quantile(law, 0.99)
 
@@ -361,7 +316,8 @@ def test_hot_spares_one_by_one(required: int, level: float) -> None:
     for q in (0.001, 0.02346, 0.4):
         expected = first_enough(lambda s, q=q: stats.binom.cdf(s, required + s, q), level)
         assert spares_needed(required, q, level) == expected
-        assert expected >= missing_nodes_quantile(required, q, level)
+    with pytest.raises(ValueError, match="out of reach"):
+        spares_needed(required, 1.0, level)
 
 
 @pytest.mark.parametrize("dispersion", [1.5, 5.8])
@@ -374,58 +330,6 @@ def test_hot_spares_in_a_common_environment_one_by_one(dispersion: float) -> Non
         assert spares_needed(400, HBD_UNAVAILABILITY, level, dispersion) == expected
 
 
-def test_cold_spares_one_by_one() -> None:
-    """The mean in repair is R repair / life, whatever the number of spares; a dispersion asks for more."""
-    for required, level in ((100, 0.95), (400, 0.99), (5000, 0.9999)):
-        mean = required * 3.0 / 125.0
-        expected = first_enough(lambda s, mean=mean: stats.poisson.cdf(s, mean), level)
-        assert cold_spares_needed(required, 125.0, 3.0, level) == expected
-        wide = first_enough(lambda s, mean=mean: stats.nbinom.cdf(s, mean / 3.0, 0.25), level)
-        assert cold_spares_needed(required, 125.0, 3.0, level, 4.0) == wide
-        assert wide > expected
-    assert cold_spares_needed(400, math.inf, 3.0, 0.999) == 0
-
-
-@pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.parametrize("crews", [3, 4, 50])
-def test_spares_with_crews_one_by_one(crews: int, cold: bool) -> None:
-    """The search finds what a solution of the balance equations for every s finds."""
-    required, fails, repairs = 20, 0.1, 1.0
-
-    def enough(s: int) -> float:
-        births = [fails * (min(required, required + s - k) if cold else required + s - k) for k in range(required + s)]
-        deaths = [repairs * min(k, crews) for k in range(1, required + s + 1)]
-        return float(equilibrium(births, deaths)[: s + 1].sum())
-
-    for level in (0.5, 0.95, 0.97):  # three crews reach 0.978, P(Poisson(30) >= 20)
-        assert crew_spares_needed(required, fails, repairs, crews, level, cold=cold) == first_enough(enough, level)
-
-
-def test_fewer_crews_need_more_spares_and_cold_ones_fewer() -> None:
-    """Ordered as they must be, from a crew for every node (the independent answer) to a few."""
-    fails, level = 0.024, 0.99
-    q = steady_unavailability(1.0 / fails, 1.0)
-    hot = [crew_spares_needed(400, fails, 1.0, crews, level) for crews in (1000, 14, 12, 11)]
-    cold = [crew_spares_needed(400, fails, 1.0, crews, level, cold=True) for crews in (1000, 14, 12, 11)]
-    assert hot[0] == spares_needed(400, q, level)
-    assert hot == sorted(hot)
-    assert hot[-1] > 2 * hot[0]
-    assert all(c <= h for c, h in zip(cold, hot, strict=True))
-    assert cold[0] <= cold_spares_needed(400, 1.0 / fails, 1.0, level)
-
-
-def test_crews_that_cannot_keep_up_put_a_level_out_of_reach() -> None:
-    """With hot spares without end the number up is Poisson of c mu / lambda: levels up to P(Y >= R) are reached."""
-    required, fails, crews = 20, 0.1, 2
-    best = float(stats.poisson.sf(required - 1, crews / fails))
-    assert 0.5 < best < 0.6
-    assert crew_spares_needed(required, fails, 1.0, crews, best - 0.001) > 10
-    with pytest.raises(ValueError, match="out of reach"):
-        crew_spares_needed(required, fails, 1.0, crews, best + 0.001)
-    with pytest.raises(ValueError, match="out of reach"):
-        spares_needed(5, 1.0, 0.5)
-
-
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -434,21 +338,13 @@ def test_crews_that_cannot_keep_up_put_a_level_out_of_reach() -> None:
     [
         (steady_unavailability, (0.0, 1.0), "life must be positive"),
         (steady_unavailability, (1.0, -1.0), "repair must be finite and not negative"),
-        (offered_repairs, (-1.0, 1.0), "rate must be"),
-        (offered_repairs, (1.0, math.inf), "repair_time must be"),
         (missing_nodes_pmf, (0, 0.1), "nodes must be a whole number from 1"),
         (missing_nodes_pmf, (4, 1.1), r"unavailability must be in \[0, 1\]"),
         (missing_nodes_pmf, (4, math.nan), r"unavailability must be in \[0, 1\]"),
         (missing_nodes_pmf, (4, 0.1, 0.9), "dispersion must be at least 1"),
         (missing_nodes_pmf, (4, 0.1, 4.0), "below the number of nodes"),
-        (missing_nodes_quantile, (2.5, 0.1, 0.9), "nodes must be a whole number"),
-        (missing_nodes_quantile, (4, -0.1, 0.9), r"unavailability must be in \[0, 1\]"),
-        (missing_nodes_quantile, (4, 0.1, 1.0), "probability must be above 0 and below 1"),
-        (missing_nodes_quantile, ([4, 2], 0.1, 0.9, 3.0), "below the number of nodes"),
         (repairs_pmf, (-1.0, 5), "offered must be"),
         (repairs_pmf, (1.0, -5), "largest must be a whole number from 0"),
-        (repairs_quantile, (1.0, 0.0), "probability must be above 0"),
-        (repairs_quantile, (1.0, 0.9, math.inf), "dispersion must be"),
         (crew_limited_pmf, (0, 1, 0.1, 1.0, 1), "required must be a whole number from 1"),
         (crew_limited_pmf, (1, -1, 0.1, 1.0, 1), "spares must be a whole number from 0"),
         (crew_limited_pmf, (1, 1, -0.1, 1.0, 1), "failure_rate must be"),
@@ -456,9 +352,6 @@ def test_crews_that_cannot_keep_up_put_a_level_out_of_reach() -> None:
         (crew_limited_pmf, (1, 1, 0.1, 1.0, 0), "crews must be a whole number from 1"),
         (spares_needed, (10, 0.1, 1.0), "level must be above 0 and below 1"),
         (spares_needed, (10, 0.1, 0.9, 10.0), "dispersion must be"),
-        (cold_spares_needed, (10, 1.0, 0.1, 1.5), "level must be"),
-        (cold_spares_needed, (10.5, 1.0, 0.1, 0.9), "required must be a whole number"),
-        (crew_spares_needed, (10, 0.1, 1.0, 2, 0.0), "level must be"),
         (exceedance, ([0.7, 0.7],), "law must be one row"),
         (exceedance, ([[0.5, 0.5]],), "law must be one row"),
         (quantile, ([0.5, -0.5], 0.4), "law must be finite and not negative"),

@@ -18,8 +18,9 @@ from scipy import stats
 import sim
 from sim.contracts import Bucket
 from sim.theory import crew_limited_pmf, expected_shares, steady_unavailability
-from sim.theory.starved import gives_up, starvation, starved_shares
+from sim.theory.starved import gives_up, starvation
 from tests.harness import Z, prepared
+from tests.oracle.theory.nodes import starved_shares
 
 HOUR, DAY = 3600.0, 86400.0
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))

@@ -26,9 +26,9 @@ from sim.noticing import Noticing, Observer
 from sim.recovery.phases import longest
 from sim.recovery.returns import Span
 from sim.theory.expansion import Expansion
-from sim.theory.starved import starved_shares
 from tests import small
 from tests.intervals import Z
+from tests.oracle.theory.nodes import starved_shares
 
 RIGID = (
     "byterobust-warm-standby",

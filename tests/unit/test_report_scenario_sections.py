@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import sim
 from analysis.missing import nodes_down
@@ -34,7 +35,6 @@ from analysis.statistics import mean_interval
 from analysis.topology import describe
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.result import Outage
-from sim.theory import missing_nodes_quantile
 from sim.timeline import Milestone, Span, Timeline
 from tests import small
 from tests.unit.test_engine_timeline import RECOVERIES, busy
@@ -543,7 +543,7 @@ def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     assert found.simulated.sum() == pytest.approx(down["mean"])
     for name, level in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
         assert int(np.argmax(found.simulated <= 1 - level)) == down[name]
-        quantile = missing_nodes_quantile(nodes, down["mean"] / nodes, level)
+        quantile = stats.binom.ppf(level, nodes, down["mean"] / nodes)
         assert int(np.argmax(found.independent <= 1 - level)) == quantile == down["independent"][name]
 
 

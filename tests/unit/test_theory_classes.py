@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sim.theory import expected_shares
 from sim.theory.classes import ClassShares, FailureClass, Store, shares_of_classes
 from sim.theory.expansion import Expansion, decay, mean_decay, real
-from sim.theory.multilevel import multilevel_shares
+from tests.oracle.theory.multilevel import multilevel_shares
 
 MINUTE, HOUR = 60.0, 3600.0
 TIMES = st.floats(0.0, 3000.0)

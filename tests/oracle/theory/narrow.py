@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.theory.availability import missing_nodes_pmf
-from sim.theory.broadcast import FloatArray, non_negative, positive
-from sim.theory.counts import whole
 from sim.theory.goodput import expected_shares
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["domain_law", "expected_pace", "narrow_paces", "narrow_shares"]
+    FloatArray = npt.NDArray[np.float64]
 
 
 def narrow_paces(tensor: int, most: int, *, allowed: Sequence[int] | None = None, boost: float = 1.0) -> FloatArray:
@@ -51,30 +49,15 @@ def narrow_paces(tensor: int, most: int, *, allowed: Sequence[int] | None = None
     (most + 1,) array
         Share of the healthy pace [-].
 
-    Raises
-    ------
-    ValueError
-        If `tensor` is no whole number from 1, `most` is not from 0 to below it, or no allowed width is left.
-
     References
     ----------
     "Nonuniform-tensor-parallelism: mitigating GPU failure impact for scaled-up LLM training", arXiv 2504.06095. A job
     that drops a replica which lost a GPU has the paces 1, 0, 0, ... instead.
     """
-    wide, last = int(whole("tensor", tensor, 1)), int(whole("most", most, 0))
-    if last >= wide:
-        message = f"most must be below tensor, {wide}, got {most!r}"
-        raise ValueError(message)
-    widths = range(1, wide) if allowed is None else sorted(allowed)
-    left = [wide]
-    for lost in range(1, last + 1):
-        fitting = [width for width in widths if width <= wide - lost]
-        if not fitting:
-            message = f"most must leave an allowed width: with {lost} of {wide} GPUs lost none of {list(widths)} fits"
-            raise ValueError(message)
-        left.append(fitting[-1])
+    widths = range(1, tensor) if allowed is None else allowed
+    left = np.array([max(width for width in widths if width <= tensor - lost) for lost in range(1, most + 1)])
     # A whole domain has no power to spare.
-    return np.append(1.0, np.minimum(1.0, float(positive("boost", boost)) * np.array(left[1:]) / wide))
+    return np.append(1.0, np.minimum(1.0, boost * left / tensor))
 
 
 def domain_law(tensor: int, most: int, life: float, outage: float) -> FloatArray:
@@ -88,46 +71,31 @@ def domain_law(tensor: int, most: int, life: float, outage: float) -> FloatArray
     tensor, most : int
         GPUs of a domain, T, and most that it may miss.
     life, outage : float
-        Mean time between the failures of a GPU (may be infinite), and from one to its return [s].
+        Mean time between the failures of a GPU, L, and from one to its return, r [s].
 
     Returns
     -------
     (most + 1,) array
         Probabilities [-].
 
-    Raises
-    ------
-    ValueError
-        As `narrow_paces`, if `life` is not positive, or `outage` negative or not finite.
-
     References
     ----------
     Own: every cut of the chain is crossed upwards as often as downwards, resets included.
     """
-    wide, last = int(whole("tensor", tensor, 1)), int(whole("most", most, 0))
-    rate, back = 1.0 / float(positive("life", life, infinite=True)), float(non_negative("outage", outage))
-    if last >= wide:
-        message = f"most must be below tensor, {wide}, got {most!r}"
-        raise ValueError(message)
-    if rate == 0.0 or back == 0.0:
-        return np.append(1.0, np.zeros(last))
-    weights = np.ones(last + 1)
-    reset = wide * rate
-    for lost in range(last - 1, -1, -1):
+    weights = np.ones(most + 1)
+    for lost in range(most - 1, -1, -1):
         # What leaves by the reset comes down past every cut.
-        weights[lost] = (weights[lost + 1] * (lost + 1) / back + reset) / (wide * rate)
-        if weights[lost] > 1e200:
-            weights, reset = weights / weights[lost], reset / weights[lost]
+        weights[lost] = weights[lost + 1] * (lost + 1) / outage * life / tensor + 1.0
     return np.asarray(weights / weights.sum())
 
 
 def expected_pace(
-    paces: npt.ArrayLike,
-    law: npt.ArrayLike,
+    paces: Sequence[float] | FloatArray,
+    law: FloatArray,
     replicas: int,
     domains: int,
     *,
-    after: npt.ArrayLike | None = None,
+    after: FloatArray | None = None,
     reshard: float = 0.0,
 ) -> float:
     r"""Return the expected pace of a job with domains of one law, the worst together [-].
@@ -156,34 +124,20 @@ def expected_pace(
     float
         Pace relative to the healthy one [-].
 
-    Raises
-    ------
-    ValueError
-        If the arrays differ in length, paces rise or do not start at 1, or `replicas` or `domains` is no whole number
-        from 1.
-
     References
     ----------
     Own; the packing is that of arXiv 2504.06095.
     """
-    count, each = int(whole("replicas", replicas, 1)), int(whole("domains", domains, 1))
-    shares, usual = np.asarray(paces, dtype=np.float64), np.asarray(law, dtype=np.float64)
-    one = usual if after is None else np.asarray(after, dtype=np.float64)
-    if not shares.shape == usual.shape == one.shape:
-        message = f"paces and laws must be of one length, got {shares.size}, {usual.size} and {one.size}"
-        raise ValueError(message)
-    if shares[0] != 1.0 or np.any(np.diff(shares) > 0) or shares[-1] < 0:
-        message = f"paces must fall from 1 to 0 at least, got {paces!r}"
-        raise ValueError(message)
-    number = np.arange(count * each)
+    one = law if after is None else after
+    number = np.arange(replicas * domains)
     missing = 0.0
-    for lost, drop in enumerate(-np.diff(shares), start=1):
-        with_others, alone = _at_least(usual, lost), _at_least(one, lost)
-        others = missing_nodes_pmf(number.size - 1, with_others) if number.size > 1 else np.ones(1)
-        mean = others @ ((1.0 - alone) * np.ceil(number / each) + alone * np.ceil((number + 1) / each))
+    for lost, drop in enumerate(-np.diff(paces), start=1):
+        with_others, alone = _at_least(law, lost), _at_least(one, lost)
+        others = missing_nodes_pmf(number.size - 1, with_others)
+        mean = others @ ((1.0 - alone) * np.ceil(number / domains) + alone * np.ceil((number + 1) / domains))
         missing += drop * float(mean)
-    nobody = (1.0 - _at_least(usual, 1)) ** (number.size - 1) * (1.0 - _at_least(one, 1))
-    return float((1.0 - reshard) * (1.0 - missing / count) + reshard * nobody)
+    nobody = (1.0 - _at_least(law, 1)) ** (number.size - 1) * (1.0 - _at_least(one, 1))
+    return float((1.0 - reshard) * (1.0 - missing / replicas) + reshard * nobody)
 
 
 def narrow_shares(
@@ -194,11 +148,10 @@ def narrow_shares(
     replicas: int,
     domains: int,
     tensor: int,
-    paces: npt.ArrayLike,
+    paces: Sequence[float] | FloatArray,
     *,
     restart: float = 0.0,
     downtime: float = 0.0,
-    drain: float = 0.0,
     reshard: float = 0.0,
     others: float = math.inf,
 ) -> dict[str, float]:
@@ -214,8 +167,8 @@ def narrow_shares(
 
     Parameters
     ----------
-    interval, write, drain
-        Computing time between saves, blocking time of one, and from its end to durability [s].
+    interval, write
+        Computing time between saves, and blocking time of one [s].
     life, repair
         Mean time between the failures of a GPU, L, and from its failure being known to its return [s].
     replicas, domains, tensor
@@ -234,30 +187,19 @@ def narrow_shares(
     dict of str to float
         Shares [-] named ``productive, degraded, checkpoint_stall, lost_work, detection, restart``. They sum to 1.
 
-    Raises
-    ------
-    ValueError
-        As `domain_law`, `expected_pace` and `expected_shares`.
-
     References
     ----------
     Own derivation: the time to the next failure does not depend on the pace, so that the pace of the time is that of
     the failures (R. W. Wolff, "Poisson arrivals see time averages", Operations Research 30 (1982)).
     """
-    shares = np.asarray(paces, dtype=np.float64)
-    law = domain_law(tensor, shares.size - 1, life, repair + float(non_negative("downtime", downtime)))
+    law = domain_law(tensor, len(paces) - 1, life, repair + downtime)
     # One more is missing of the domain that was struck, and none of one that is replaced.
-    after = np.roll(law, 1)
-    rate = replicas * domains * tensor / float(positive("life", life, infinite=True))
-    other = 1.0 / float(positive("others", others, infinite=True))
-    if rate + other == 0.0:
-        pace, mtti = 1.0, math.inf
-    else:
-        lost, usual = (
-            expected_pace(shares, law, replicas, domains, after=one, reshard=reshard) for one in (after, law)
-        )
-        pace, mtti = (rate * lost + other * usual) / (rate + other), 1.0 / (rate + other)
-    found = expected_shares(interval, write, mtti, restart, downtime, drain)
+    lost, usual = (
+        expected_pace(paces, law, replicas, domains, after=one, reshard=reshard) for one in (np.roll(law, 1), law)
+    )
+    rate, other = replicas * domains * tensor / life, 1.0 / others
+    pace = (rate * lost + other * usual) / (rate + other)
+    found = expected_shares(interval, write, 1.0 / (rate + other), restart, downtime)
     # Saves count computing, whatever its pace: lost work and stalls are those of the healthy job.
     stepping = found.pop("productive")
     return {"productive": pace * stepping, "degraded": (1.0 - pace) * stepping, **found}

@@ -22,28 +22,23 @@ the job's wall clock [-].
 
 from __future__ import annotations
 
-import math
+import itertools
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-
-from sim.theory.broadcast import FloatArray, non_negative, positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
     Survival: TypeAlias = Callable[[FloatArray], FloatArray]
 
-__all__ = ["law_interval", "law_shares", "measured_interval", "measured_shares"]
-
-# Cycles summed at first and at most at a time, the most of all, and what the rest may come to beside a mean gap [-].
-_FIRST, _CHUNK, _MOST, _REST = 1 << 7, 1 << 14, 1 << 24, 1e-13
+# Cycles that are summed at a time, and what the rest may come to beside a mean gap [-].
+_CHUNK, _REST = 1 << 12, 1e-13
 # Two times that differ by less, relatively, are the same.
 _TIE = 1e-9
-# Intervals that the search looks at before it goes into detail, and how far from Young's, as a factor.
-_GRID, _REACH = 160, 40.0
 
 
 def law_shares(
@@ -84,24 +79,14 @@ def law_shares(
     dict of str to float
         Shares [-] named ``productive, checkpoint_stall, lost_work, detection, restart``. They sum to 1.
 
-    Raises
-    ------
-    ValueError
-        If a time is negative or not finite, `interval` or `mean` is not positive, `drain` exceeds `interval`, the
-        survival gives more than `mean`, or it takes more than 16 million saves until it has vanished.
-
     References
     ----------
     Rewards of a renewal process, and superpositions: D. R. Cox, "Renewal Theory", Methuen (1962). Weibull gaps: M.
     Bougeret, H. Casanova, M. Rabie, Y. Robert, F. Vivien, "Checkpointing strategies for parallel jobs", SC 2011.
     """
-    _check(mean, interval, write, restart, downtime, drain)
     saves, stall = _sums(survival, mean, interval, write, restart, drain)
     again = _from_zero(survival, restart)
     lost = mean - again - stall - interval * saves
-    if lost < -1e-6 * mean:
-        message = f"mean is less than the survival gives, {mean!r} s: it must be the integral of survival"
-        raise ValueError(message)
     return _shares(mean + downtime, interval * saves, stall, lost, downtime, again)
 
 
@@ -131,18 +116,12 @@ def measured_shares(
     dict of str to float
         Shares [-], as of `law_shares`.
 
-    Raises
-    ------
-    ValueError
-        If there is no gap, one is negative or not finite, all are zero, or as `law_shares`.
-
     References
     ----------
     As for `law_shares`.
     """
-    table = _table(gaps)
+    table = np.asarray(gaps, dtype=np.float64)
     mean = float(table.mean())
-    _check(mean, interval, write, restart, downtime, drain)
     period = interval + write
     running = np.maximum(table - restart, 0.0)
     # A save that is durable when the failure strikes counts; rounding must not decide it.
@@ -155,136 +134,31 @@ def measured_shares(
     return _shares(mean + downtime, done, stall, spent - done, downtime, mean - float(running.mean()))
 
 
-def law_interval(survival: Survival, mean: float, write: float, restart: float = 0.0, drain: float = 0.0) -> float:
-    """Return the computing time between saves of the highest productive share, for gaps of a law [s].
-
-    By search, from a fortieth of Young's interval to forty times it: a grid first, for a law with a narrow peak gives
-    several maxima, then in detail around the best of it. Constant intervals only: where the hazard changes with the
-    time since the last failure, intervals that change with it do better, by little.
-
-    Parameters
-    ----------
-    survival, mean, restart, drain
-        As for `law_shares`.
-    write
-        Blocking time of one save, b [s]; above zero, for free saves have no best interval.
-
-    Raises
-    ------
-    ValueError
-        As `law_shares`, or if `write` is not positive.
-
-    References
-    ----------
-    As for `law_shares`.
-    """
-    positive("write", write)
-    _check(mean, max(drain, write), write, restart, 0.0, drain)
-
-    def saved(interval: float) -> float:
-        return interval * _sums(survival, mean, interval, write, restart, drain, stalls=False)[0]
-
-    return _best(saved, mean, write, drain)
-
-
-def measured_interval(gaps: npt.ArrayLike, write: float, restart: float = 0.0, drain: float = 0.0) -> float:
-    """Return the computing time between saves that would have been best for the gaps of a table [s].
-
-    As `law_interval`. With few gaps the best is that of their accidents: a share that jumps where one more save fits.
-
-    Parameters
-    ----------
-    gaps, restart, drain
-        As for `measured_shares`.
-    write
-        As for `law_interval` [s].
-
-    Raises
-    ------
-    ValueError
-        As `measured_shares`, or if `write` is not positive.
-
-    References
-    ----------
-    As for `law_shares`.
-    """
-    positive("write", write)
-    table = _table(gaps)
-
-    def saved(interval: float) -> float:
-        return measured_shares(table, interval, write, restart, 0.0, drain)["productive"]
-
-    return _best(saved, float(table.mean()), write, drain)
-
-
 def _sums(
-    survival: Survival, mean: float, interval: float, write: float, restart: float, drain: float, *, stalls: bool = True
+    survival: Survival, mean: float, interval: float, write: float, restart: float, drain: float
 ) -> tuple[float, float]:
     """Return the mean number of durable saves in a gap [-], and the mean time blocked in saves [s]."""
     period = interval + write
     nodes, weights = np.polynomial.legendre.leggauss(8)
     saves = stall = 0.0
-    first, chunk = 0, _FIRST
-    while first < _MOST:
-        starts = restart + np.arange(first, first + chunk, dtype=np.float64) * period
+    for first in itertools.count(0, _CHUNK):
+        starts = restart + np.arange(first, first + _CHUNK, dtype=np.float64) * period
         left = survival(starts + period + drain)
         saves += float(left.sum())
-        if stalls and write > 0:
-            places = starts[:, None] + interval + write * (nodes + 1.0) / 2.0
-            stall += write / 2.0 * float((survival(places) @ weights).sum())
+        places = starts[:, None] + interval + write * (nodes + 1.0) / 2.0
+        stall += write / 2.0 * float((survival(places) @ weights).sum())
         # A tail at least as thin as a power above one has no more than this beyond.
         if float(left[-1]) * (starts[-1] + mean) <= _REST * mean:
-            return saves, stall
-        first, chunk = first + chunk, min(2 * chunk, _CHUNK)
-    message = f"interval + write is too short beside gaps of {mean!r} s on average: after {_MOST} saves some go on"
-    raise ValueError(message)
+            break
+    return saves, stall
 
 
 def _from_zero(survival: Survival, end: float) -> float:
     """Return the integral of the survival from 0 [s], by pieces that are halved towards 0, where its slope may end."""
-    if end == 0.0:
-        return 0.0
     nodes, weights = np.polynomial.legendre.leggauss(8)
     edges = end * np.append(0.5 ** np.arange(50), 0.0)
     middles, halves = (edges[:-1] + edges[1:]) / 2.0, (edges[:-1] - edges[1:]) / 2.0
     return float(halves @ (survival(middles[:, None] + halves[:, None] * nodes) @ weights))
-
-
-def _best(saved: Callable[[float], float], mean: float, write: float, drain: float) -> float:
-    """Return the interval of which most is `saved` [s]."""
-    from scipy.optimize import minimize_scalar
-
-    young = math.sqrt(2.0 * write * mean)
-    low, high = max(drain, young / _REACH), max(drain, min(young, mean)) * _REACH
-    grid = np.geomspace(low, high, _GRID)
-    values = [saved(float(interval)) for interval in grid]
-    top = int(np.argmax(values))
-    found = minimize_scalar(
-        lambda log: -saved(math.exp(log)),
-        bounds=(math.log(grid[max(top - 1, 0)]), math.log(grid[min(top + 1, _GRID - 1)])),
-        method="bounded",
-        options={"xatol": 1e-8},
-    )
-    # The search never looks at its bounds, and may end on a lower peak.
-    return math.exp(float(found.x)) if -float(found.fun) > values[top] else float(grid[top])
-
-
-def _table(gaps: npt.ArrayLike) -> FloatArray:
-    table = np.ravel(non_negative("gaps", gaps))
-    if not table.size or not table.any():
-        message = "gaps must be times between failures, at least one of them above zero"
-        raise ValueError(message)
-    return table
-
-
-def _check(mean: float, interval: float, write: float, restart: float, downtime: float, drain: float) -> None:
-    positive("mean", mean)
-    positive("interval", interval)
-    for name, seconds in (("write", write), ("restart", restart), ("downtime", downtime), ("drain", drain)):
-        non_negative(name, seconds)
-    if drain > interval:
-        message = f"drain must not exceed interval (one save would overtake the next), got {drain!r} and {interval!r}"
-        raise ValueError(message)
 
 
 def _shares(cycle: float, done: float, stall: float, lost: float, downtime: float, restart: float) -> dict[str, float]:
