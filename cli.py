@@ -12,10 +12,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from analysis.commands import reports, studies
-from analysis.commands.compare import compare
-from analysis.commands.explain import explain
-from analysis.commands.group import Commands
+from analysis.commands import documents, studies
+from analysis.commands.documents import validate
 from analysis.commands.options import (
     JsonOption,
     QuietOption,
@@ -25,20 +23,8 @@ from analysis.commands.options import (
     YesOption,
     complete_kinds,
 )
-from analysis.commands.run import run
-from analysis.commands.starter import init
-from analysis.commands.terminal import (
-    DONE,
-    NO,
-    load_scenario,
-    refuse,
-    refuse_to_write,
-    say,
-    warn,
-    write,
-)
-from analysis.commands.topologies import topology
-from analysis.commands.validate import validate
+from analysis.commands.scenarios import compare, explain, init, run, topology
+from analysis.commands.terminal import DONE, NO, Commands, load_scenario, refuse, refuse_to_write, say, warn, write
 
 # Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
 gc.set_threshold(50_000, 20, 20)
@@ -57,6 +43,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Answer what-if questions about training on large GPU clusters.",
 )
+
 app.add_typer(topology, name="topology")
 
 
@@ -80,8 +67,8 @@ for command in (
     studies.merge,
     studies.sensitivity,
     studies.optimize,
-    reports.report,
-    reports.plot,
+    documents.report,
+    documents.plot,
     validate,
     explain,
 ):
@@ -121,7 +108,7 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
     described = load_scenario(scenario, set_, None)
 
     import sim
-    from analysis.console import repairs_text
+    from analysis.page.chapters.run import repairs_text
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
@@ -160,9 +147,9 @@ def layouts(
     described = load_scenario(scenario, set_, None, must_fit=False)
 
     import sim
-    from analysis.document import render
     from analysis.layouts import describe_layouts, format_layouts
     from analysis.progress import Progress
+    from analysis.results.run import render
 
     try:
         search = sim.LayoutSearch(described, job, gpus, any_tensor=any_tensor, try_parameters=try_parameters)
@@ -183,7 +170,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
-    from analysis.study.schema import study_schema
+    from analysis.study.model import study_schema
 
     say(json.dumps(study_schema() if study else sim.schema(), indent=2))
 
@@ -198,8 +185,8 @@ def list_(
     ] = None,
 ) -> None:
     """List the scenarios, topologies and strategies that come with Ettrick, and where they come from."""
-    from analysis.listing import format_inventory, kinds
-    from sim.documents import suggest
+    from analysis.page.chapters.listing import format_inventory, kinds
+    from sim.yamlfile import suggest
 
     known = kinds()
     if kind is not None and kind not in known:

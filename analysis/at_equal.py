@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import sim
-from analysis.cells import amount_text
-from analysis.ensemble import RequestError
-from analysis.spending import provisioned
+from analysis.amounts import amount_text
+from analysis.metrics import provisioned
+from analysis.runs import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -18,21 +18,12 @@ if TYPE_CHECKING:
     from analysis.study.table import Cell, Table
     from sim import Prepared, Ratio
 
-__all__ = [
-    "Equal",
-    "Taken",
-    "at_equal_lines",
-    "headline_at_equal",
-    "obtainable",
-    "study_headline",
-    "table_lines",
-    "taken",
-]
-
 Equal = Literal["gpus", "power", "cost"]
+
 """What unlike clusters are compared at."""
 
 _DAY = 86400.0
+
 _MW = 1e6
 
 _HEADLINES: Mapping[Equal, str] = MappingProxyType(
@@ -42,6 +33,7 @@ _HEADLINES: Mapping[Equal, str] = MappingProxyType(
 _TITLES: Mapping[Equal, str] = MappingProxyType({"gpus": "GPUs", "power": "power", "cost": "cost"})
 
 _TOKENS = "the tokens of every job are not known: give each a batch, and a step_time or a model"
+
 _MISSING: Mapping[Equal, tuple[tuple[str, str], ...]] = MappingProxyType(
     {
         "gpus": (("tokens_per_gpu_day", _TOKENS),),
@@ -55,8 +47,8 @@ _MISSING: Mapping[Equal, tuple[tuple[str, str], ...]] = MappingProxyType(
         ),
     }
 )
-"""For each kind the metrics that it stands on, and what to say of a variant that lacks one."""
 
+"""For each kind the metrics that it stands on, and what to say of a variant that lacks one."""
 
 _AS_GIVEN = (
     "no cluster was made larger or smaller: how often failures strike, and what they cost, is that of the sizes given"
@@ -193,12 +185,12 @@ def _told(kind: Equal, found: Taken) -> str:
     return f"{amount_text(found.cost_per_day)} {found.currency} a day"
 
 
-# --------------------------------------------------------------------------------------------------- studies
-
 _MOST_NAMED = 6
+
 """Cells of a study whose sizes are told one by one; of more, the smallest and the largest."""
 
 _UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")
+
 _UNLIKE_OF_JOBS = ("model", "precision", "parallelism", "mfu", "step_time", "calibration")
 
 

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from analysis.at_equal import Equal, headline_at_equal, obtainable
-from analysis.ensemble import BATCH, FEWEST, MOST, Gathering, Precision, RequestError
+import sim
+from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, obtainable, taken
 from analysis.metrics import SHARES, lower_is_better, means
-from analysis.paired import Difference, difference
-from analysis.processes import in_order
-from analysis.ranking import Ranking, ranking_of
+from analysis.results.run import document, provenance, scenario_digest
+from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
+from analysis.statistics.differences import Difference, Ranking, difference, ranking_of
 from sim import MOST_EVENTS, check_work, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.ensemble import Ensemble
+    from analysis.runs import Ensemble
     from sim import Prepared, Ratio, Result, Scenario
 
-__all__ = ["Comparison", "Variant", "by_value", "compare", "headline", "keys_that_differ", "what_differs"]
-
 _TEXTS = ("name", "description", "assumptions", "cluster.name")
+
 """Keys that no result depends on."""
+
 _LABELS = ("name", "store", "observer", "use")
+
 """Keys that tell which items of two lists are the same thing."""
+
 _BRIEF, _MOST_NAMES = 60, 4
+
 """Letters of a value, and names of variants, that a line about a key has at most."""
 
 
@@ -323,3 +327,427 @@ def _next_goal(done: int, excess: float) -> int:
         return done
     seems = BATCH * math.ceil(done * excess**2 / BATCH)
     return min(max(seems, done + BATCH), 4 * done, MOST)
+
+
+# ----------------------------------------
+# Variants of scenarios: which ones a command asks for, what each is called, and reading them.
+
+_PAIRS = {"[": "]", "{": "}", "(": ")"}
+
+_MOST = 200
+
+"""Variants of one comparison; more are a slip of the pen."""
+
+_NAMED = 3
+
+"""Variants that a line about several of them names."""
+
+_ADD_THEM = "to add them: --set checkpoint.from_preset=true"
+
+"""What lines about stores of presets that are not used end with."""
+
+
+class Variation(NamedTuple):
+    """A path of a scenario and the values that it takes, as text."""
+
+    path: str
+    values: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Variation:
+        """Read ``path=a,b,c``.
+
+        Raises
+        ------
+        RequestError
+            If it is not that, or a value is missing or there twice.
+        """
+        path, equals, rest = text.partition("=")
+        path = path.strip()
+        if not (equals and path):
+            message = f"--vary {text}: needs path=value,value, for example --vary recovery.use=full-restart,hot-spare"
+            raise RequestError(message)
+        try:
+            values = split(rest)
+        except ValueError as error:
+            message = f"--vary {text}: {error}"
+            raise RequestError(message) from None
+        for value in values:
+            if not value:
+                message = f"--vary {text}: a value is empty; write [] or '' for one that is meant to be"
+                raise RequestError(message)
+            if values.count(value) > 1:
+                message = f"--vary {text}: has {value} twice"
+                raise RequestError(message)
+        return cls(path, values)
+
+
+class Recipe(NamedTuple):
+    """A variant before it is read.
+
+    Parameters
+    ----------
+    name
+        What it is called in results.
+    scenario
+        Its file, or the name of one that comes with the program.
+    common, varied
+        Texts ``a.b=c`` that replace values: those of all variants, then those that make this one.
+    """
+
+    name: str
+    scenario: str
+    common: tuple[str, ...]
+    varied: tuple[str, ...]
+
+
+class Loaded(NamedTuple):
+    """The variants that can run, by name, and one line each about those that cannot.
+
+    Parameters
+    ----------
+    scenarios, cannot_run
+        What can run, and why the others cannot.
+    reasons
+        Why they cannot, a line for each mistake with the names of the variants that have it.
+    without_stores
+        The variant that has not the checkpoint stores of its recovery preset, by the name of the one that has.
+    """
+
+    scenarios: dict[str, Scenario]
+    cannot_run: dict[str, str]
+    reasons: list[str]
+    without_stores: dict[str, str]
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the parts between commas that are in no bracket and in no quotes, without blanks around them.
+
+    Raises
+    ------
+    ValueError
+        If a bracket or a quotation has no end.
+    """
+    parts = [""]
+    ends: list[str] = []
+    quote = ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"" and parts[-1].rstrip()[-1:] in ("", *"[{(:,"):
+            quote = letter  # elsewhere it is an apostrophe
+        elif letter in _PAIRS:
+            ends.append(_PAIRS[letter])
+        elif ends and letter == ends[-1]:
+            ends.pop()
+        elif letter == "," and not ends:
+            parts.append("")
+            continue
+        parts[-1] += letter
+    if quote or ends:
+        message = f"has no closing {quote or ends[-1]}"
+        raise ValueError(message)
+    return tuple(part.strip() for part in parts)
+
+
+def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[str] = ()) -> tuple[Recipe, ...]:
+    """Return every scenario with every combination of what is varied, the last one varied fastest.
+
+    Parameters
+    ----------
+    scenarios
+        Files, or names of shipped ones.
+    varied
+        Texts ``path=a,b,c``.
+    common
+        Texts ``path=value``, for all variants.
+
+    Raises
+    ------
+    RequestError
+        If a text is wrong, a path is both set for all and varied, or there are fewer than two variants, or far too
+        many.
+    """
+    variations = [Variation.parse(text) for text in varied]
+    paths = [variation.path for variation in variations]
+    for path in paths:
+        if paths.count(path) > 1:
+            message = f"--vary {path}: is there twice; give all its values at once"
+            raise RequestError(message)
+    for scenario in scenarios:
+        if scenarios.count(scenario) > 1:
+            message = f"{scenario}: is there twice"
+            raise RequestError(message)
+    for text in common:
+        path = text.partition("=")[0].strip()
+        for variation in variations:
+            if path in (variation.path, f"{variation.path}.use"):
+                message = f"--set {text}: is varied too, by --vary {variation.path}; say it once"
+                raise RequestError(message)
+    choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
+    found = []
+    for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
+        name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
+        found.append(Recipe(name, scenario, tuple(common), combination))
+    if len(found) < 2:
+        message = "nothing to compare with: add --vary PATH=A,B with two values or more, or another scenario"
+        raise RequestError(message)
+    if len(found) > _MOST:
+        message = f"--vary: makes more than {_MOST} variants; vary fewer values at once"
+        raise RequestError(message)
+    return tuple(found)
+
+
+def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Loaded:
+    """Return the scenarios of variants.
+
+    Common values are set first, but for those inside of what varies. Choices come before both, see `sim.load`.
+
+    Parameters
+    ----------
+    wanted
+        The variants.
+    split_stores
+        Whether each variant whose recovery preset adds checkpoint stores is followed by one without these.
+
+    Raises
+    ------
+    RequestError
+        If the stores are to be split off, and no variant has any.
+    ScenarioError
+        If mistakes leave fewer than two variants: with one line for each, with the names of the variants that have it.
+    """
+    scenarios: dict[str, Scenario] = {}
+    cannot_run: dict[str, str] = {}
+    found: dict[str, list[Recipe]] = {}
+    without: dict[str, str] = {}
+    is_wrong = False
+    for recipe in wanted:
+        try:
+            loaded = scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
+        except sim.ScenarioError as error:
+            lines = [_as_typed(line, recipe.varied) for line in error.lines]
+            cannot_run[recipe.name] = "; ".join(lines)
+            for line in lines:
+                found.setdefault(line, []).append(recipe)
+            is_wrong = is_wrong or not error.is_answer
+            continue
+        if split_stores and loaded.checkpoint.from_preset:  # type: ignore[attr-defined]
+            bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
+            if bare.checkpoint.tiers != loaded.checkpoint.tiers:  # type: ignore[attr-defined]
+                without[recipe.name] = f"{recipe.name} without its stores"
+                scenarios[without[recipe.name]] = bare
+    reasons = [_told(line, having, wanted) for line, having in found.items()]
+    if is_wrong and len(scenarios) - len(without) < 2:
+        raise sim.ScenarioError(reasons)
+    if split_stores and scenarios and not without:
+        message = f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}"
+        raise RequestError(message)
+    return Loaded(scenarios, cannot_run, reasons, without)
+
+
+def prepared(loaded: Loaded) -> list[Variant]:
+    """Return the variants that can run, ready to run; those whose stores were split off do not warn of it."""
+    found = [Variant(name, sim.prepare(scenario)) for name, scenario in loaded.scenarios.items()]
+    bare = loaded.without_stores.values()
+    return [_without_advice(variant) if variant.name in bare else variant for variant in found]
+
+
+def _without_advice(variant: Variant) -> Variant:
+    lines = tuple(line for line in variant.prepared.warnings if not line.endswith(_ADD_THEM))
+    return Variant(variant.name, replace(variant.prepared, warnings=lines))
+
+
+def warnings(variants: Sequence[Variant]) -> list[str]:
+    """Return what to warn of, with the name of the variant unless all have it."""
+    found: dict[str, list[str]] = {}
+    for variant in variants:
+        for line in variant.prepared.warnings:
+            found.setdefault(line, []).append(variant.name)
+    return [line if len(names) == len(variants) else _naming(line, names) for line, names in found.items()]
+
+
+def _overrides(recipe: Recipe) -> list[str]:
+    """Return what replaces values in a variant: what is set inside of a path that varies comes after it."""
+    varied = tuple(f"{text.partition('=')[0].strip()}." for text in recipe.varied)
+    inside = [text for text in recipe.common if text.strip().startswith(varied)]
+    return [*(text for text in recipe.common if text not in inside), *recipe.varied, *inside]
+
+
+def _told(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:
+    """Return a mistake with the names of the variants that have it, unless it begins with what they have in common."""
+    for text in having[0].varied:
+        if line.startswith(f"--vary {text}: ") and all(recipe in having for recipe in wanted if text in recipe.varied):
+            return line
+    return _naming(line, [recipe.name for recipe in having])
+
+
+def _naming(line: str, names: Sequence[str]) -> str:
+    """Return a line with the variants that it is about."""
+    if len(names) == 1:
+        return f"variant {names[0]}: {line}"
+    more = len(names) - _NAMED
+    listed = [f"'{name}'" for name in names[:_NAMED]] + ([f"{more} more"] if more > 0 else [])
+    return f"variants {', '.join(listed[:-1])} and {listed[-1]}: {line}"
+
+
+def _as_typed(line: str, varied: Sequence[str]) -> str:
+    """Return a complaint about a value that was varied with the name of the option that varied it."""
+    for text in varied:
+        if line.startswith(f"--set {text}:"):
+            return f"--vary {line.removeprefix('--set ')}"
+    return line
+
+
+# ----------------------------------------
+# The JSON document of a comparison: what each variant came to, and how far it is from the first.
+
+_OF_A_RUN = (
+    "scenario",
+    "metrics",
+    "time_shares",
+    "cluster_shares",
+    "interruptions_by_cause",
+    "loss_gpu_s",
+    "energy",
+    "cost",
+    "per_job",
+    "assumptions",
+    "warnings",
+    "notes",
+)
+
+"""What a variant has in common with the document of a run."""
+
+_WORDS = {"tokens_per_gpu_day": "tokens per GPU-day", "tokens_per_mw_day": "tokens per MW-day"}
+
+
+def compare_document(
+    comparison: Comparison,
+    cannot_run: Mapping[str, str],
+    *,
+    command: str,
+    varied: Sequence[str] = (),
+    without_stores: Mapping[str, str] | None = None,
+    instead_of: str | None = None,
+) -> dict[str, Any]:
+    """Return the document of a comparison as plain data; see docs/reference/json.md.
+
+    Parameters
+    ----------
+    comparison
+        The variants that ran.
+    cannot_run
+        One line about each that cannot, by name.
+    command
+        The command, to be typed again.
+    varied
+        Dotted paths that differ on purpose.
+    without_stores
+        The variant without the checkpoint stores of a recovery preset, by the name of the one that has them.
+    instead_of
+        The variant that the others were to be compared with, if it cannot run.
+    """
+    first = comparison.ensembles[0].prepared
+    scenarios = {
+        name: ensemble.prepared.scenario for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
+    }
+    return {
+        "replications": comparison.replications,
+        "seed": first.seed,
+        "precise": comparison.precise,
+        "first": comparison.names[0],
+        "instead_of": instead_of,
+        "headline": comparison.headline,
+        "order": list(comparison.order),
+        "ranking": _ranking(comparison),
+        "at_equal": _at_equal_of_compare_document(comparison),
+        "differs": list(comparison.differs),
+        "varied": list(varied),
+        "also_differ": keys_that_differ(scenarios, varied),
+        "stores": _stores(comparison, without_stores or {}),
+        "unranked_because": _why_unranked(comparison),
+        "variants": {
+            name: {
+                "scenario_sha256": scenario_digest(ensemble.prepared.scenario),
+                **{key: value for key, value in document(ensemble, command="").items() if key in _OF_A_RUN},
+                "difference": {metric: _plain(found) for metric, found in differences.items()},
+            }
+            for name, ensemble, differences in zip(
+                comparison.names, comparison.ensembles, comparison.differences, strict=True
+            )
+        },
+        "cannot_run": dict(cannot_run),
+        "provenance": provenance(command),
+    }
+
+
+def _ranking(comparison: Comparison) -> dict[str, Any] | None:
+    """Return which variants may be the best, as plain data."""
+    found = comparison.ranking
+    if found is None:
+        return None
+    names = comparison.names
+    return {
+        "behind": {
+            names[position]: {"mean": mean, "ci95": interval}
+            for position, (mean, interval) in zip(found.order, found.behind, strict=True)
+        },
+        "may_be_best": [names[position] for position in found.may_be_best],
+        "replications_to_resolve": found.replications_to_resolve,
+    }
+
+
+def _at_equal_of_compare_document(comparison: Comparison) -> dict[str, Any] | None:
+    """Return what was divided by what, as plain data."""
+    if comparison.at_equal is None:
+        return None
+    of = {
+        name: taken(ensemble.prepared, ensemble.rows)
+        for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
+    }
+    return {
+        "kind": comparison.at_equal,
+        "variants": {name: found._asdict() for name, found in of.items()},
+        "lines": at_equal_lines(comparison.at_equal, comparison.headline, of, comparison.differs),
+    }
+
+
+def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Any]:
+    """Return what checkpoint stores of presets make of the headline, and what the difference is without them."""
+    rows = {
+        name: [row[comparison.headline] for row in ensemble.rows]
+        for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
+    }
+    first = comparison.names[0]
+    base = without.get(first, first)
+    return {
+        name: {
+            "without": bare,
+            "gain": _plain(difference(rows[name], rows[bare])),
+            "rest": None if name == first else _plain(difference(rows[bare], rows[base])),
+        }
+        for name, bare in without.items()
+    }
+
+
+def _plain(found: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as plain data."""
+    if found is None:
+        return None
+    return found._asdict() | {"controlled": None if found.controlled is None else found.controlled._asdict()}
+
+
+def _why_unranked(comparison: Comparison) -> str | None:
+    """Return why the variants are not ranked by goodput, if they are not."""
+    if not comparison.differs:
+        return None
+    names = comparison.differs
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    why = (
+        f"{listed} differ{'s' * (len(names) == 1)}, and a share of the peak does not tell which is better "
+        "(it would punish the faster hardware)"
+    )
+    if comparison.order:
+        return f"{why}; ranked by {_WORDS.get(comparison.headline, comparison.headline.replace('_', ' '))}"
+    return f"{why}; without tokens per day of every variant there is no rank"

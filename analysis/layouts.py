@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.cells import amount_text, empty_table, percent_text, text_or_dash
-from analysis.console import Page, console
-from analysis.step import sizes
+from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
+from analysis.page.cell_text import Page, console
+from analysis.results.step import sizes
 from sim import NoLayoutError, closed_form
-from sim.perf import memory_use, problems
+from sim.steps import memory_use, problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from analysis.progress import Progress
     from sim import Candidate, LayoutSearch
-    from sim.perf import Workload
-
-__all__ = ["describe_layouts", "format_layouts"]
+    from sim.steps import Workload
 
 Sort = Literal["goodput", "step"]
 
@@ -190,9 +188,6 @@ def _why_not(search: LayoutSearch, own: Workload) -> str:
     if memory_use(own).total > search.bounds.memory:
         return "by our count it does not fit"
     return "its groups are larger, or its sets of replicas fewer, than the search and the scenario allow"
-
-
-# -------------------------------------------------------------------------------------------------------- text
 
 
 def format_layouts(content: dict[str, Any], *, width: int | None = None) -> str:

@@ -6,11 +6,10 @@ import sys
 import time
 from typing import Any, Self
 
-from analysis.console import console
-
-__all__ = ["Progress"]
+from analysis.page.cell_text import console
 
 _EVERY = 30.0
+
 """Seconds between two lines [s]."""
 
 

@@ -3,36 +3,334 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+import sim
 from analysis.compare import Variant, compare
-from analysis.metrics import contributions, means
-from analysis.paired import Difference, difference
-from analysis.worth_changes import changes_of
-from sim import MOST_EVENTS, Ratio, closed_form, prepare, units
+from analysis.metrics import contributions, means, summaries
+from analysis.results.run import provenance, replays_a_log
+from analysis.statistics.differences import Difference, difference
+from sim import MOST_EVENTS, Ratio, catalog, closed_form, prepare, units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from analysis.ensemble import Ensemble
-    from analysis.worth_changes import Change
+    from analysis.runs import Ensemble
     from sim import Prepared, Scenario
 
     _Values = npt.NDArray[np.float64]
 
-__all__ = ["METRICS", "SAME", "Group", "Row", "Worth", "worth"]
+# ----------------------------------------
+# Changes of a scenario whose worth is asked for: a cause less, or a knob better by a tenth.
+
+_MORE, _LESS = 1.1, 0.9
+
+_TIMES = ("stall", "write", "restore", "read_in")
+
+_BANDWIDTHS = ("node_bandwidth", "aggregate", "network")
+
+_KEPT = ("replay", "rollout")
+
+"""Entries of ``failures`` that stay when a cause of theirs is removed."""
+
+
+class Change(NamedTuple):
+    """A scenario with one thing changed, or all of a kind.
+
+    Parameters
+    ----------
+    name
+        The cause that is gone, or the knob.
+    told
+        What is different, in words.
+    prepared
+        The changed scenario, ready to run.
+    has_formula
+        Whether a closed form may be asked for it.
+    counts
+        Whether it is one of those that are made all at once; the other ones are another reading of one that is.
+    """
+
+    name: str
+    told: str
+    prepared: Prepared
+    has_formula: bool = True
+    counts: bool = True
+
+
+class Changes(NamedTuple):
+    """All changes of a scenario: each cause removed, each knob better, and all of a kind at once.
+
+    ``all_causes`` and ``all_knobs`` are ``None`` where fewer than two could be made together. ``left_out`` says why a
+    change is not there, by name: it does not apply, or not together with the knobs before it.
+    """
+
+    causes: tuple[Change, ...]
+    all_causes: Change | None
+    knobs: tuple[Change, ...]
+    all_knobs: Change | None
+    left_out: dict[str, str]
+
+
+class LeftOutError(ValueError):
+    """A change that does not apply to a scenario; the message is the reason."""
+
+
+def changes_of(prepared: Prepared) -> Changes:
+    """Return the changes that can be made to a scenario.
+
+    Intervals between saves stay what they are, also where a rule has chosen them: what a change is worth is then its
+    own doing. Only the row ``checkpoint_by_rule`` lets the rule choose again.
+    """
+    left_out: dict[str, str] = {}
+    held = _held(prepared)
+    causes = _causes(prepared, held)
+    everything = held.model_copy(update={"failures": ()})
+    knobs: list[Change] = []
+    together, at_once = held, prepared
+    for name, knob in KNOBS.items():
+        try:
+            changed, told = knob(held, prepared)
+            change = Change(name, told, _ready(changed, prepared))
+        except (LeftOutError, sim.PathError) as error:
+            left_out[name] = _reason(error)
+            continue
+        try:
+            more = knob(together, prepared)[0]
+            together, at_once = more, _ready(more, prepared)
+        except (LeftOutError, sim.PathError) as error:
+            left_out[name] = f"it does not fit with those before it: {_reason(error)}"
+            continue
+        knobs.append(change)
+    made = len(knobs)
+    if held is not prepared.scenario and any(knob.name == "checkpoint" for knob in knobs):
+        changed, told = _checkpoint(prepared.scenario, prepared)
+        knobs.append(Change("checkpoint_by_rule", f"{told}, by its rule", sim.prepare(changed), counts=False))
+    return Changes(
+        tuple(causes),
+        Change("all", "removed", _ready(everything, prepared)) if len(causes) > 1 else None,
+        tuple(knobs),
+        Change("all", "all of these", at_once) if made > 1 else None,
+        left_out,
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return in one line why a change cannot be made."""
+    if isinstance(error, sim.PathError):
+        return f"{'.'.join(map(str, error.path))}: {error.rule}"
+    return str(error)
+
+
+def _held(prepared: Prepared) -> Scenario:
+    """Return the scenario with the intervals that rules have chosen written out; the scenario itself if none has."""
+    checkpoint: Any = prepared.scenario.checkpoint
+    if not any(map(_by_rule, checkpoint.tiers)):
+        return prepared.scenario
+    chosen = _spacing(prepared.jobs[0].checkpoint)
+    tiers = tuple(
+        tier.model_copy(update={"interval": units.show(chosen[tier.store], units.DURATION)}) if _by_rule(tier) else tier
+        for tier in checkpoint.tiers
+    )
+    return prepared.scenario.model_copy(update={"checkpoint": checkpoint.model_copy(update={"tiers": tiers})})
+
+
+def _by_rule(tier: Any) -> bool:
+    """Return whether a rule such as ``optimal`` chooses the interval of a store."""
+    return tier.interval is not None and tier.interval.isalpha()
+
+
+def _spacing(checkpoint: Any) -> dict[str, float]:
+    """Return the stepping between two saves by store [s]."""
+    return {rung.store: rung.interval for rung in checkpoint.rungs}
+
+
+def _ready(scenario: Scenario, of: Prepared) -> Prepared:
+    """Return a changed scenario ready to run, in which every job keeps the intervals that rules have chosen for it."""
+    found = sim.prepare(scenario)
+    checkpoint: Any = of.scenario.checkpoint
+    ruled = {tier.store for tier in checkpoint.tiers if _by_rule(tier)}
+    if not ruled or len(of.jobs) == 1:
+        return found
+    jobs = []
+    for job, before in zip(found.jobs, of.jobs, strict=True):
+        own = {store: time for store, time in _spacing(before.checkpoint).items() if store in ruled}
+        jobs.append(replace(job, checkpoint=_spaced(job.checkpoint, own)))
+    return replace(found, jobs=tuple(jobs))
+
+
+def _spaced(checkpoint: Any, spacing: dict[str, float]) -> Any:
+    """Return the closed form of checkpoints with other stepping between saves, by store [s]."""
+    if hasattr(checkpoint, "_replace"):
+        return checkpoint._replace(interval=spacing["remote"])
+    rungs = (rung._replace(interval=spacing.get(rung.store, rung.interval)) for rung in checkpoint.rungs)
+    return replace(checkpoint, rungs=tuple(rungs))
+
+
+def _causes(prepared: Prepared, held: Scenario) -> list[Change]:
+    """Return the scenario without each of its causes.
+
+    A rollout is taken out of what has been prepared: the causes whose hazard it changes are drawn at their highest one,
+    and described without it they would be other failures. So is a cause of a log, which no description can leave out.
+    """
+    entries = _written_out(held)
+    stated = {entry.name for entry in entries if entry.use not in _KEPT}
+    found = []
+    for source in prepared.sources:
+        if source.name in stated:
+            rest = [_unaware(entry, source.name) for entry in entries if getattr(entry, "name", "") != source.name]
+            changed = _ready(held.model_copy(update={"failures": tuple(rest)}), prepared)
+            found.append(Change(source.name, "removed", changed))
+        else:
+            formula = source.recorded is None
+            found.append(Change(source.name, "removed", _dropped(prepared, source.name), has_formula=formula))
+    return found
+
+
+def _written_out(scenario: Scenario) -> list[Any]:
+    """Return the entries of ``failures``, with the causes of a bundle in its place."""
+    found: list[Any] = []
+    for entry in scenario.failures:
+        choice: Any = entry
+        is_bundle = choice.use in catalog.bundles()
+        found += choice.expand(catalog.bundle(choice.use), scenario.repair) if is_bundle else [choice]
+    return found
+
+
+def _unaware(entry: Any, name: str) -> Any:
+    """Return an entry that no longer changes the hazard of a cause, as a rollout may."""
+    hazard = getattr(entry, "hazard", {})
+    if name not in hazard:
+        return entry
+    return entry.model_copy(update={"hazard": {cause: ratio for cause, ratio in hazard.items() if cause != name}})
+
+
+def _dropped(prepared: Prepared, name: str) -> Prepared:
+    """Return a scenario that has been prepared with a cause, without it."""
+    kept = [index for index, source in enumerate(prepared.sources) if source.name != name]
+    repaired = prepared.upkeep.repaired
+    upkeep = (
+        replace(prepared.upkeep, repaired=tuple(repaired[index] for index in kept)) if repaired else prepared.upkeep
+    )
+    return replace(prepared.with_sources(tuple(prepared.sources[index] for index in kept)), upkeep=upkeep)
+
+
+def _mtbf(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+    """Make every life longer; what is planned keeps its dates, and a log what it says."""
+    del prepared
+    entries = _written_out(scenario)
+    longer = [_longer(entry) if not getattr(entry, "planned", True) else entry for entry in entries]
+    if longer == entries:
+        message = "no failure has a rate of its own"
+        raise LeftOutError(message)
+    return scenario.model_copy(update={"failures": tuple(longer)}), "+10 %"
+
+
+def _longer(cause: Any) -> Any:
+    """Return a cause whose units live longer, by the same random numbers."""
+    changes: dict[str, Any] = {"scale": cause.scale / _MORE}
+    if getattr(cause, "onset", None) is not None:
+        changes["onset"] = cause.onset._replace(per_second=cause.onset.per_second / _MORE)
+    if getattr(cause, "batches", ()):
+        changes["batches"] = tuple(
+            batch if batch.law is None else batch.model_copy(update={"law": batch.law.scaled(_MORE)})
+            for batch in cause.batches
+        )
+    return cause.model_copy(update=changes)
+
+
+def _scaled(section: str) -> Callable[[Scenario, Prepared], tuple[Scenario, str]]:
+    """Return the knob that shortens all times of a section which has a scale."""
+
+    def knob(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+        del prepared
+        strategy: Any = getattr(scenario, section)
+        return scenario.model_copy(
+            update={section: strategy.model_copy(update={"scale": _LESS * strategy.scale})}
+        ), "-10 %"
+
+    return knob
+
+
+def _repair(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+    """Shorten all repairs, those that causes have of their own too, without replacing these."""
+    repair: Any = prepared.repair
+    shorter = repair.model_copy(update={"scale": _LESS * repair.scale})
+    return scenario.model_copy(update={"failures": tuple(_written_out(scenario)), "repair": shorter}), "-10 %"
+
+
+def _checkpoint(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+    """Shorten stalls, writes and restores of every store."""
+    del prepared
+    checkpoint: Any = scenario.checkpoint
+    tiers = []
+    for tier in checkpoint.tiers:
+        times = {name: getattr(tier, name) for name in _TIMES if getattr(tier, name) is not None}
+        rates = {name: getattr(tier, name) for name in _BANDWIDTHS if getattr(tier, name) is not None}
+        changes = {name: _LESS * time for name, time in times.items()}
+        tiers.append(tier.model_copy(update=changes | {name: rate / _LESS for name, rate in rates.items()}))
+    return scenario.model_copy(update={"checkpoint": checkpoint.model_copy(update={"tiers": tuple(tiers)})}), "-10 %"
+
+
+def _spares(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+    """Keep a tenth more hot spares, at least one; whole units where jobs use these."""
+    hot, whole = prepared.spares, prepared.units
+    if not hot:
+        message = "there are no hot spares"
+        raise LeftOutError(message)
+    size = whole.needed if whole is not None else 1
+    nodes = prepared.nodes // len(whole.nodes[0]) * size if whole is not None else prepared.nodes
+    idle = nodes - scenario.spares.total - sum(job.nodes for job in prepared.jobs)
+    more = min(max(round((_MORE - 1) * hot / size), 1), idle // size) * size
+    if more <= 0:
+        message = "the cluster has no idle nodes to give"
+        raise LeftOutError(message)
+    spares = scenario.spares.model_copy(update={"hot": hot + more})
+    return scenario.model_copy(update={"spares": spares}), f"{hot} to {hot + more} nodes"
+
+
+def _step_time(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+    """Make steps shorter; work of a fixed time, which is so many steps, with them."""
+    if not all(job.tokens_per_second > 0 for job in prepared.jobs):
+        message = "the tokens of a step are not known; every job needs a batch and the time of its step"
+        raise LeftOutError(message)
+    for index, job in enumerate(prepared.jobs):
+        changes: dict[str, Any] = {"step_time": _LESS * job.step_time, "mfu": None, "calibration": None}
+        work: Any = scenario.jobs[index].work
+        if math.isfinite(job.target) and work.time:
+            changes["work"] = work.model_copy(update={"time": _LESS * work.time})
+        scenario = scenario.with_job(index, **changes)
+    return scenario, "-10 %"
+
+
+KNOBS: dict[str, Callable[[Scenario, Prepared], tuple[Scenario, str]]] = {
+    "mtbf": _mtbf,
+    "detection": _scaled("detection"),
+    "restart": _scaled("recovery"),
+    "checkpoint": _checkpoint,
+    "repair": _repair,
+    "spares": _spares,
+    "step_time": _step_time,
+}
+
+"""What may be made better by a tenth, by name: from the scenario and what it was prepared to, the changed one."""
+
 
 METRICS = ("ettr", "goodput", "tokens_per_day")
+
 """What a change may be worth; those that are known, `ettr` always."""
 
 _DAY = units.DURATION.units["d"]
+
 _YEAR = units.DURATION.units["year"]
+
 SAME = 1e-9
+
 """Width of an interval over its mean that is but the rounding of sums."""
 
 
@@ -180,9 +478,6 @@ def _played(change: Change, table: _Table, formula: dict[str, float]) -> _Played
     return _Played(change, table, _less(_formula(change.prepared), formula) if change.has_formula else {})
 
 
-# -------------------------------------------------------------------------------------------------- rows
-
-
 def _group(played: list[_Played], has_all: bool, base: _Table, by: str, scale: float | None) -> Group:
     """Return what changes of a kind are worth, alone and, if the last one is that, all at once."""
     singles = played[:-1] if has_all else played
@@ -244,9 +539,6 @@ def _mean(found: Difference | None) -> float:
     return -math.inf if found is None else found.mean
 
 
-# ------------------------------------------------------------------------------------------ closed form
-
-
 def _formula(prepared: Prepared) -> dict[str, float]:
     """Return the closed form of a scenario by metric; empty where no formula applies.
 
@@ -272,9 +564,6 @@ def _added(parts: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: math.fsum(part[name] for part in parts) for name in parts[0] if all(name in part for part in parts)}
 
 
-# ------------------------------------------------------------------------------------------------ money
-
-
 def _price(base: Ensemble, by: str) -> float | None:
     """Return what a token or, where tokens are not known, a productive GPU-second costs; ``None`` without prices."""
     if "cost" not in base.rows[0]:
@@ -288,3 +577,73 @@ def _price(base: Ensemble, by: str) -> float | None:
 def _per_year(prepared: Prepared, by: str) -> float:
     """Return the work of a year, in tokens or productive GPU-seconds, that one unit of a metric stands for."""
     return _YEAR / _DAY if by == "tokens_per_day" else _YEAR * sum(job.gpus for job in prepared.jobs)
+
+
+# ----------------------------------------
+# The JSON document of what everything is worth.
+
+
+def worth_document(found: Worth, *, command: str) -> dict[str, Any]:
+    """Return the document as plain data; see docs/reference/json.md.
+
+    Parameters
+    ----------
+    found
+        What `worth` returned.
+    command
+        The command, to be typed again.
+    """
+    prepared = found.base.prepared
+    known = summaries(found.base.rows)
+    cost = prepared.upkeep.cost
+    formula = closed_form(prepared)
+    return {
+        "scenario": prepared.name,
+        "description": prepared.scenario.description,
+        "replications": len(found.base.rows),
+        "seed": prepared.seed,
+        "one_history": replays_a_log(prepared),
+        "by": found.by,
+        "base": {
+            name: {"mean": known[name].mean, "ci95": known[name].mean_ci95, "closed_form": found.formula.get(name)}
+            for name in METRICS
+            if name in known
+        },
+        "currency": cost.currency if cost is not None else None,
+        "price_of_work": found.price,
+        "causes": _group_of_worth_document(found.causes),
+        "knobs": _group_of_worth_document(found.knobs),
+        "left_out": dict(found.left_out),
+        "closed_form_reasons": list(formula.reasons),
+        "closed_form_assumptions": list(formula.assumptions),
+        "assumptions": list(prepared.scenario.assumptions),
+        "warnings": list(prepared.warnings),
+        "provenance": provenance(command, prepared.scenario),
+    }
+
+
+def _group_of_worth_document(group: Group) -> dict[str, Any]:
+    """Return changes of a kind as plain data."""
+    return {
+        "rows": [_row(row) | {"counts": row.counts} for row in group.rows],
+        **{
+            name: None if row is None else _row(row)
+            for name, row in (("together", group.together), ("added", group.added), ("residual", group.residual))
+        },
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    """Return what a change is worth as plain data."""
+    return {
+        "name": row.name,
+        "change": row.told,
+        "gained": {metric: _plain(found) for metric, found in row.gained.items()},
+        "money_per_year": _plain(row.money),
+        "closed_form": row.formula,
+    }
+
+
+def _plain(found: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as plain data; luck is not taken out of it."""
+    return None if found is None else {key: value for key, value in found._asdict().items() if key != "controlled"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sim
 from sim import units
-from sim.scenario_model import DEFAULTS
+from sim.input.registry import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

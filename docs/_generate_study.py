@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from analysis.answers.questions import QUESTIONS
 from analysis.study.designs import DESIGNS
 from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.schema import study_schema
+from analysis.study.model import study_schema
+from analysis.study.questions.kinds import QUESTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

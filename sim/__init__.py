@@ -11,26 +11,36 @@ from typing import TYPE_CHECKING
 from sim.lazy import import_on_use
 
 if TYPE_CHECKING:
-    from sim.closed_form import ClosedForm, closed_form, job_shares, starved_at_most
-    from sim.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
-    from sim.documents import dump
-    from sim.explained import Comeback, comeback
-    from sim.inventory import inventory
-    from sim.layouts import Candidate, LayoutSearch
-    from sim.load import ScenarioError, Template, building_blocks, find, load, locate, parse, shipped, template
-    from sim.load_cluster import find_cluster, load_cluster
-    from sim.no_layout import NoLayoutError
-    from sim.prepare import PathError, examine, prepare
-    from sim.prepare_layout import Placement, placement
-    from sim.prepare_step import check_memory
-    from sim.prepared import Prepared, PreparedJob
-    from sim.result import JobResult, Ratio, Result
-    from sim.run import MOST_EVENTS, WorkError, check_work, run, trace
-    from sim.scenario import Scenario
-    from sim.scenario_model import schema
-    from sim.shared import Shared
-    from sim.timeline import Span, Timeline
-    from sim.topology import FABRIC_PARTS, ClusterSpec, Topology, edges
+    from sim.closed_form.elastic import starved_at_most
+    from sim.closed_form.renewal import ClosedForm, closed_form, job_shares
+    from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
+    from sim.engine.prepared import Prepared, PreparedJob
+    from sim.engine.result import JobResult, Ratio, Result, Span, Timeline
+    from sim.input.load import (
+        ScenarioError,
+        Template,
+        building_blocks,
+        find,
+        find_cluster,
+        inventory,
+        load,
+        load_cluster,
+        locate,
+        parse,
+        shipped,
+        template,
+    )
+    from sim.input.registry import schema
+    from sim.layouts import Candidate, LayoutSearch, NoLayoutError
+    from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
+    from sim.prepare.explained import Comeback, comeback
+    from sim.prepare.placement import Placement, placement
+    from sim.prepare.prepare import examine, prepare
+    from sim.prepare.step import check_memory
+    from sim.run import MOST_EVENTS, Shared, WorkError, check_work, run, trace
+    from sim.scenario.fields import PathError
+    from sim.scenario.model import Scenario
+    from sim.yamlfile import dump
 
 __all__ = [
     "CLUSTER_BUCKETS",
@@ -89,25 +99,25 @@ __all__ = [
 import_on_use(
     __name__,
     {
-        "closed_form": "ClosedForm closed_form job_shares starved_at_most",
-        "contracts": "CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE Bucket",
-        "documents": "dump",
-        "explained": "Comeback comeback",
-        "inventory": "inventory",
-        "layouts": "Candidate LayoutSearch",
-        "load": "ScenarioError Template building_blocks find load locate parse shipped template",
-        "load_cluster": "find_cluster load_cluster",
-        "no_layout": "NoLayoutError",
-        "prepare": "PathError examine prepare",
-        "prepare_layout": "Placement placement",
-        "prepare_step": "check_memory",
-        "prepared": "Prepared PreparedJob",
-        "result": "JobResult Ratio Result",
-        "run": "MOST_EVENTS WorkError check_work run trace",
-        "scenario": "Scenario",
-        "scenario_model": "schema",
-        "shared": "Shared",
-        "timeline": "Span Timeline",
-        "topology": "FABRIC_PARTS ClusterSpec Topology edges",
+        "closed_form.elastic": "starved_at_most",
+        "closed_form.renewal": "ClosedForm closed_form job_shares",
+        "cluster.fabric": "FABRIC_PARTS",
+        "cluster.spec": "ClusterSpec",
+        "cluster.topology": "Topology edges",
+        "engine.prepared": "Prepared PreparedJob",
+        "engine.result": "JobResult Ratio Result Span Timeline",
+        "input.load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
+        " parse shipped template",
+        "input.registry": "schema",
+        "layouts": "Candidate LayoutSearch NoLayoutError",
+        "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
+        "prepare.explained": "Comeback comeback",
+        "prepare.placement": "Placement placement",
+        "prepare.prepare": "examine prepare",
+        "prepare.step": "check_memory",
+        "run": "MOST_EVENTS Shared WorkError check_work run trace",
+        "scenario.fields": "PathError",
+        "scenario.model": "Scenario",
+        "yamlfile": "dump",
     },
 )

@@ -7,26 +7,88 @@ from typing import TYPE_CHECKING, Any
 
 from sim import catalog, units
 from sim.catalog import steps
-from sim.closed_form import job_shares
-from sim.job_spec import Parallelism
-from sim.no_layout import why_none
-from sim.perf import StepPlan, ideal_links
-from sim.perf.layouts import Bounds, layouts
-from sim.prepare import checkpoint_of, examine
-from sim.prepare_layout import placement
-from sim.prepare_links import links_of, links_of_nics
-from sim.prepare_step import machine_of, shape_of, workload_of
-from sim.topology.placement import Layout
+from sim.closed_form.renewal import job_shares
+from sim.cluster.placement import Layout
+from sim.prepare.placement import links_of, links_of_nics, placement
+from sim.prepare.prepare import checkpoint_of, examine
+from sim.prepare.step import machine_of, shape_of, workload_of
+from sim.scenario.model import Parallelism
+from sim.steps import StepPlan, ideal_links
+from sim.steps.memory import memory_use
+from sim.steps.plan import Bounds, groupings, layouts, smallest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sim.job_spec import JobSpec
-    from sim.perf import Links, ModelShape, Workload
-    from sim.prepared import Prepared, PreparedJob
-    from sim.scenario import Scenario
+    from sim.engine.prepared import Prepared, PreparedJob
+    from sim.scenario.model import JobSpec, Scenario
+    from sim.steps import Links, ModelShape, Workload
 
-__all__ = ["Candidate", "LayoutSearch", "failure_sets"]
+# ----------------------------------------
+# Why a job has no layout on a number of GPUs, and which numbers and sizes are closest to having one.
+
+_FARTHEST = 4096
+
+"""Nodes on either side among which the nearest number of GPUs that can be laid out is looked for [-]."""
+
+
+class NoLayoutError(ValueError):
+    """A number of GPUs on which no layout of a job is possible."""
+
+
+def why_none(name: str, base: Workload, bounds: Bounds, node: int, most: int, fewest: int) -> str:
+    """Return in one line why a job has no layout at all, and what is closest.
+
+    Parameters
+    ----------
+    name, base, bounds
+        The job, its step, and where layouts were looked for.
+    node, most
+        GPUs of a node and of the cluster [-].
+    fewest
+        Sets of replicas that the recovery needs at least [-].
+    """
+    work = smallest(base, bounds)
+    if work is None:
+        near = " or ".join(f"{count:,}" for count in _near(base, bounds, node, most))
+        wanted = f"{bounds.gpus:,} GPUs, {base.shape.layers} layers and {base.sequences:,} sequences"
+        return f"job '{name}': no sizes of groups divide {wanted}" + (f"; nearest: {near}" if near else "")
+    need = memory_use(work).total
+    if need <= bounds.memory:
+        return (
+            f"job '{name}': no layout of {bounds.gpus:,} GPUs that fits leaves the {fewest} sets of replicas of "
+            "recovery.min_replicas and keeps parallelism.within_domain"
+        )
+    sizes = ", ".join(f"{size} {getattr(work, size)}" for size in ("tensor", "context", "pipeline", "data"))
+    helps = []
+    if "parameters" not in bounds.shardings and _fits(base, bounds._replace(shardings=("parameters",))):
+        helps.append("parameters divided among replicas")
+    more = (bounds.gpus * 2**times for times in range(1, 8))
+    enough = next((gpus for gpus in more if gpus <= most and _fits(base, bounds._replace(gpus=gpus))), None)
+    helps += [f"{enough:,} GPUs"] if enough is not None else []
+    return (
+        f"job '{name}': no layout of {bounds.gpus:,} GPUs fits: the smallest needs {need / 1e9:,.1f} GB on GPUs of "
+        f"{bounds.memory / 1e9:,.0f} GB ({sizes}, recompute full)"
+        + (f"; it fits with {' or '.join(helps)}" if helps else "")
+    )
+
+
+def _fits(base: Workload, bounds: Bounds) -> bool:
+    """Return whether any layout fits."""
+    work = smallest(base, bounds)
+    return work is not None and memory_use(work).total <= bounds.memory
+
+
+def _near(base: Workload, bounds: Bounds, node: int, most: int) -> list[int]:
+    """Return the nearest numbers of GPUs that sizes of groups divide, one on each side."""
+    found = []
+    for way in (-node, node):
+        counts = (bounds.gpus + way * times for times in range(1, _FARTHEST))
+        inside = (count for count in counts if 0 < count <= most)
+        divide = (count for count in inside if any(True for _ in groupings(base, bounds._replace(gpus=count))))
+        found += [next(divide, 0)]
+    return [count for count in found if count]
+
 
 _DAY = units.DURATION.units["d"]
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["import_on_use"]
-
 
 def import_on_use(package: str, names: Mapping[str, str]) -> None:
     """Let a package have the names of its modules without importing these (PEP 562, but for functions named alike).
@@ -41,9 +39,9 @@ class _Package(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # An import binds a module to its package, but ``sim.load`` is the function of the module ``sim.load``.
-        is_shadow = isinstance(value, ModuleType) and self._homes.get(name) == name
-        super().__setattr__(name, getattr(value, name) if is_shadow else value)
+        # An import binds a module to its package, but ``sim.run`` is the function of the module ``sim.run``.
+        if not (isinstance(value, ModuleType) and name in self._homes):
+            super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._homes})

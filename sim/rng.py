@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["below", "stream", "uniform", "uniform_one"]
-
 _MASK = (1 << 64) - 1
+
 _MULTIPLIER_1 = 0x3C79AC492BA7B653
+
 _MULTIPLIER_2 = 0x1C69B3F74AC4AE35
+
 _KEY_FACTOR = 0xD1342543DE82EF95  # A, odd: spreads the key before it enters the second round
+
 _SUB_FACTOR = 0x9E3779B97F4A7C15  # B, odd: 2^64 / golden ratio
+
 _CHUNK = 1 << 14  # 128 KiB a buffer: the two that are in use stay in the second-level cache
 
 

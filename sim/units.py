@@ -14,25 +14,12 @@ import math
 import re
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-__all__ = [
-    "BANDWIDTH",
-    "DURATION",
-    "ENERGY",
-    "FLOPS",
-    "FRACTION",
-    "POWER",
-    "SIZE",
-    "Dimension",
-    "UnitError",
-    "parse",
-    "show",
-]
 
 
 class UnitError(ValueError):
@@ -65,8 +52,11 @@ class Dimension:
 
 
 _SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+
 _IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
+
 PREFIXES = MappingProxyType(_SI | _IEC)
+
 _TIMES = {
     "second": 1.0,
     "minute": 60.0,
@@ -95,30 +85,35 @@ DURATION = Dimension(
     example="30 min",
     show_with=("d", "h", "min", "s", "ms", "us", "ns"),
 )
+
 SIZE = Dimension(
     name="size",
     units=_prefixed({"B": 1.0, "b": 0.125, "bit": 0.125}, PREFIXES),
     example="80 GB",
     show_with=("PB", "TB", "GB", "MB", "kB", "B", "PiB", "TiB", "GiB", "MiB", "KiB"),
 )
+
 BANDWIDTH = Dimension(
     name="bandwidth",
     units=_prefixed({"B/s": 1.0, "Bps": 1.0, "b/s": 0.125, "bps": 0.125, "bit/s": 0.125}, PREFIXES),
     example="400 Gb/s",
     show_with=("PB/s", "TB/s", "GB/s", "MB/s", "kB/s", "B/s", "GiB/s", "MiB/s", "KiB/s"),
 )
+
 FLOPS = Dimension(
     name="compute rate",
     units=_prefixed({"FLOP/s": 1.0, "FLOPS": 1.0}, _SI | {"Z": 1e21}),
     example="989 TFLOP/s",
     show_with=("EFLOP/s", "PFLOP/s", "TFLOP/s", "GFLOP/s", "MFLOP/s", "FLOP/s"),
 )
+
 POWER = Dimension(
     name="power",
     units=MappingProxyType({"W": 1.0, "kW": 1e3, "MW": 1e6, "GW": 1e9}),
     example="700 W",
     show_with=("GW", "MW", "kW", "W"),
 )
+
 ENERGY = Dimension(
     name="energy",
     units=MappingProxyType(
@@ -127,6 +122,7 @@ ENERGY = Dimension(
     example="12 MWh",
     show_with=("GWh", "MWh", "kWh", "Wh", "J"),
 )
+
 FRACTION = Dimension(
     name="fraction", units=MappingProxyType({"": 1.0, "%": 0.01}), example="5 %", show_with=("%",), maximum=1.0
 )
@@ -134,7 +130,9 @@ FRACTION = Dimension(
 DIMENSIONS = (DURATION, SIZE, BANDWIDTH, FLOPS, POWER, ENERGY, FRACTION)
 
 NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+
 QUANTITY = re.compile(rf"([+-]?{NUMBER})\s*(.*)", re.DOTALL)
+
 _TERM = re.compile(rf"({NUMBER})\s*([A-Za-zµ]+)\s*")
 
 
@@ -282,6 +280,7 @@ def _needs_unit(value: object, dimension: Dimension) -> str:
 
 
 def wrong_type(value: object, wanted: str) -> str:
+    """Return why a value of another type is refused."""
     names = {bool: "true or false", type(None): "nothing", list: "a list", dict: "a mapping"}
     return f"must be {wanted}, not {names.get(type(value), f'the number {value}')}"
 
@@ -303,3 +302,140 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     if near:
         return f"; did you mean {' or '.join(repr(name) for name in near)}?"
     return f"; choose from {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
+
+
+# ----------------------------------------
+# Rates of events and counts of things, as people write them and as the model uses them.
+#
+# Text such as ``"6.5 per 1000 node-day"`` or ``"16 Mi"`` becomes a number and back; ``parse_rate(show_rate(x)) == x``
+# for every rate.
+
+
+class Rate(NamedTuple):
+    """Events per second of exposure of one unit.
+
+    Attributes
+    ----------
+    per_second : float
+        Rate [1/s].
+    of : str
+        The unit that is exposed (``"node"``, ``"gpu"``, ``"job"``); empty if the text names none.
+    """
+
+    per_second: float
+    of: str
+
+
+_COUNT_PREFIXES = {prefix: int(scale) for prefix, scale in PREFIXES.items()}
+
+_LARGEST_COUNT = 2**63 - 1
+
+_FIT = 1e9 * 3600.0  # one failure per 1e9 device hours
+
+_PER = re.compile(r"\s*/\s*|\s+per\s+")
+
+_EXPOSURE = re.compile(rf"({NUMBER})?\s*(?:([a-z_]+)-)?([A-Za-zµ_]+)")
+
+
+def parse_count(value: object) -> int:
+    """Return a whole number; text may carry an SI or IEC prefix (``"16 Mi"`` is 16,777,216).
+
+    Raises
+    ------
+    sim.units.UnitError
+        If the value is not whole, negative, or no number.
+    """
+    if isinstance(value, str):
+        match = QUANTITY.fullmatch(value.strip())
+        if match is None:
+            message = f'{value!r} is not a count (for example 16384 or "16 Ki")'
+            raise UnitError(message)
+        scale = _COUNT_PREFIXES.get(match[2])
+        if scale is None:
+            message = f"unknown prefix {match[2]!r}{did_you_mean(match[2], _COUNT_PREFIXES)}"
+            raise UnitError(message)
+        # Decimal keeps "0.1 k" whole; the limit stops "1e999999999" from filling the memory.
+        number = Decimal(match[1]) * scale if abs(float(match[1])) < _LARGEST_COUNT else Decimal("Infinity")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        number = Decimal(value)
+    else:
+        raise UnitError(wrong_type(value, 'a whole number (for example 16384 or "16 Ki")'))
+    if not number.is_finite() or number > _LARGEST_COUNT:
+        message = "must be a finite number below 2**63"
+        raise UnitError(message)
+    if number < 0:
+        message = "must not be negative"
+        raise UnitError(message)
+    if number != number.to_integral_value():
+        message = f"'{value}' is not a whole number"
+        raise UnitError(message)
+    return int(number)
+
+
+def parse_rate(value: object) -> Rate:
+    """Return a rate of events.
+
+    Accepted are ``"6.5 per 1000 node-day"``, ``"2 per job per week"``, ``"6.5e-5 / gpu / h"``, ``"54 per 54 d"``
+    and ``"100 FIT"`` (failures in 1e9 device hours).
+
+    Raises
+    ------
+    sim.units.UnitError
+        If the text is no rate, or the number is negative or not finite.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return Rate(0.0, "")
+    if not isinstance(value, str):
+        raise UnitError(wrong_type(value, 'a rate (for example "6.5 per 1000 node-day")'))
+    first, *exposures = _PER.split(value.strip())
+    match = QUANTITY.fullmatch(first)
+    if match is None or match[2] not in ("", "FIT") or (match[2] == "FIT") == bool(exposures):
+        raise UnitError(_no_rate(value))
+    number = checked(float(match[1]))
+    if not exposures:
+        return Rate(number / _FIT, "")
+    seconds, of = _exposure(exposures, value)
+    return Rate(checked(number / seconds), of)
+
+
+def show_rate(rate: Rate) -> str:
+    """Return the shortest text that `parse_rate` reads back as exactly `rate`."""
+    per_second = checked(rate.per_second)
+    texts = []
+    for unit, exposure in (("d", 1), ("d", 1000), ("week", 1), ("year", 1), ("h", 1), ("s", 1)):
+        number = shortest(per_second, 1 / (exposure * DURATION.units[unit]))
+        if number:
+            per = f"{exposure} " if exposure > 1 else ""
+            text = f"{number} per {per}{rate.of}{'-' if rate.of else ''}{unit}"
+            texts.append((0 < float(number) < 1e-3, len(number), text))
+    return min(texts, key=lambda text: text[:2])[2]  # never empty: per second always comes back exactly
+
+
+def _exposure(exposures: Iterable[str], text: str) -> tuple[float, str]:
+    """Return the exposure in unit-seconds and the exposed unit of the parts behind each "per"."""
+    amount, time, of = 1.0, 0.0, ""
+    for part in exposures:
+        match = _EXPOSURE.fullmatch(part)
+        if match is None:
+            raise UnitError(_no_rate(text))
+        number, unit, word = match.groups()
+        amount *= float(number or 1)
+        if word in DURATION.units or word == "m" or unit:
+            if time:
+                raise UnitError(_no_rate(text))
+            if word not in DURATION.units:
+                raise UnitError(unknown_unit(word, DURATION))
+            time = DURATION.units[word]
+        else:
+            unit = word
+        if unit:
+            if of or not re.fullmatch("[a-z_]+", unit):
+                raise UnitError(_no_rate(text))
+            of = unit
+    if not time or not 0 < amount < math.inf:
+        raise UnitError(_no_rate(text))
+    return amount * time, of
+
+
+def _no_rate(text: str) -> str:
+    return f'{text!r} is not a rate (for example "6.5 per 1000 node-day")'

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.answers.questions import QUESTIONS
 from analysis.study.axis import Axis
 from analysis.study.designs import DESIGNS
+from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.table import Cell, Outcome, Table
 from sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from analysis.answers.question import Answer
-    from analysis.study.value import Point
+    from analysis.study.amounts import Point
+    from analysis.study.questions.question import Answer
 
 __all__ = ["ask", "broken", "common_noise", "table_of"]
 

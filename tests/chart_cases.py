@@ -6,8 +6,7 @@ import math
 import random
 from typing import Any
 
-from analysis.plots.calendar import BUCKETS
-from analysis.plots.charts import (
+from analysis.page.charts.data import (
     Bar,
     Bars,
     Calendar,
@@ -29,6 +28,7 @@ from analysis.plots.charts import (
     Tornado,
     Waterfall,
 )
+from analysis.page.charts.tables import BUCKETS
 
 LONG = "a long name that tells rather a lot of $what$ it names, Größe and 集群 included, and then goes on and on"
 SIZES = tuple(10.0**power for power in range(-3, 13))

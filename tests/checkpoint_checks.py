@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from sim import rng
-from sim.contracts import Damage, Pace
+from sim.policies.contracts import Damage, Pace
 from tests.checkpoint_rival import Rival
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sim.checkpoint import Rung
-    from sim.contracts import CheckpointStrategy
+    from sim.policies.checkpoint import Rung
+    from sim.policies.contracts import CheckpointStrategy
 
 __all__ = ["check_checkpoint", "damages", "marks", "rival_of", "step_by_step"]
 

@@ -7,13 +7,13 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sim.checkpoint import cliques
+from sim.policies.checkpoint import cliques
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.checkpoint import Pause, Rung
-    from sim.contracts import Damage, Pace
+    from sim.policies.checkpoint import Pause, Rung
+    from sim.policies.contracts import Damage, Pace
 
 __all__ = ["Copy", "Rival"]
 

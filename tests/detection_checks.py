@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from sim import rng
-from sim.contracts import FAULTS
+from sim.policies.contracts import FAULTS
 from tests.intervals import Z, close
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.detection.base import Detection
-    from sim.noticing import Noticing
+    from sim.policies.detection.kinds import Detection
+    from sim.policies.detection.noticing import Noticing
 
 __all__ = ["KINDS", "check_detection", "marks", "times"]
 

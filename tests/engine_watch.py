@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sim
-from sim.places import Place
+from sim.engine.state_nodes import Place
 from tests.harness import _Watched, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sim.engine.state_jobs import Job
     from sim.failures import FailureTrace
-    from sim.job import Job
 
 __all__ = ["Watch", "watch"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sim import rng
-from sim.laws import Exponential, Gamma, Lognormal
+from sim.scenario.laws import Exponential, Gamma, Lognormal
 
 NODES = 64
 DAYS = 90.0

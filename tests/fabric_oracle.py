@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 
-from sim.topology.model import VERTEX_PARTS, Topology, edges
+from sim.cluster.topology import VERTEX_PARTS, Topology, edges
 
 if TYPE_CHECKING:
-    from sim.topology.fabric import FabricKind, Hosts
+    from sim.cluster.fabric import FabricKind, Hosts
 
 __all__ = ["cables_of", "flow_between", "hosts_cut", "most_cut", "topology_of"]
 

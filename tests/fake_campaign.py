@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from analysis.study.value import Point
+    from analysis.study.amounts import Point
 
 __all__ = ["INTERVAL", "FakeCampaign", "bench_of", "study_of"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from sim.topology.graph_file import GraphFile
+from sim.cluster.graph_file import GraphFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

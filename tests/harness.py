@@ -16,11 +16,11 @@ import pytest
 
 import sim
 from sim import rng
-from sim.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
 from sim.engine import Simulation
+from sim.engine.state_nodes import POOLS, Place
 from sim.failures import FailureTrace
-from sim.places import POOLS, Place
-from sim.repair import REPAIRS
+from sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
+from sim.policies.repair import REPAIRS
 from tests.checkpoint_checks import check_checkpoint, step_by_step
 from tests.intervals import Z
 from tests.recovery_checks import check_plans, check_recovery
@@ -30,7 +30,7 @@ from tests.topology_checks import check_topology
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.contracts import Course, LemonPolicy, Memory, SchedulerStrategy
+    from sim.policies.contracts import Course, LemonPolicy, Memory, SchedulerStrategy
 
 __all__ = [
     "Z",

@@ -13,7 +13,8 @@ import pytest
 
 import sim
 from sim import rng
-from sim.contracts import (
+from sim.engine.state_nodes import Reserve
+from sim.policies.contracts import (
     FAULTS,
     Acquire,
     Background,
@@ -27,13 +28,12 @@ from sim.contracts import (
     Run,
     Stall,
 )
-from sim.places import Reserve
-from sim.recovery.returns import Hit
+from sim.policies.recovery.base import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.contracts import Plan, Step
+    from sim.policies.contracts import Plan, Step
 
 __all__ = ["check_plans", "check_recovery", "mean_times", "times_of"]
 

@@ -2,97 +2,96 @@
 
 from __future__ import annotations
 
-from analysis.plots import charts
-from analysis.report.model import Column, Grid, Opening, Picture, Report, Section
-from analysis.report.words import Number
+from analysis.page.charts import data
+from analysis.page.model import Column, Grid, Number, Opening, Picture, Report, Section
 
 __all__ = ["CHARTS", "picture", "report"]
 
 CHARTS = {
-    "waterfall": charts.Waterfall(
+    "waterfall": data.Waterfall(
         "Failures take 6.9 % of the time",
         "% of the time",
         ("paid time", 100.0),
         (
-            charts.Change("lost work", -4.25, (-4.5, -4.0)),
-            charts.Change("restarts", -2.75),
-            charts.Change("shorter saves", 0.125),
+            data.Change("lost work", -4.25, (-4.5, -4.0)),
+            data.Change("restarts", -2.75),
+            data.Change("shorter saves", 0.125),
         ),
         ("training", 93.125),
     ),
-    "intervals": charts.Intervals(
+    "intervals": data.Intervals(
         "16 spares yield 1.5 points more than none",
         "%",
         (
-            charts.Interval("no spares", 91.5, (91.25, 91.75), (90.0, 93.0)),
-            charts.Interval("8 spares", None, note="does not fit"),
-            charts.Interval("16 spares", 93.0, (92.75, 93.25), (91.5, 94.5)),
+            data.Interval("no spares", 91.5, (91.25, 91.75), (90.0, 93.0)),
+            data.Interval("8 spares", None, note="does not fit"),
+            data.Interval("16 spares", 93.0, (92.75, 93.25), (91.5, 94.5)),
         ),
         (92.0, "target"),
     ),
-    "bars": charts.Bars(
+    "bars": data.Bars(
         "GPUs cause most losses",
         "GPU-hours",
         ("lost work", "restarts"),
         (
-            charts.Bar("GPU", (1200.0, 800.5), ((1100.0, 1300.0), None)),
-            charts.Bar("switch", (300.25, None), ((250.0, 350.0), None)),
+            data.Bar("GPU", (1200.0, 800.5), ((1100.0, 1300.0), None)),
+            data.Bar("switch", (300.25, None), ((250.0, 350.0), None)),
         ),
     ),
-    "tornado": charts.Tornado(
+    "tornado": data.Tornado(
         "The failure rate matters most",
         "points of goodput",
         ("93.1 %", 93.1),
         (
-            charts.Swing("failure rate", ("4", 1.5, (1.25, 1.75)), ("9", -2.5, (-2.75, -2.25))),
-            charts.Swing("repair time", ("12 h", 0.25, None), ("3 d", -0.5, None)),
+            data.Swing("failure rate", ("4", 1.5, (1.25, 1.75)), ("9", -2.5, (-2.75, -2.25))),
+            data.Swing("repair time", ("12 h", 0.25, None), ("3 d", -0.5, None)),
         ),
     ),
-    "stack": charts.Stack(
+    "stack": data.Stack(
         "Attention takes a third of a step",
         "s",
-        (charts.Part("attention", 3.5, 0), charts.Part("network", 6.25, 1), charts.Part("bubble", 0.25, -1)),
+        (data.Part("attention", 3.5, 0), data.Part("network", 6.25, 1), data.Part("bubble", 0.25, -1)),
     ),
-    "curves": charts.Curves(
+    "curves": data.Curves(
         "Goodput falls with size",
-        charts.Scale("GPUs", is_log=True),
-        charts.Scale("goodput [%]"),
+        data.Scale("GPUs", is_log=True),
+        data.Scale("goodput [%]"),
         (
-            charts.Series(
+            data.Series(
                 "simulated", (1024.0, 4096.0, 16384.0), (98.5, 96.25, 91.0), ((98.0, 99.0), None, (90.0, 92.0))
             ),
-            charts.Series("formula", (1024.0, 4096.0, 16384.0), (98.75, None, 91.5), look="dashed", hue=-1),
+            data.Series("formula", (1024.0, 4096.0, 16384.0), (98.75, None, 91.5), look="dashed", hue=-1),
         ),
         levels=((95.0, "target"),),
         edges=((10_000.0, "today"),),
-        dots=(charts.Dot("Llama 3", 16384.0, 90.0, "arXiv 2407.21783"),),
+        dots=(data.Dot("Llama 3", 16384.0, 90.0, "arXiv 2407.21783"),),
         shaded_from=(8192.0, "extrapolated"),
     ),
-    "named places": charts.Curves(
+    "named places": data.Curves(
         "Copies in memory help",
-        charts.Scale("store", ticks=((0.0, "remote"), (1.0, "own memory"))),
-        charts.Scale("goodput [%]"),
-        (charts.Series("", (0.0, 1.0), (92.0, 94.5), ((91.0, 93.0), (94.0, 95.0))),),
+        data.Scale("store", ticks=((0.0, "remote"), (1.0, "own memory"))),
+        data.Scale("goodput [%]"),
+        (data.Series("", (0.0, 1.0), (92.0, 94.5), ((91.0, 93.0), (94.0, 95.0))),),
     ),
-    "steps": charts.Curves(
+    "steps": data.Curves(
         "Half of the runs end by day 50",
-        charts.Scale("days"),
-        charts.Scale("chance [%]"),
-        (charts.Series("4 spares", (40.0, 50.0, 60.0), (25.0, 50.0, 100.0), look="step"),),
+        data.Scale("days"),
+        data.Scale("chance [%]"),
+        (data.Series("4 spares", (40.0, 50.0, 60.0), (25.0, 50.0, 100.0), look="step"),),
     ),
-    "front": charts.Front(
+    "front": data.Front(
         "Two candidates are not beaten",
-        charts.Scale("USD per million tokens"),
-        charts.Scale("days to finish"),
+        data.Scale("USD per million tokens"),
+        data.Scale("days to finish"),
         (
-            charts.FrontPoint("no spares", 1.5, 60.0, None, (59.0, 61.0), "front"),
-            charts.FrontPoint("32 spares", 1.75, 55.0, None, (54.5, 55.5), "front"),
-            charts.FrontPoint("64 spares", 2.0, 56.0, None, None, "behind"),
+            data.FrontPoint("no spares", 1.5, 60.0, None, (59.0, 61.0), "front"),
+            data.FrontPoint("32 spares", 1.75, 55.0, None, (54.5, 55.5), "front"),
+            data.FrontPoint("64 spares", 2.0, 56.0, None, None, "behind"),
         ),
         lowest_x_is_best=True,
         lowest_y_is_best=True,
     ),
-    "heat map": charts.HeatMap(
+    "heat map": data.HeatMap(
         "Hangs lose most in detection",
         "GPU-hours",
         ("hang", "crash"),
@@ -101,24 +100,24 @@ CHARTS = {
         (("5,000", "100"), ("none", "2,500")),
         high_is_good=False,
     ),
-    "contours": charts.Contours(
+    "contours": data.Contours(
         "95 % needs 12 h between failures",
         "%",
-        charts.Scale("hours between failures"),
-        charts.Scale("minutes to restart"),
+        data.Scale("hours between failures"),
+        data.Scale("minutes to restart"),
         (4.0, 8.0, 16.0),
         (2.0, 10.0),
         ((91.5, 95.5, 97.5), (80.5, 90.5, 94.5)),
         (90.0, 95.0),
     ),
-    "calendar": charts.Calendar(
+    "calendar": data.Calendar(
         "Eleven days of thirty lost time",
         7.0,
         2.0,
         (
-            charts.Phase(0.0, 1.5, "productive"),
-            charts.Phase(1.5, 1.75, "lost_work", "gpu"),
-            charts.Phase(1.75, 2, "productive"),
+            data.Phase(0.0, 1.5, "productive"),
+            data.Phase(1.5, 1.75, "lost_work", "gpu"),
+            data.Phase(1.75, 2, "productive"),
         ),
     ),
 }

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.tally import Tally
+from analysis.runs import Tally
 
 if TYPE_CHECKING:
     from pathlib import Path

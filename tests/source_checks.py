@@ -14,9 +14,9 @@ import numpy as np
 
 from sim.failures import draw_trace
 from sim.failures.source import Domains
+from sim.failures.spread import Victims, hidden_at_start
 from sim.failures.trace import PARTS, life_key
 from sim.failures.variety import fleet_of
-from sim.failures.victims import Victims, hidden_at_start
 from tests.intervals import LEAST, Z, agree
 from tests.source_rival import counts_of, size_law
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sim.failures import Source
     from sim.failures.source import Blast
-    from sim.laws import LawModel
+    from sim.scenario.law_model import LawModel
 
 __all__ = ["check_source", "pooled", "with_domains"]
 

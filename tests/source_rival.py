@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.failures import Source
-    from sim.failures.size import Size
+    from sim.failures.spread import Size
     from sim.failures.tempo import Tempo
     from sim.failures.variety import Frailty
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from sim.perf import Accelerator, Constants, Efficiencies, Link, Links, Machine, ModelShape, Workload
+from sim.steps import Accelerator, Constants, Efficiencies, Link, Links, Machine, ModelShape, Workload
 
 __all__ = ["BARE", "CHIP", "FREE", "SHAPE", "WHOLE", "bare_machine", "free_links", "workload"]
 

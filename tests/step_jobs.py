@@ -8,7 +8,7 @@ import sim
 from tests.harness import scenario
 
 if TYPE_CHECKING:
-    from sim.perf import StepPlan
+    from sim.steps import StepPlan
 
 __all__ = ["FLAT", "LLAMA", "MIXTRAL", "NARROW", "described", "examined", "job_of", "plan_of"]
 

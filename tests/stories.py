@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sim
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests import harness
 
 if TYPE_CHECKING:

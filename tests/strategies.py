@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from sim.job_spec import Parallelism
-from sim.topology.placement import Layout
+from sim.cluster.placement import Layout
+from sim.scenario.model import Parallelism
 from tests.property.clusters import PACKS, Fleet, fleets
 from tests.strategies_failures import PARTS, Setting, sources
 from tests.strategies_laws import Draw, laws, maybe, moments, seconds, times

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from sim.topology import FABRIC_PARTS
+from sim.cluster import FABRIC_PARTS
 from tests.strategies_laws import chances, effects, laws, maybe, moments, seconds, tempos, times
 
 if TYPE_CHECKING:

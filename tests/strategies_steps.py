@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sim import catalog
 from sim.catalog import steps
-from sim.perf import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems
-from sim.perf.ranks import expert_sizes
+from sim.steps import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems
+from sim.steps.workload import expert_sizes
 
 if TYPE_CHECKING:
     from tests.strategies_laws import Draw

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.study.load import load_study
-from analysis.sweep.executors import Place, Processes
 from analysis.sweep.task import Context, Record, Task, play
+from analysis.sweep.workers import Place, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -167,7 +167,7 @@ class Instead(Place):
 
 def main(folder: Path) -> None:
     """Play tasks that never end on two processes, for tests that interrupt or kill this program."""
-    from analysis.sweep.crew import Crew
+    from analysis.sweep.workers import Crew
 
     for _ in Crew(Instead(Processes(2), asleep, folder)).play(numbered(20), CONTEXT):
         pass

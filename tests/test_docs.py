@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis import document, ensemble
-from sim.theory import efficiency, young_interval
+from analysis import runs
+from analysis.results import run as document
+from sim.formulas import efficiency, young_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -164,7 +165,7 @@ def documents() -> list[dict[str, Any]]:
         ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h", "spares.unit=node"]),
     ):
         prepared = sim.prepare(sim.load(sim.find(name), overrides))
-        found.append(document.document(ensemble.replicate(prepared, 2, processes=1), command="test"))
+        found.append(document.document(runs.replicate(prepared, 2, processes=1), command="test"))
     return found
 
 

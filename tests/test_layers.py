@@ -15,108 +15,47 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# One row per layer, lowest first. Components of a row do not import each other, unless the row is in FREE_LAYERS.
-# Layer 2 is written as the order in which its files may build on one another.
+# One row per layer, lowest first: packages and modules. Those of a row do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("sim.units", "sim.rng", "sim.strict_yaml", "sim.lazy"),
-    ("sim.rates", "sim.theory", "sim.perf"),
-    ("sim.fields", "sim.documents"),
-    ("sim.law_hazard",),
-    ("sim.law_model",),
-    ("sim.law_kinds",),
-    ("sim.law_piecewise",),
-    ("sim.law_mixture",),
-    ("sim.laws",),
-    ("sim.noticing",),
-    ("sim.accelerator_spec", "sim.cost_spec", "sim.model_spec", "sim.periodic_spec"),
-    ("sim.job_spec",),
-    ("sim.scenario", "sim.catalog"),
-    ("sim.contracts",),
-    ("sim.topology", "sim.failures", "sim.checkpoint", "sim.detection", "sim.recovery", "sim.repair", "sim.scheduler"),
-    (
-        "sim.places",
-        "sim.pool",
-        "sim.footprint",
-        "sim.packing",
-        "sim.whole_units",
-        "sim.fabric_state",
-        "sim.cluster",
-        "sim.job",
-        "sim.ledger",
-        "sim.timeline",
-        "sim.result",
-        "sim.prepared",
-    ),
+    ("sim.units", "sim.rng", "sim.lazy"),
+    ("sim.yamlfile", "sim.steps", "sim.formulas"),
+    ("sim.scenario",),
+    ("sim.catalog",),
+    ("sim.policies",),
+    ("sim.failures",),
+    ("sim.cluster",),
     ("sim.engine",),
-    (
-        "sim",
-        "sim.scenario_model",
-        "sim.load",
-        "sim.load_cluster",
-        "sim.complaints",
-        "sim.kinds",
-        "sim.presets",
-        "sim.path_error",
-        "sim.prepare_failures",
-        "sim.prepare_network",
-        "sim.prepare_layout",
-        "sim.prepare_chip",
-        "sim.prepare_links",
-        "sim.prepare_step",
-        "sim.prepare_units",
-        "sim.prepare_cost",
-        "sim.prepare",
-        "sim.run",
-        "sim.shared",
-        "sim.closed_form",
-        "sim.explained",
-        "sim.layouts",
-        "sim.no_layout",
-        "sim.inventory",
-    ),
+    ("sim.prepare",),
+    ("sim.input", "sim.closed_form"),
+    ("sim.run", "sim.layouts"),
+    ("sim",),
     ("analysis",),
     ("cli",),  # with analysis.commands, which is a part of it
 )
 RANKS = {component: rank for rank, row in enumerate(LAYERS) for component in row}
-FREE_LAYERS = (RANKS["sim.job"], RANKS["sim"])
 
-# Beyond the ranks: reading documents is a leaf of its own, and analysis sees what any user of the library sees.
-ONLY_FROM = {"sim.documents": {"sim.units", "sim.strict_yaml"}}
-ONLY_TO = {
-    "sim.documents": {
-        "sim",
-        "sim.load",
-        "sim.load_cluster",
-        "sim.complaints",
-        "sim.catalog",
-        "sim.inventory",
-        "sim.presets",
-        "cli",  # suggest
-    },
-    "sim.strict_yaml": {"sim.documents", "sim.failures", "sim.topology"},
-}
+# Beyond the ranks: analysis sees what any user of the library sees.
 OPEN_TO_ANALYSIS = {
-    "sim.theory",
-    "sim.perf",
+    "sim.formulas",
+    "sim.steps",
     "sim.units",
     "sim.catalog",
-    "sim.strict_yaml",
     # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
-    "sim.documents",
-    "sim.complaints",
-    "sim.fields",
+    "sim.yamlfile",
+    "sim.input",
+    "sim.scenario",
 }
 
 # Where a package may be imported at all (a module or a folder) ...
 CONFINED = {
     "simpy": "sim.engine.kernel",
-    "networkx": "sim.topology",
-    "matplotlib": "analysis.plots",
+    "networkx": "sim.cluster",
+    "matplotlib": "analysis.page.charts",
     "typer": "cli",
-    "distributed": "analysis.sweep.scheduler",
+    "distributed": "analysis.sweep.workers",
     "duckdb": "analysis.sweep.results",
     "optuna": "analysis.optimize.search",
-    "pptx": "analysis.report.formats",
+    "pptx": "analysis.page.formats",
 }
 # ... and what costs too much start-up time to be imported outside a function.
 LAZY = {"scipy", "matplotlib", "networkx", "distributed", "duckdb", "optuna", "pptx"}
@@ -197,12 +136,7 @@ def fault_of_ours(module: str, target: str, public: set[str]) -> str | None:
         if not exported and other not in OPEN_TO_ANALYSIS:
             return f"{target} is not a public name of sim"
         return None
-    if other in ONLY_TO and own not in ONLY_TO[other]:
-        return f"{other} is for {', '.join(sorted(ONLY_TO[other]))} alone"
-    if own in ONLY_FROM and other not in ONLY_FROM[own]:
-        return f"{own} may import only {', '.join(sorted(ONLY_FROM[own]))} of sim"
-    same_free_layer = RANKS[own] == RANKS[other] and RANKS[own] in FREE_LAYERS
-    if RANKS[other] >= RANKS[own] and not same_free_layer:
+    if RANKS[other] >= RANKS[own]:
         return f"{other} is not in a lower layer than {own}"
     return None
 
@@ -266,63 +200,47 @@ def test_every_file_imports_only_from_lower_layers() -> None:
     assert not faults, "\n" + "\n".join(faults)
 
 
-def test_free_layers_have_no_cycle() -> None:
-    """Where files of one layer may import each other freely, they still form no circle at import time."""
-    texts = sources()
-    for rank in FREE_LAYERS:
-        graph = {
-            module: {
-                component(entry.target)
-                for entry in imports_of(texts[module])
-                if not (entry.deferred or entry.typing_only) and component(entry.target) in LAYERS[rank]
-            }
-            - {module}
-            for module in LAYERS[rank]
-            if module in texts
-        }
-        graphlib.TopologicalSorter(graph).prepare()
-
-
 @pytest.mark.parametrize(
     ("module", "source", "fault"),
     [
-        ("sim.units", "import sim.theory", "not in a lower layer"),
+        ("sim.units", "import sim.formulas", "not in a lower layer"),
         ("sim.rng", "from sim import units", "not in a lower layer"),
-        ("sim.theory.goodput", "from sim.perf.compute import step_time", "not in a lower layer"),
-        ("sim.fields", "from sim import laws", "not in a lower layer"),
-        ("sim.laws", "from sim.scenario import Scenario", "not in a lower layer"),
-        ("sim.scenario", "from sim.contracts import Plan", "not in a lower layer"),
-        ("sim.recovery.ladder", "from sim.failures import SOURCES", "not in a lower layer"),
-        ("sim.recovery.ladder", "from sim.ledger import Ledger", "not in a lower layer"),
-        ("sim.ledger", "from sim.engine import run", "not in a lower layer"),
+        ("sim.formulas.goodput", "from sim.steps.time import step_time", "not in a lower layer"),
+        ("sim.scenario.fields", "from sim import catalog", "not in a lower layer"),
+        ("sim.scenario.model", "from sim.policies.contracts import Plan", "not in a lower layer"),
+        ("sim.policies.recovery.ladder", "from sim.failures import SOURCES", "not in a lower layer"),
+        ("sim.policies.recovery.ladder", "from sim.engine.ledger import Ledger", "not in a lower layer"),
+        ("sim.engine.ledger", "from sim.prepare import prepare", "not in a lower layer"),
         ("sim.engine.job", "from sim import load", "not in a lower layer"),
         ("sim.engine.job", "from sim import Scenario", "sim is not in a lower layer"),
         ("sim.engine.job", "import sim", "sim is not in a lower layer"),
         ("sim.prepare", "import analysis.sweep", "not in a lower layer"),
         ("sim.prepare", "def f():\n    import analysis", "not in a lower layer"),
-        ("sim.theory.goodput", "if TYPE_CHECKING:\n    from sim.scenario import Scenario", "not in a lower layer"),
+        (
+            "sim.formulas.goodput",
+            "if TYPE_CHECKING:\n    from sim.scenario.model import Scenario",
+            "not in a lower layer",
+        ),
         ("analysis.sweep", "from sim.engine import run", "not a public name"),
         ("analysis.sweep", "from sim import prepare", "not a public name"),
-        ("analysis.sweep", "from sim.load import load", "not a public name"),
+        ("analysis.sweep", "from sim.run import run", "not a public name"),
         ("analysis.sweep", "import sim\nsim.engine.run()", "sim.engine is not a public name"),
         ("analysis.sweep", "import cli", "not in a lower layer"),
-        ("sim.documents", "from sim.fields import Model", "may import only"),
-        ("sim.scenario", "from sim import documents", "alone"),
-        ("sim.prepare", "import sim.documents", "alone"),
+        ("sim.prepare", "from sim.input.load import load", "not in a lower layer"),
         ("sim.utils", "", "has no layer"),
-        ("sim.recovery.ladder", "from . import views", "relative import"),
-        ("sim.recovery.ladder", "from ..failures import SOURCES", "relative import"),
-        ("sim.load", "from tests.harness import check_source", "does not import its tests"),
+        ("sim.policies.recovery.ladder", "from . import views", "relative import"),
+        ("sim.policies.recovery.ladder", "from ..failures import SOURCES", "relative import"),
+        ("sim.input.load", "from tests.harness import check_source", "does not import its tests"),
         ("sim.engine.jobs", "import simpy", "simpy belongs to"),
         ("sim.engine.kernels", "from simpy.core import Environment", "simpy belongs to"),
-        ("sim.perf.network", "def f():\n    import networkx", "networkx belongs to"),
-        ("analysis.report.page", "def f():\n    from matplotlib import pyplot", "matplotlib belongs to"),
-        ("analysis.console", "import typer", "typer belongs to"),
-        ("sim.laws", "from scipy import stats", "inside functions only"),
-        ("sim.laws", "class A:\n    from scipy import stats", "inside functions only"),
-        ("sim.laws", "if TYPE_CHECKING:\n    pass\nelse:\n    import scipy", "inside functions only"),
-        ("sim.topology.graph_file", "import networkx as nx", "inside functions only"),
-        ("analysis.plots", "try:\n    import matplotlib\nexcept ImportError:\n    pass", "inside functions only"),
+        ("sim.steps.network", "def f():\n    import networkx", "networkx belongs to"),
+        ("analysis.page.build", "def f():\n    from matplotlib import pyplot", "matplotlib belongs to"),
+        ("analysis.page.chapters.run", "import typer", "typer belongs to"),
+        ("sim.scenario.laws", "from scipy import stats", "inside functions only"),
+        ("sim.scenario.laws", "class A:\n    from scipy import stats", "inside functions only"),
+        ("sim.scenario.laws", "if TYPE_CHECKING:\n    pass\nelse:\n    import scipy", "inside functions only"),
+        ("sim.cluster.graph_file", "import networkx as nx", "inside functions only"),
+        ("analysis.page.charts", "try:\n    import matplotlib\nexcept ImportError:\n    pass", "inside functions only"),
     ],
 )
 def test_checker_turns_red(module: str, source: str, fault: str) -> None:
@@ -335,23 +253,29 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("sim.fields", "from sim import units\nimport numpy as np"),
-        ("sim.contracts", "from sim.scenario import Scenario\nfrom sim.laws import Law\nfrom sim.fields import Model"),
-        ("sim.recovery", "from sim.recovery.ladder import Ladder"),
-        ("sim.recovery.ladder", "from sim.recovery import steps\nfrom sim.contracts import Plan"),
-        ("sim.job", "from sim.ledger import Ledger"),
-        ("sim.load", "from sim.documents import read\nfrom sim.recovery import RECOVERIES"),
-        ("sim", "from sim.load import load\nfrom sim.prepare import prepare"),
-        ("sim.documents", "from sim import units"),
+        ("sim.scenario.fields", "from sim import units\nimport numpy as np"),
+        (
+            "sim.policies.contracts",
+            "from sim.scenario.model import Scenario\nfrom sim.scenario.laws import Law",
+        ),
+        ("sim.policies.recovery", "from sim.policies.recovery.ladder import Ladder"),
+        (
+            "sim.policies.recovery.ladder",
+            "from sim.policies.recovery import steps\nfrom sim.policies.contracts import Plan",
+        ),
+        ("sim.engine.state_jobs", "from sim.engine.ledger import Ledger"),
+        ("sim.input.load", "from sim.yamlfile import read\nfrom sim.policies.recovery import RECOVERIES"),
+        ("sim", "from sim.input.load import load\nfrom sim.prepare import prepare"),
+        ("sim.yamlfile", "from sim import units"),
         ("sim.engine.kernel", "import simpy"),
-        ("sim.topology.graph_file", "if TYPE_CHECKING:\n    import networkx\ndef f():\n    import networkx"),
-        ("sim.laws", "def f():\n    from scipy import stats"),
-        ("analysis.plots", "def f():\n    import matplotlib.pyplot"),
+        ("sim.cluster.graph_file", "if TYPE_CHECKING:\n    import networkx\ndef f():\n    import networkx"),
+        ("sim.scenario.laws", "def f():\n    from scipy import stats"),
+        ("analysis.page.charts", "def f():\n    import matplotlib.pyplot"),
         (
             "analysis.sweep",
-            "from sim import load, units\nfrom sim.theory.goodput import ettr\nimport analysis.sweep",
+            "from sim import load, units\nfrom sim.formulas.goodput import ettr\nimport analysis.sweep",
         ),
-        ("analysis.sweep", "import sim\nsim.run()\nsim.theory"),
+        ("analysis.sweep", "import sim\nsim.run()\nsim.formulas"),
         ("cli", "import typer\nimport sim\nfrom analysis import console"),
     ],
 )

@@ -64,7 +64,7 @@ def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
     inside = names(wheel)
     assert expected - inside == set()
     assert "sim/_data/scenarios/quickstart.yaml" in inside
-    assert "analysis/report/formats/page/style.css" in inside
+    assert "analysis/page/formats/page/style.css" in inside
     assert "analysis/validation/recorded.json" in inside
     for start in ("sim/_data/topologies/", "sim/catalog/", "analysis/validation/tables/"):
         assert any(name.startswith(start) and name.endswith(".yaml") for name in inside), start

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from sim.topology import ClusterSpec, Topology, edges
+from sim.cluster import ClusterSpec, Topology, edges
 
 if TYPE_CHECKING:
     from pathlib import Path

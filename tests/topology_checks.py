@@ -9,8 +9,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sim.topology import FABRIC_PARTS, ClusterSpec, Edges, Topology, edges, to_networkx
-from sim.topology.model import VERTEX_PARTS
+from sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, Topology, edges, to_networkx
+from sim.cluster.topology import VERTEX_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

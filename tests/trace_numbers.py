@@ -11,14 +11,13 @@ import re
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from analysis.report.words import Number
+from analysis.page.model import Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from analysis.report.model import Opening
-    from analysis.report.words import Words
+    from analysis.page.model import Opening, Words
 
 _FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,

@@ -9,28 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from sim.catalog import accelerators, models
-from sim.perf import Accelerator, Links, ModelShape, Workload, ideal_links
+from sim.steps import Accelerator, Links, ModelShape, Workload, ideal_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "CAPPED",
-    "Product",
-    "Row",
-    "Steps",
-    "Unused",
-    "default_folder",
-    "each_record",
-    "read_mixed",
-    "read_products",
-    "read_steps",
-]
-
 Record: TypeAlias = dict[str, str]
+
 _Result = TypeVar("_Result")
 
 CAPPED = "torchtitan, 500 W"
+
 """Source of the steps on boards whose power was capped: nominal peaks are out of their reach."""
 
 _PARTS = {
@@ -43,6 +32,7 @@ _PARTS = {
     "GB200-NVL72": "gb200",
     "GB300-NVL72": "gb300",
 }
+
 """Accelerators of the catalog by name of the preset."""
 
 _GENERATIONS = {
@@ -54,9 +44,11 @@ _GENERATIONS = {
     "gb200": "blackwell",
     "gb300": "blackwell",
 }
+
 _PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
 
 _SHAPE = {"layers": "L", "hidden": "h", "ffn": "ffn", "heads": "heads", "kv_heads": "kv", "vocabulary": "vocab"}
+
 _LAYOUT = {
     "sequence": "seq",
     "sequences": "gbs",
@@ -67,6 +59,7 @@ _LAYOUT = {
     "data": "dp",
     "virtual": "vpp",
 }
+
 """Columns by our names."""
 
 _MODELS = {
@@ -75,6 +68,7 @@ _MODELS = {
     "Qwen3_235B_a22B": "qwen3-235b-a22b",
     "Qwen3_30B_a3B": "qwen3-30b-a3b",
 }
+
 _SHAPELESS = {
     "Nemotron_3": "layers with state spaces between those with attention: no shape for them",
     "DeepSeekV4": "attention of a new kind: no shape for it",

@@ -8,32 +8,6 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = [
-    "AddressOption",
-    "ClusterArgument",
-    "ClusterSetOption",
-    "ExecutorOption",
-    "JsonOption",
-    "OutOption",
-    "OverwriteOption",
-    "ProcessesOption",
-    "QuietOption",
-    "ScenarioArgument",
-    "ScenariosArgument",
-    "SchedulerFileOption",
-    "SeedOption",
-    "SetOption",
-    "StudyArgument",
-    "StudyReplicationsOption",
-    "StudySetOption",
-    "YesOption",
-    "complete_accelerators",
-    "complete_bundles",
-    "complete_kinds",
-    "complete_models",
-    "complete_presets",
-]
-
 
 def _begins(names: Iterable[str], incomplete: str) -> list[str]:
     """Return names that begin like this; with none of them a shell completes the names of files."""
@@ -49,7 +23,7 @@ def complete_scenarios(incomplete: str) -> list[str]:
 
 def complete_kinds(incomplete: str) -> list[str]:
     """Return what kinds of things ``ettrick list`` lists."""
-    from analysis.listing import kinds
+    from analysis.page.chapters.listing import kinds
 
     return _begins(kinds(), incomplete)
 
@@ -102,6 +76,7 @@ ScenarioArgument = Annotated[
         help="A scenario file, or the name of one that comes with Ettrick.", autocompletion=complete_scenarios
     ),
 ]
+
 ScenariosArgument = Annotated[
     list[str],
     typer.Argument(
@@ -110,10 +85,12 @@ ScenariosArgument = Annotated[
         autocompletion=complete_scenarios,
     ),
 ]
+
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. horizon='90 d'. Repeatable."),
 ]
+
 ClusterArgument = Annotated[
     str,
     typer.Argument(
@@ -121,39 +98,52 @@ ClusterArgument = Annotated[
         autocompletion=complete_clusters,
     ),
 ]
+
 ClusterSetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value, e.g. fabric.radix=128. Repeatable."),
 ]
+
 SeedOption = Annotated[int | None, typer.Option(help="Seed of all random numbers.", min=0)]
+
 ProcessesOption = Annotated[int, typer.Option("--jobs", "-j", help="Processes; 0 for one per core.", min=0)]
+
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 StudyArgument = Annotated[
     str,
     typer.Argument(help="A study file, or the name of one that comes with Ettrick.", autocompletion=complete_studies),
 ]
+
 StudySetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value of the study, e.g. replications=64. Repeatable."),
 ]
+
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-o", help="Keep everything in this folder; the same command again resumes.")
 ]
+
 ExecutorOption = Annotated[
     Literal["serial", "process", "dask"] | None,
     typer.Option(help="Where it is simulated; without it, on all cores, or by the scheduler if one is named."),
 ]
+
 AddressOption = Annotated[str, typer.Option(help="Dask scheduler that listens, such as tcp://host:8786.")]
+
 SchedulerFileOption = Annotated[str, typer.Option(help="File that a Dask scheduler has left for its clients.")]
+
 StudyReplicationsOption = Annotated[
     int | None, typer.Option(help="Replications of each point; without it, what the study says.", min=2)
 ]
+
 OverwriteOption = Annotated[
     bool,
     typer.Option(
         "--overwrite/--no-overwrite", "--force", help="Replace what is in the --out folder, other results too."
     ),
 ]
+
 YesOption = Annotated[bool, typer.Option("--yes", help="Simulate more than 100 million events, if it takes as many.")]

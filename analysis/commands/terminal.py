@@ -6,49 +6,35 @@ import contextlib
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import sys
 import threading
+import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
     from sim import ClusterSpec, Scenario
 
-__all__ = [
-    "DONE",
-    "INTERRUPTED",
-    "NO",
-    "TERMINATED",
-    "WRONG",
-    "JobEnd",
-    "cannot_print",
-    "changes",
-    "command_line",
-    "end",
-    "ending_tidily",
-    "load_cluster",
-    "load_scenario",
-    "mistakes_in_lines",
-    "refuse",
-    "refuse_to_write",
-    "say",
-    "show_document",
-    "warn",
-    "write",
-]
-
 DONE, NO, WRONG = 0, 1, 2
+
 """Exit status: done; the answer is no; the input is wrong."""
+
 _MOST_MISTAKES = 20
+
 """Lines about the mistakes of a file; whoever has more wants to know how many, not each."""
+
 INTERRUPTED, TERMINATED = 130, 143
+
 """Exit status: stopped by Ctrl-C; told to end, as by the end of a job of a cluster."""
 
 
@@ -110,7 +96,7 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
         yield
     except sim.ScenarioError as error:
         if name:
-            from analysis.study.kind import kind_of
+            from analysis.study.load import kind_of
 
             kind = kind_of(name)
             if kind and kind != wanted:
@@ -161,7 +147,7 @@ def end(reasons: list[str]) -> None:
 
 def refuse_to_write(path: Path, option: str = "--out") -> None:
     """End with one line if a file could not be written, before anything is done for what is to be in it."""
-    from analysis import files
+    from analysis.results import files
 
     complaint = files.not_to_be_written(path)
     if complaint is not None:
@@ -170,7 +156,7 @@ def refuse_to_write(path: Path, option: str = "--out") -> None:
 
 def write(path: Path, content: bytes, option: str = "--out") -> None:
     """Write a file completely or not at all, or end with one line about why that cannot be done."""
-    from analysis import files
+    from analysis.results import files
 
     complaint = files.write_file(path, content)
     if complaint is not None:
@@ -186,7 +172,7 @@ def show_document(
     as_json: bool,
 ) -> None:
     """Print a document as JSON or as text, and where it is kept."""
-    from analysis.document import render
+    from analysis.results.run import render
 
     rendered = render(content)
     say(rendered if as_json else format_(json.loads(rendered)))
@@ -198,3 +184,140 @@ def command_line() -> str:
     """Return the command as it can be typed again."""
     arguments: list[Any] = ["ettrick", *sys.argv[1:]]
     return shlex.join(arguments)
+
+
+# ----------------------------------------
+# Commands whose mistakes are told as all others are: the option, the rule and the nearest choice, in one line.
+
+_CHOICES = re.compile(r"^'(?P<given>.*)' is not one of (?P<choices>'.*')\.$")
+
+_WORDS = (
+    (r"^Value error, ", ""),
+    (r"^Input should be a valid integer.*", "must be a whole number"),
+    (r"^Input should be a valid number.*", "must be a number"),
+    (r"^Input should be greater than or equal to (.+)$", r"must be at least \1"),
+    (r"^Input should be less than or equal to (.+)$", r"must be at most \1"),
+)
+
+"""What the reader of options says, and what we say."""
+
+
+class Commands(TyperGroup):
+    """A group of commands, of which wrong values of options, and help that cannot be printed, are one line."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the command line does, or end with one line about a standard output that takes nothing."""
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if traceback.extract_tb(error.__traceback__)[-1].name != "echo":  # not by printing
+                raise
+            with contextlib.suppress(typer.Exit):
+                cannot_print(error)
+            sys.exit(WRONG)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Return what the command does, or end with one line about the value of an option."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            options = [] if error.param is None else error.param.opts
+            if type(error) is not typer.BadParameter or not options:  # what is missing has words of its own
+                raise
+            refuse(f"{max(options, key=len)}: {_told(error.message)}")
+
+
+def _told(message: str) -> str:
+    """Return what is wrong with the value of an option."""
+    for pattern, words in _WORDS:
+        message = re.sub(pattern, words, message, flags=re.DOTALL)
+    found = _CHOICES.match(message)
+    if found is None:
+        return message
+    from sim.yamlfile import suggest
+
+    choices = re.findall("'([^']*)'", found["choices"])
+    return f"'{found['given']}' is not a choice{suggest(found['given'], choices)}"
+
+
+# ----------------------------------------
+# Where a command keeps its results, if it is told to: ``--out``.
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """The folder of the results of a command.
+
+    Parameters
+    ----------
+    folder
+        The folder; ``None`` to keep nothing.
+    name
+        File of the document.
+    overwrite
+        Whether to replace what is there.
+    """
+
+    folder: Path | None
+    name: str
+    overwrite: bool
+
+    def refuse_others(
+        self, same: Callable[[Any], object], amount: Callable[[Any], Any] = lambda _: 0, asked: int | None = None
+    ) -> None:
+        """End with one line if the folder cannot be used, or holds other results, or more than are asked for now.
+
+        Parameters
+        ----------
+        same
+            What tells results apart, given their document.
+        amount
+            How much it holds: replications, or rows.
+        asked
+            How much there will be; ``None`` if that is not known yet.
+        """
+        from analysis.results import files
+
+        if self.folder is None:
+            return
+        held = 0
+
+        def may_go(found: Any) -> bool:
+            nonlocal held
+            if same(found) is not True:
+                return False
+            count = amount(found)
+            if asked is None or count <= asked:  # what is no number raises an error: it is something else
+                return True
+            held = count
+            return False
+
+        complaint = files.refusal(self.folder, self.name, may_go, overwrite=self.overwrite)
+        if complaint is not None:
+            if held:
+                complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
+            refuse(f"--out {self.folder}: {complaint}")
+
+    def write(self, text: str, beside: Mapping[str, str], stale: str = "") -> str | None:
+        """Write the document, last of all, and what lies beside it; return what went wrong, in a line.
+
+        Parameters
+        ----------
+        text
+            The document.
+        beside
+            Other files, by name.
+        stale
+            Pattern of files of an earlier run that go away if they are not among these.
+        """
+        from analysis.results import files
+
+        if self.folder is None:
+            return None
+        complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})
+        if complaint is not None:
+            return f"--out {self.folder}: {complaint}"
+        for path in self.folder.glob(stale) if stale else ():
+            if path.name not in beside:
+                path.unlink()
+        return None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.intervals import binomial_interval, mean_estimate
-from analysis.study.summary import predictive_mean
+from analysis.statistics.intervals import binomial_interval, mean_estimate
+from analysis.study.table import predictive_mean
 
 if TYPE_CHECKING:
-    from analysis.statistics import Interval
+    from analysis.statistics.estimates import Interval
     from analysis.study.table import Cell
-
-__all__ = ["Estimate", "estimate", "replications_to_hold"]
 
 _MANY = 100_000
 
@@ -26,8 +24,8 @@ class Estimate(NamedTuple):
 def estimate(cell: Cell, metric: str, *, over_draws: bool) -> Estimate:
     """Return a metric of a cell with its 95 % interval.
 
-    At the central values it is that of `analysis.intervals.mean_estimate`, over draws that of
-    `analysis.study.summary.predictive_mean`.
+    At the central values it is that of `analysis.statistics.intervals.mean_estimate`, over draws that of
+    `analysis.study.table.predictive_mean`.
     """
     outcomes = cell.drawn if over_draws else (cell.stated,)
     if any(not outcome.metrics.get(metric) for outcome in outcomes):

@@ -2,35 +2,326 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.optimize.confirm import confirm
-from analysis.optimize.document import optimum_document
-from analysis.optimize.domain import Line
-from analysis.optimize.evaluate import Bench
-from analysis.optimize.formula import formula_answer
-from analysis.optimize.problem import problem_of
-from analysis.optimize.scalar import climb, walk_to_edge
-from analysis.optimize.search import ALL, play_all, search
-from analysis.optimize.standing import front_of, standing_of
+from analysis.amounts import number_of
+from analysis.optimize.estimate import replications_to_hold
+from analysis.optimize.evaluate import Bench, front_of, standing_of
+from analysis.optimize.problem import Line, draws_of, problem_of
+from analysis.optimize.search import ALL, climb, formula_answer, play_all, search, walk_to_edge
+from analysis.results.run import provenance
+from analysis.statistics.differences import difference_data
+from analysis.statistics.intervals import PROBABILITIES
+from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from analysis.optimize.confirm import Confirmation
-    from analysis.optimize.formula import FormulaAnswer
-    from analysis.optimize.scalar import Edge, Top
-    from analysis.optimize.standing import Member, Standing
+    from analysis.optimize.evaluate import Member, Standing, Trial
+    from analysis.optimize.search import Edge, FormulaAnswer, Top
+    from analysis.statistics.differences import Difference
+    from analysis.study.amounts import Value
     from analysis.study.load import LoadedStudy
-    from analysis.sweep.crew import Crew
     from analysis.sweep.journal import Journal
+    from analysis.sweep.workers import Crew
 
-__all__ = ["Found", "optimize", "play_optimize"]
+# ----------------------------------------
+# The answer on failures that had no part in finding it.
+
+
+class Confirmation(NamedTuple):
+    """What came of some combinations, and of the scenario as it is, on fresh failures.
+
+    Parameters
+    ----------
+    seed
+        Of the fresh failures, and of fresh draws of what is not known.
+    trials
+        The combinations, in the order in which they were given; the first is the answer.
+    start
+        The scenario as it is.
+    gains
+        For each of `trials` and each aim, by how much it is better than the scenario as it is.
+    ahead
+        For each of `trials` and each aim, by how much it is better than the answer.
+    is_confirmed
+        Whether conditions surely hold, and the answer is surely better than the scenario as it is unless that misses a
+        condition; ``False`` where a condition surely fails, or the scenario as it is is surely better; ``None`` where
+        this is not resolved.
+    """
+
+    seed: int
+    trials: tuple[Trial, ...]
+    start: Trial
+    gains: tuple[tuple[Difference | None, ...], ...]
+    ahead: tuple[tuple[Difference | None, ...], ...]
+    is_confirmed: bool | None
+
+
+def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirmation:
+    """Return what some combinations come to with another seed, beside the scenario as it is.
+
+    The best of many looks better than it is: luck that helped it is part of why it was chosen. Fresh failures owe it
+    nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
+    misses the bound by less than its doubt denies nothing.
+
+    Parameters
+    ----------
+    bench
+        Where they were found.
+    found
+        The combinations, the answer first.
+    replications
+        Of each.
+
+    References
+    ----------
+    J. E. Smith, R. L. Winkler, "The Optimizer's Curse", Management Science 52 (2006), 311.
+    """
+    seed = _fresh(bench.problem.loaded.scenario(found[0].cell.stated.point).seed)
+    loaded = _with_seed(bench.problem.loaded, seed)
+    # The draws too: inputs that none of them met helped to choose the answer as luck did.
+    draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
+    problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
+    fresh = Bench(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
+    *trials, start = fresh.play([*(trial.chosen for trial in found), ()])
+    aims = problem.aims
+    gains = tuple(tuple(fresh.gain(trial, start, aim) for aim in aims) for trial in trials)
+    ahead = tuple(tuple(fresh.gain(trial, trials[0], aim) for aim in aims) for trial in trials)
+    return Confirmation(seed, tuple(trials), start, gains, ahead, _is_confirmed(trials[0], start, gains[0]))
+
+
+def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[Difference | None]) -> bool | None:
+    """Return whether the answer is what it was said to be: denied only where that is resolved, as it is confirmed."""
+    if answer.verdict == "fails":
+        return False
+    gain = gains[0]
+    compared = gain is not None and start.is_met
+    if compared and gain is not None and gain.resolved and gain.mean < 0:
+        return False
+    is_better = not compared or (gain is not None and gain.resolved)
+    return True if answer.verdict == "holds" and answer.is_usable and is_better else None
+
+
+def _fresh(seed: int) -> int:
+    """Return another seed that follows from one."""
+    return int.from_bytes(hashlib.blake2b(f"confirm {seed}".encode(), digest_size=8).digest(), "big") >> 1
+
+
+def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
+    kept = (text for text in loaded.common if not text.startswith("seed="))
+    return dataclasses.replace(loaded, common=(*kept, settings_text("seed", seed)))
+
+
+# ----------------------------------------
+# The JSON document of an optimisation.
+
+
+def optimum_document(found: Found, *, command: str) -> dict[str, Any]:
+    """Return the document of an optimisation as plain data.
+
+    Parameters
+    ----------
+    found
+        What `optimize` returned.
+    command
+        The command, to be typed again.
+    """
+    bench = found.bench
+    problem = bench.problem
+    study = problem.loaded.study
+    standing = found.standing
+    answers = [member.trial for member in found.front] or list(standing.order[:1])
+    return {
+        "study": study.name,
+        "question": study.question,
+        "scenario": study.scenario,
+        "method": found.method,
+        "replications": bench.replications,
+        "over": problem.spec.over,
+        "draws": len(problem.draws) - 1,
+        "aims": [{"name": aim.name, "lowest": aim.lowest, "is_axis": aim.is_axis} for aim in problem.aims],
+        "conditions": [condition.text for condition in problem.conditions],
+        "axes": {name: _axis(name, bench) for name in problem.domains},
+        "answer": _trial(answers[0], bench) if answers else None,
+        "settings": _settings(answers[0]) if answers else [],
+        "runner_up": _trial(standing.order[1], bench) if len(standing.order) > 1 and not found.front else None,
+        "as_good": _as_good(found),
+        "top": None if found.top is None else _top(found.top, bench),
+        "edge": None if found.edge is None else _edge(found.edge, bench),
+        "front": [_trial(member.trial, bench) | {"certain": member.is_certain} for member in found.front],
+        "tried": [_trial(trial, bench) for trial in _in_order(bench)],
+        "confirmation": None if found.confirmation is None else _confirmation(found.confirmation, bench),
+        "closed_form": None if found.formula is None else _formula(found.formula, bench),
+        "closed_form_left_out": _without_formula(bench),
+        "assumptions": list(study.assumptions),
+        "warnings": _warnings(answers, bench),
+        "provenance": provenance(command) | {"scenario_sha256": problem.loaded.digest},
+    }
+
+
+def _warnings(answers: Sequence[Trial], bench: Bench) -> list[str]:
+    """Return what the answers warn of; and where idle nodes served like spares, which makes the others look better."""
+    about_spares = [
+        line for trial in bench.candidates for line in trial.cell.stated.warnings if line.startswith("spares.idle ")
+    ]
+    return list(dict.fromkeys([*about_spares, *(line for trial in answers for line in trial.cell.stated.warnings)]))
+
+
+def _axis(name: str, bench: Bench) -> dict[str, Any]:
+    """Return where an axis was looked at."""
+    domain = bench.problem.domains[name]
+    title = bench.problem.loaded.study.vary[name].title or name
+    if not isinstance(domain, Line):
+        return {"title": title, "values": [value.label for value in domain.values]}
+    ends = [value.label for value in domain.spread(2)]
+    return {"title": title, "from": ends[0], "to": ends[1], "size": domain.size}
+
+
+def _labels(chosen: Sequence[Value], bench: Bench) -> dict[str, str]:
+    return {name: value.label for name, value in zip(bench.problem.domains, chosen, strict=True)} if chosen else {}
+
+
+def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
+    """Return a combination as plain data."""
+    problem = bench.problem
+    pairs = zip(problem.conditions, trial.bounded, trial.verdicts, strict=True)
+    names = problem.domains if trial.chosen else ()
+    return {
+        "values": _labels(trial.chosen, bench),
+        "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
+        "aims": {aim.name: aimed._asdict() for aim, aimed in zip(problem.aims, trial.aims, strict=True)},
+        "conditions": [
+            {
+                "condition": condition.text,
+                "metric": condition.metric,
+                "bound": condition.bound,
+                **bound._asdict(),
+                "verdict": verdict,
+            }
+            for condition, bound, verdict in pairs
+        ],
+        "met": trial.is_met,
+        "closed_form": trial.cell.stated.formula,
+        "trouble": trial.trouble,
+    }
+
+
+def _settings(trial: Trial) -> list[str]:
+    """Return what a combination writes into the scenario, as ``path=value``."""
+    stated = trial.cell.stated.point
+    mine = {id(value) for value in trial.chosen}
+    values = [value for value in stated.values if id(value) in mine]
+    return list(stated._replace(values=tuple(values)).overrides)
+
+
+def _in_order(bench: Bench) -> list[Trial]:
+    """Return what was tried: along its axis if there is one alone, else as it came."""
+    domains = list(bench.problem.domains.values())
+    if len(domains) == 1 and isinstance(domains[0], Line):
+        return sorted(bench.candidates, key=lambda trial: trial.chosen[0].number or 0.0)
+    return bench.candidates
+
+
+def _as_good(found: Found) -> dict[str, Any] | None:
+    """Return what is as good as the answer at this precision."""
+    standing, bench = found.standing, found.bench
+    if found.front or found.edge is not None or not standing.as_good:
+        return None
+    trials = [trial for trial in _in_order(bench) if trial in standing.as_good]
+    return {
+        "values": [_labels(trial.chosen, bench) for trial in trials],
+        "loss_below": standing.loss,
+        "replications_to_resolve": standing.replications_to_resolve,
+    }
+
+
+def _top(top: Top, bench: Bench) -> dict[str, Any]:
+    """Return where the curve is highest."""
+    (line,) = bench.problem.domains.values()
+    assert isinstance(line, Line)
+    return {**top._asdict(), "label": line.label(top.number), "labels95": [line.label(end) for end in top.ci95]}
+
+
+def _edge(edge: Edge, bench: Bench) -> dict[str, Any]:
+    """Return up to where conditions hold."""
+    return {
+        "surely_not": None if edge.surely_not is None else _labels(edge.surely_not.chosen, bench),
+        "surely": None if edge.surely is None else _labels(edge.surely.chosen, bench),
+        "islands": [_labels(trial.chosen, bench) for trial in edge.islands],
+    }
+
+
+def _confirmation(found: Confirmation, bench: Bench) -> dict[str, Any]:
+    """Return what fresh failures say."""
+    names = [aim.name for aim in bench.problem.aims]
+    rows = zip(found.trials, found.gains, found.ahead, strict=True)
+    return {
+        "seed": found.seed,
+        "replications": max(trial.cell.stated.replications for trial in found.trials),
+        "confirmed": found.is_confirmed,
+        "trials": [
+            _trial(trial, bench)
+            | {
+                "gain": {name: difference_data(gain) for name, gain in zip(names, gains, strict=True)},
+                "ahead_of_answer": {name: difference_data(lead) for name, lead in zip(names, ahead, strict=True)},
+            }
+            for trial, gains, ahead in rows
+        ],
+        "as_it_is": _trial(found.start, bench) | {"values": _as_it_is(bench)},
+    }
+
+
+def _as_it_is(bench: Bench) -> dict[str, str]:
+    """Return what the scenario as it is says of each axis, where that is one value."""
+    problem = bench.problem
+    content = problem.loaded.template.scenario(problem.loaded.common).dump()
+    found: dict[str, str] = {}
+    for name in problem.domains:
+        axis = problem.loaded.study.vary[name]
+        if not isinstance(axis.choices, dict) or axis.path or axis.paths:
+            value = _value_at(content, axis.targets(name)[0].split("."))
+            found |= {} if value is None else {name: label_of(value)}
+    return found
+
+
+def _value_at(content: Any, path: Sequence[str]) -> Any:
+    """Return what stands at a path of plain data; ``None`` where there is no such place."""
+    for step in path:
+        if isinstance(content, dict):
+            content = content.get(step)
+        elif isinstance(content, list) and step.isdecimal() and int(step) < len(content):
+            content = content[int(step)]
+        else:
+            return None
+    return content
+
+
+def _without_formula(bench: Bench) -> dict[str, Any] | None:
+    """Return for how many combinations the closed form does not apply, and why it does not for the first."""
+    reasons = [trial.cell.stated.no_formula for trial in bench.candidates if trial.cell.stated.no_formula]
+    return {"combinations": len(reasons), "reason": reasons[0][0]} if reasons else None
+
+
+def _formula(found: FormulaAnswer, bench: Bench) -> dict[str, Any]:
+    """Return the closed form's answer."""
+    return {
+        "values": _labels(found.chosen, bench),
+        "ettr": found.ettr,
+        "ettr_of_answer": found.ettr_of_answer,
+        "of_tried": found.is_of_tried,
+        "assumptions": list(found.assumptions),
+    }
+
 
 _MOST_CONFIRMED = 8
+
 """Members of a front that are confirmed."""
 
 
@@ -150,3 +441,66 @@ def _from_edge(standing: Standing, edge: Edge) -> Standing:
     islands = [trial for trial in standing.order if trial in edge.islands]
     order = (*(trial for trial in standing.order if trial not in islands), *islands)
     return standing._replace(order=order, as_good=order[:1])
+
+
+# ----------------------------------------
+# Why fresh failures confirm an answer, deny it, or do neither, and what would tell.
+
+_MOST = 100_000
+
+"""Replications from which on a condition is not worth being resolved."""
+
+
+def why(content: dict[str, Any]) -> Iterator[str]:
+    """Yield for each condition and gain of a document that is not confirmed what speaks against it, a line each."""
+    fresh = content["confirmation"]
+    answer = fresh["trials"][0]
+    if answer["trouble"]:
+        yield f"the answer cannot run: {answer['trouble']}"
+        return
+    for found in answer["conditions"]:
+        if found["verdict"] == "fails":
+            yield f"{found['condition']} fails"
+        elif found["verdict"] == "open":
+            yield f"{found['condition']} is not resolved: {_what_would_tell(found, content)}"
+    aim = content["aims"][0]
+    gain = answer["gain"][aim["name"]]
+    if gain is None or not fresh["as_it_is"]["met"]:
+        return
+    if gain["resolved"] and gain["mean"] < 0:
+        yield "the scenario as it is is better"
+    elif not gain["resolved"] and gain["ci95"][0] == gain["ci95"][1]:
+        yield "the scenario as it is is as good in every replication"
+    elif not gain["resolved"]:
+        needed = gain["replications_to_resolve"]
+        told = "" if needed is None else f": confirm: {needed} would show it, if mean and spread stay as they are"
+        yield f"not resolved whether it is better than the scenario as it is{told}"
+
+
+def _what_would_tell(found: dict[str, Any], content: dict[str, Any]) -> str:
+    """Return how many replications, or draws, would leave the bound of an open condition outside of its interval."""
+    draws, runs = content["draws"], content["confirmation"]["replications"]
+    mean, bound, ends = found["mean"], found["bound"], found["ci95"]
+    is_least = ">=" in found["condition"]
+    is_chance = found["metric"] in PROBABILITIES
+    if is_chance and draws:
+        # Of P <= b it is the probability of the contrary that has to be at least 1 - b.
+        fewest = replications_to_hold(1.0, bound if is_least else 1 - bound)
+        if fewest is not None and min(draws, runs) < fewest:
+            return f"to show it takes {fewest} draws and {fewest} replications at least"
+    if ends is None:
+        return "all replications are equal, which shows nothing of others"
+    if mean == bound:
+        return "the mean is the bound"
+    if is_chance and not draws and is_least and mean > bound:
+        needed = replications_to_hold(mean, bound)
+    else:
+        # An interval shrinks with the root of the replications; the side on which the bound lies counts.
+        reach = ends[1] - mean if bound > mean else mean - ends[0]
+        needed = math.ceil(runs * (reach / (bound - mean)) ** 2)
+    if needed is None or needed > _MOST:
+        return f"more than {_MOST:,} replications would be needed"
+    if draws:
+        return f"about {number_of(math.ceil(draws * needed / runs), 'draw')} and {needed:,} replications would tell"
+    side = "" if (mean > bound) == is_least else ", which is that it fails,"
+    return f"confirm: {needed} would show it{side} if mean and spread stay as they are"

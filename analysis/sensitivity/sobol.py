@@ -15,20 +15,204 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.sensitivity.jackknife import Estimate, estimates
-from analysis.sensitivity.layout import layout_of
+from analysis.metrics import contributions
+from analysis.runs import RequestError
+from analysis.statistics.estimates import t_quantile
+from analysis.study.questions.question import common_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import numpy.typing as npt
 
-    from analysis.sensitivity.layout import Layout
-    from analysis.study.table import Table
+    from analysis.statistics.estimates import Interval
+    from analysis.study.amounts import Value
+    from analysis.study.table import Cell, Table
 
     FloatArray = npt.NDArray[np.float64]
 
-__all__ = ["Index", "Indices", "Parts", "indices", "variance_parts"]
+# ----------------------------------------
+# Intervals of what is estimated from points x replications, by leaving out some of each.
+
+_BLOCKS = 16
+
+"""Parts that the rows are left out in."""
+
+
+class Estimate(NamedTuple):
+    """A share and how sure it is, both cut to 0 .. 1.
+
+    Parameters
+    ----------
+    value
+        The estimate [-].
+    ci95
+        Its 95 % interval [-].
+    """
+
+    value: float
+    ci95: Interval
+
+
+def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray) -> list[Estimate]:
+    """Return shares that a statistic estimates, each with a 95 % interval.
+
+    Both points and replications are a sample. Left out are, one at a time, each of 16 blocks of rows, put together at
+    random, and each replication; the squared standard errors of both add up (what both have in common is counted
+    twice: cautious), with Welch's and Satterthwaite's degrees of freedom. Where the interval stays between 0 and 1 it
+    is taken on the scale of ``log(s / (1 - s))``, on which shares are closer to normal.
+
+    Parameters
+    ----------
+    statistic
+        Function of values, shape (sets, n, R), that returns m shares, shape (m,).
+    values
+        The values, n and R two at least.
+
+    References
+    ----------
+    R. G. Miller, "The jackknife: a review", Biometrika 61 (1974), 1; A. B. Owen, "The pigeonhole bootstrap", Annals of
+    Applied Statistics 1 (2007), 386 (points x replications, and why the sum is cautious).
+    """
+    found = statistic(values)
+    # Not in their order: neighbours in a Sobol sequence share its errors, and would look surer than they are.
+    shuffled = np.random.default_rng(0).permutation(values.shape[1])
+    rows = np.array_split(shuffled, min(_BLOCKS, values.shape[1]))
+    of_rows = _squared_error(np.array([statistic(np.delete(values, block, axis=1)) for block in rows]))
+    left = [statistic(np.delete(values, index, axis=2)) for index in range(values.shape[2])]
+    of_luck = _squared_error(np.array(left))
+    both = zip(found.tolist(), of_rows.tolist(), of_luck.tolist(), strict=True)
+    return [_estimate(value, (one, len(rows) - 1), (other, len(left) - 1)) for value, one, other in both]
+
+
+def _squared_error(replicates: FloatArray) -> FloatArray:
+    """Return the squared standard error from estimates with one part left out each, shape (parts, m)."""
+    parts = len(replicates)
+    found: FloatArray = (parts - 1) * replicates.var(axis=0)
+    return found
+
+
+def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
+    """Return an estimate from the squared standard errors of its parts, and their degrees of freedom."""
+    squared = sum(part for part, _ in parts)
+    middle = min(max(value, 0.0), 1.0)
+    if not np.isfinite(squared):
+        # Without some part nothing varies any more: so few points tell no error.
+        return Estimate(middle, (0.0, 1.0))
+    if squared <= 0:
+        return Estimate(middle, (middle, middle))
+    freedom = squared**2 / sum(part**2 / degrees for part, degrees in parts)
+    half = t_quantile(0.95, int(freedom)) * float(np.sqrt(squared))
+    if value - half <= 0 or value + half >= 1:
+        return Estimate(middle, (max(min(value - half, 1.0), 0.0), min(max(value + half, 0.0), 1.0)))
+    odds, factor = value / (1 - value), float(np.exp(half / (value * (1 - value))))
+    return Estimate(value, (odds / (odds + factor), odds * factor / (1 + odds * factor)))
+
+
+# ----------------------------------------
+# The results of a Saltelli design as numbers: sets of points x points of a set x replications.
+
+MOST_LEFT_OUT = 0.05
+
+"""Share of the rows that may be left out [-]: without more of them the inputs would not be those of the study."""
+
+LEAST = 4
+
+"""Rows, and replications, without which nothing is told: intervals leave out some of each."""
+
+
+class Layout(NamedTuple):
+    """What one metric comes to at every point and in every replication.
+
+    Parameters
+    ----------
+    values
+        Contributions to the ratio of sums, shape (d + 2, n, R): sets A, B, AB_1, ..., AB_d; rows; replications.
+    formula
+        ETTR by the closed form at the same points, shape (d + 2, n) [-]; ``None`` unless that is the metric and every
+        point has one.
+    left_out
+        Rows that are missing because of a point without a result.
+    reason
+        Why the first of them has none; empty if none is missing.
+    """
+
+    values: FloatArray
+    formula: FloatArray | None
+    left_out: int
+    reason: str
+
+
+def layout_of(table: Table, metric: str) -> Layout:
+    """Return the numbers of a table whose design is ``saltelli``.
+
+    A row is a point of A, one of B, and those between them. Estimates need all of them: a row in which a point cannot
+    run is left out as a whole. Replications are those that all points have.
+
+    Raises
+    ------
+    RequestError
+        If more than `MOST_LEFT_OUT` of the rows would be left out, or there are too few of them or of replications.
+    ValueError
+        If the number of points is not that of the design.
+    """
+    sets = len(table.axes) + 2
+    rows, rest = divmod(len(table.cells), sets)
+    if rest or not rows:
+        message = f"{len(table.cells)} points are not {sets} sets: the design is not saltelli"
+        raise ValueError(message)
+    found = [contributions(ratios) for ratios in common_rows(table.cells, metric)]
+    usable = [all(found[rows * of + row] is not None for of in range(sets)) for row in range(rows)]
+    if usable.count(False) > MOST_LEFT_OUT * rows:
+        raise RequestError(_refusal(table, metric, found, f"{usable.count(False)} of {rows} rows of points"))
+    kept = [row for row in range(rows) if usable[row]]
+    places = [[rows * of + row for row in kept] for of in range(sets)]
+    values = np.array([[found[place] for place in row] for row in places], dtype=np.float64)
+    if min(values.shape[1:]) < LEAST:
+        message = f"{values.shape[1]} rows of points and {values.shape[2]} replications: needs {LEAST} of each at least"
+        raise RequestError(message)
+    formula = _formula(table, metric, places)
+    bad = next((cell for cell, mine in zip(table.cells, found, strict=True) if mine is None), None)
+    return Layout(values, formula, rows - len(kept), "" if bad is None else _why(bad, metric))
+
+
+def _formula(table: Table, metric: str, places: Sequence[Sequence[int]]) -> FloatArray | None:
+    """Return the closed form's ETTR at points, by their places in the table."""
+    if metric != "ettr":
+        return None
+    found = [[table.cells[place].stated.formula for place in row] for row in places]
+    return None if any(value is None for row in found for value in row) else np.array(found, dtype=np.float64)
+
+
+def _why(cell: Cell, metric: str) -> str:
+    return cell.trouble or f"a replication has no {metric}"
+
+
+def _refusal(table: Table, metric: str, found: Sequence[FloatArray | None], how_many: str) -> str:
+    """Return why there are too few points, and which values all of those without a result have."""
+    bad = [cell for cell, values in zip(table.cells, found, strict=True) if values is None]
+    fine = [cell for cell, values in zip(table.cells, found, strict=True) if values is not None]
+    for position, axis in enumerate(table.axes):
+        mine, others = ([cell.values[position] for cell in cells] for cells in (bad, fine))
+        if others and not _overlap(mine, others):
+            ordered = sorted(mine, key=lambda value: value.number or 0.0)
+            labels = list(dict.fromkeys((ordered[0].label, ordered[-1].label)))
+            told = f"all where {axis} is {' to '.join(labels)}"
+            return f"{how_many} have one without a result, {told}: {_why(bad[0], metric)}"
+    first = ", ".join(f"{axis}={value.label}" for axis, value in zip(table.axes, bad[0].values, strict=True))
+    return f"{how_many} have one without a result, the first with {first}: {_why(bad[0], metric)}"
+
+
+def _overlap(mine: Sequence[Value], others: Sequence[Value]) -> bool:
+    """Return whether values of points without a result are also, or lie among, those of points with one."""
+    if any(value.number is None for value in (*mine, *others)):
+        return bool({value.label for value in mine} & {value.label for value in others})
+    ours, theirs = ([value.number or 0.0 for value in values] for values in (mine, others))
+    return max(min(ours), min(theirs)) <= min(max(ours), max(theirs))
+
 
 _SAME = 1e-12
+
 """Difference of two values, relative to their size, that is rounding."""
 
 
@@ -124,7 +308,7 @@ def indices(table: Table, metric: str) -> Indices:
     Raises
     ------
     RequestError
-        If too many points have no result; see `analysis.sensitivity.layout.layout_of`.
+        If too many points have no result; see `analysis.sensitivity.sobol.layout_of`.
 
     References
     ----------

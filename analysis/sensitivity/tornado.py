@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.answers.versus import versus
+from analysis.study.questions.question import versus
 
 if TYPE_CHECKING:
-    from analysis.paired import Difference
+    from analysis.statistics.differences import Difference
+    from analysis.study.amounts import Value
     from analysis.study.table import Cell, Outcome, Table
-    from analysis.study.value import Value
-
-__all__ = ["Move", "Swing", "Tornado", "tornado"]
 
 
 class Move(NamedTuple):
@@ -70,7 +68,8 @@ class Swing(NamedTuple):
     def replications_to_resolve(self) -> int | None:
         """Replications with which the first change would be resolved if it stays as it is; ``None`` for far too many.
 
-        See `analysis.paired.replications_to_resolve`; nothing is missing where a change is resolved already.
+        See `analysis.statistics.differences.replications_to_resolve`; nothing is missing where a change is
+        resolved already.
         """
         needed = [move.change.replications_to_resolve for move in self.moves if move.change is not None]
         return min((number for number in needed if number is not None), default=None)

@@ -4,25 +4,145 @@ from __future__ import annotations
 
 import array
 import functools
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from analysis.study.amounts import EXACT, SHORT, amounts_of, numbers_of
+from analysis.study.amounts import EXACT, SHORT, Amounts, Value, amounts_of, label_of, number_of, numbers_of, rounded
 from analysis.study.distributions import AnyDistribution
-from analysis.study.range import Range
-from analysis.study.value import Value, label_of, number_of
-from sim.documents import suggest
-from sim.fields import Model, RuleError
+from sim.scenario.fields import Model, RuleError
+from sim.yamlfile import TAGS, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
-    from analysis.study.amounts import Amounts
+# ----------------------------------------
+# Ranges: numbers from one to another, by steps or by their number.
 
-__all__ = ["Axis", "Range"]
+_MOST = 10_000
+
+"""Values of one range."""
+
+_SAME = 1e-9
+
+"""Share of a step by which a value of a range may miss the end that it is meant to be."""
+
+
+class Range(Model):
+    """Numbers from one to another: a step, or a number of points."""
+
+    min: Any = Field(description="Smallest value, with its unit.")
+    max: Any = Field(description="Largest value; it is one of the values, even if the last step is shorter.")
+    step: Any = Field("", description="Distance of the values; a factor if the scale is log.")
+    points: int = Field(0, ge=0, le=_MOST, description="Number of values, in place of a step.")
+    scale: Literal["linear", "log"] = Field("linear", description="Whether steps are added or multiplied.")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        low, high = self.ends
+        if high <= low:
+            raise RuleError(("max",), f"must be above min, and {label_of(self.max)} is not above {label_of(self.min)}")
+        if self.scale == "log" and low <= 0:
+            raise RuleError(("min",), "a log scale begins above zero")
+        if self.step != "" and self.points:
+            raise RuleError(("points",), "give a step or a number of points, not both")
+        if self.points == 1:
+            raise RuleError(("points",), "one point is no range: give the value as choices: [...]")
+        if self.step != "":
+            self._check_step(low, high)
+        if self.whole and self.points > high - low + 1:
+            rule = f"there are {high - low + 1:.0f} whole numbers from {low:.0f} to {high:.0f}"
+            raise RuleError(("points",), f"{rule}; write min: {low!r} for numbers between them")
+        return self
+
+    def _check_step(self, low: float, high: float) -> None:
+        if self.scale == "log" and (not isinstance(self.step, int | float) or not 1 < self.step < math.inf):
+            raise RuleError(("step",), "must be a factor above one on a log scale, for example 2")
+        step = self._step
+        if not step > 0:
+            raise RuleError(("step",), "must be above zero")
+        steps = math.log(high / low) / math.log(step) if self.scale == "log" else (high - low) / step
+        if steps > _MOST:
+            raise RuleError(("step",), f"makes more than {_MOST:,} values")
+        if self.whole and self.scale == "linear" and step != round(step):
+            rule = f"must be a whole number, as min and max are; write min: {low!r} for numbers between them"
+            raise RuleError(("step",), rule)
+
+    @functools.cached_property
+    def amounts(self) -> Amounts:
+        """Both ends."""
+        return amounts_of(self.described)
+
+    @property
+    def whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.amounts.whole
+
+    @property
+    def described(self) -> tuple[Any, ...]:
+        """Both ends, as they were written."""
+        return self.min, self.max
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest number, in SI units."""
+        return self.ends
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends, in SI units."""
+        low, high = self.amounts.numbers
+        return low, high
+
+    @functools.cached_property
+    def _step(self) -> float:
+        """The step in SI units, or the factor."""
+        if self.scale == "log":
+            return float(self.step)
+        try:
+            return amounts_of((self.min, self.max, self.step)).numbers[2]
+        except ValueError as error:
+            raise RuleError(("step",), str(error)) from None
+
+    def at(self, u: float) -> float:
+        """Return the number at a share of the way from one end to the other, on its scale, to `DIGITS` digits.
+
+        Linear: min (1 - u) + max u; log: min^(1 - u) max^u.
+        """
+        low, high = self.ends
+        return rounded(low ** (1 - u) * high**u if self.scale == "log" else low * (1 - u) + high * u)
+
+    def numbers(self) -> list[float]:
+        """Return the values of a grid; the ends are among them.
+
+        Raises
+        ------
+        ValueError
+            If neither a step nor a number of points was given.
+        """
+        low, high = self.ends
+        if self.points:
+            found = [low, *(self.at(index / (self.points - 1)) for index in range(1, self.points - 1)), high]
+        elif self.step != "":
+            found = [*self._walk(low, high), high]
+        else:
+            message = "needs a step or a number of points"
+            raise ValueError(message)
+        return sorted({float(round(number)) for number in found}) if self.whole else found
+
+    def _walk(self, low: float, high: float) -> list[float]:
+        """Return the values that steps lead to, without the last one."""
+        step = self._step
+        if self.scale == "log":
+            walk = (rounded(low * step**index) for index in itertools.count())
+            end = high / step**_SAME
+        else:
+            walk = (rounded(low + step * index) for index in itertools.count())
+            end = high - step * _SAME
+        return list(itertools.takewhile(lambda number: number < end, walk))
 
 
 class Axis(Model):
@@ -230,3 +350,63 @@ def _are_told_apart(numbers: Sequence[float], label: Callable[[float], str]) -> 
     """Return whether different numbers have different labels."""
     seen: dict[str, float] = {}
     return all(seen.setdefault(label(number), number) == number for number in numbers)
+
+
+# ----------------------------------------
+# Paths of the scenario that a study writes to: none twice, and none that would be lost inside of another.
+
+
+def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
+    """Refuse paths that a study cannot write to.
+
+    Parameters
+    ----------
+    axes
+        What varies, by name.
+    common
+        Values that hold at every point, by path.
+
+    Raises
+    ------
+    RuleError
+        At the first of them.
+    """
+    for path in common:
+        _check_path(path, ("set", path))
+    taken: dict[str, str] = {}
+    for name, axis in axes.items():
+        for path in axis.targets(name):
+            _check_path(path, _place(name, axis, path))
+            if path in taken:
+                raise RuleError(("vary", name), f"{path} is varied by {taken[path]} already")
+            if path in common:
+                raise RuleError(("set", path), f"is varied too, by {name}; say it once")
+            taken[path] = name
+    for path, name in taken.items():
+        for inner, other in taken.items():
+            if inner.startswith(f"{path}.") and other != name and not _are_choices(axes[name], name, path):
+                rule = f"{inner} would be lost: the axis {name} replaces {path} as a whole"
+                raise RuleError(("vary", other), rule)
+
+
+def _place(name: str, axis: Axis, path: str) -> tuple[str | int, ...]:
+    """Return where an axis says which path it writes to."""
+    if path in axis.paths:
+        return ("vary", name, "paths", axis.paths.index(path))
+    return ("vary", name, "path") if axis.path else ("vary", name)
+
+
+def _check_path(path: str, at: tuple[str | int, ...]) -> None:
+    """Refuse what is no path, and the seed: all points share one, so that they differ in nothing but what varies."""
+    if "=" in path or not all(step and step == step.strip() for step in path.split(".")):
+        raise RuleError(at, f"'{path}' is not a path such as spares.hot")
+    if path == "seed":
+        raise RuleError(at, "all points have the same seed: give it to the study, as seed:")
+
+
+def _are_choices(axis: Axis, name: str, path: str) -> bool:
+    """Return whether everything that an axis writes to a path names a strategy: what is inside is then set later."""
+    if axis.choices is None:
+        return False
+    contents = [content for value in axis.values(name) for target, content in value.settings if target == path]
+    return all(isinstance(content, dict) and any(tag in content for tag in TAGS) for content in contents)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 from pydantic import Field, model_validator
 
 from analysis.study.amounts import Amounts, amounts_of, rounded
-from sim.fields import Model, RuleError
+from sim.scenario.fields import Model, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-__all__ = ["DISTRIBUTIONS", "AnyDistribution", "Distribution"]
-
 EDGE = 1e-9
+
 """The least probability of which quantiles are taken."""
 
 _P95 = 1.6448536269514722
+
 """Standard normal quantile of 95 %."""
 
 
@@ -208,6 +208,7 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
     "between": Between,
     "counted": Counted,
 }
+
 if TYPE_CHECKING:
     AnyDistribution = Distribution
 else:

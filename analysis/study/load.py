@@ -6,29 +6,250 @@ import copy
 import functools
 import hashlib
 import json
+import math
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
 import sim
-from analysis.study.inputs import Inputs
+from analysis.study.amounts import label_of, settings_text
+from analysis.study.axis import Axis
 from analysis.study.model import Study
-from analysis.study.reading import read_study
-from analysis.study.value import settings_text
-from sim import complaints, documents
+from sim import yamlfile
+from sim.input import complaints
+from sim.yamlfile import FILE_KEYS, Document, DocumentError, content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from analysis.study.value import Point
-    from sim.documents import Document
+    from analysis.study.amounts import Point, Value
+    from sim.yamlfile import Keys
 
-__all__ = ["RESOLVED", "LoadedStudy", "find_study", "load_study"]
+# ----------------------------------------
+# What a study file says, with the options that change it, and with the files in it that it names.
+
+_OPTION = Path("--set")
+
+_SHORTHAND = ("cluster",)
+
+_LARGEST = 2**63
+
+
+def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
+    """Return what a study file says.
+
+    Clusters in other files, and whatever its values extend, become part of it: a study means the same wherever its
+    points are played. Other files that it names get their whole names.
+
+    Parameters
+    ----------
+    path
+        The file.
+    overrides
+        Texts ``a.b=c`` that replace values; names of axes, and paths below ``set``, may have dots themselves.
+
+    Raises
+    ------
+    DocumentError
+        If a file cannot be read, is not strict YAML, or has numbers that are none.
+    """
+    document = yamlfile.load(path)
+    for text in overrides:
+        document = _changed(document, text)
+    for at, content in _parts(document.data, ()):
+        rule = ""
+        if isinstance(content, float) and not math.isfinite(content):
+            rule = "must be a finite number"
+        elif isinstance(content, int) and abs(content) >= _LARGEST:
+            rule = "has too many digits for a number"
+        if rule:
+            raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule)
+    _bring_files(document, path.parent)
+    return document
+
+
+def _parts(data: Any, path: Keys) -> Iterator[tuple[Keys, Any]]:
+    """Yield every value in some data with its path."""
+    yield path, data
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from _parts(value, (*path, key))
+
+
+def _changed(document: Document, text: str) -> Document:
+    """Return a study with one value replaced."""
+    name, _, value = text.partition("=")
+    head, _, rest = name.strip().partition(".")
+    if head not in ("set", "vary") or not rest:
+        return yamlfile.assign(document, text)
+    key = rest if head == "set" else _axis_in(rest, document.data.get("vary"))
+    # For a moment the name has no dots, which would be steps.
+    alias = key.replace(".", "\N{ONE DOT LEADER}")
+    typed = f"{head}.{alias}{rest[len(key) :]}={value}"
+    try:
+        found = yamlfile.assign(_renamed(document, head, key, alias), typed)
+    except DocumentError as error:
+        raise DocumentError(error.mark._replace(text=text), error.path.replace(alias, key), error.rule) from None
+    found = _renamed(found, head, alias, key)
+    for places in (found.keys, found.values):
+        places.update({at: mark._replace(text=text) for at, mark in places.items() if mark.text == typed})
+    return found
+
+
+def _axis_in(path: str, known: Any) -> str:
+    """Return the axis that a path below ``vary`` begins with: one that is there, or all before a key of an axis."""
+    names: list[str] = [name for name in known if f"{path}.".startswith(f"{name}.")] if isinstance(known, dict) else []
+    if names:
+        return max(names, key=len)
+    steps = path.split(".")
+    end = next((index for index, step in enumerate(steps) if index and step in Axis.model_fields), len(steps))
+    return ".".join(steps[:end])
+
+
+def _renamed(document: Document, head: str, name: str, other: str) -> Document:
+    """Return a copy of a document with another name for one key of a mapping, in the same place."""
+    found = document.copy()
+    holder = found.data.get(head)
+    if isinstance(holder, dict):
+        found.data[head] = {other if key == name else key: value for key, value in holder.items()}
+    for places in (found.keys, found.values):
+        renamed = {(head, other, *at[2:]) if at[:2] == (head, name) else at: mark for at, mark in places.items()}
+        places.clear()
+        places.update(renamed)
+    return found
+
+
+def _bring_files(document: Document, folder: Path) -> None:
+    """Put the content of files in place of their names."""
+    common, axes = document.data.get("set"), document.data.get("vary")
+    for path in common if isinstance(common, dict) else ():
+        common[path] = _filled(document, ("set", path), path, common[path], folder)
+    for name, axis in axes.items() if isinstance(axes, dict) else ():
+        choices = axis.get("choices") if isinstance(axis, dict) else None
+        paths = axis.get("paths") or [axis.get("path") or name] if isinstance(axis, dict) else ()
+        path = paths[0] if isinstance(paths, list) and paths and isinstance(paths[0], str) else name
+        at: Keys = ("vary", name, "choices")
+        if isinstance(choices, list):
+            filled = [_filled(document, (*at, i), path, content, folder) for i, content in enumerate(choices)]
+            if filled != choices:
+                axis |= {"choices": _named(choices, filled)} | ({} if axis.get("paths") else {"path": path})
+        elif isinstance(choices, dict):
+            is_linked = not (axis.get("path") or axis.get("paths"))
+            for label, content in choices.items():
+                if is_linked and isinstance(content, dict):
+                    for inner in content:
+                        content[inner] = _filled(document, (*at, label, inner), inner, content[inner], folder)
+                elif not is_linked:
+                    choices[label] = _filled(document, (*at, label), path, content, folder)
+
+
+def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path) -> Any:
+    """Return what is to be written to a path of the scenario, with the files that it names."""
+    named = [inner for inner, _ in _parts(content, ()) if inner and inner[-1] in ("extends", *FILE_KEYS)]
+    is_file = isinstance(content, str) and (path == "cluster" or path.rpartition(".")[2] in FILE_KEYS)
+    if not (named or is_file):
+        return content
+
+    def locate(name: str, source: Path) -> Path:
+        return (folder if source == _OPTION else source.parent) / name
+
+    try:
+        text, known = settings_text(path, content), sim.building_blocks
+        found = yamlfile.assign(Document({}), text, shorthand=_SHORTHAND, locate=locate, known=known)
+    except DocumentError as error:
+        mark = error.mark if not error.mark.text else yamlfile.nearest_mark(document, at)
+        raise DocumentError(mark, yamlfile.dotted(at), error.rule) from None
+    for inner, value in _parts(found.data, ()):
+        if inner and inner[-1] in FILE_KEYS and isinstance(value, str):
+            mark = yamlfile.nearest_mark(found, inner)
+            _holder(found.data, inner)[inner[-1]] = str(
+                (Path(mark.file).parent if not mark.text else folder).absolute() / value
+            )
+    steps: Keys = tuple(path.split("."))
+    return _holder(found.data, steps)[steps[-1]]
+
+
+def _holder(data: Any, path: Keys) -> Any:
+    for step in path[:-1]:
+        data = data[step]
+    return data
+
+
+def _named(choices: list[Any], filled: list[Any]) -> dict[str, Any] | list[Any]:
+    """Return choices by the names of their files, if these differ: whole clusters make no labels."""
+    for label in (_file_label, label_of):
+        named = dict(zip(map(label, choices), filled, strict=True))
+        if len(named) == len(choices):
+            return named
+    return choices
+
+
+def _file_label(content: Any) -> str:
+    """Return what a choice is called: a file by its name alone."""
+    return Path(content).stem if isinstance(content, str) else label_of(content)
+
+
+# ----------------------------------------
+# Files that settings of a scenario name: logs and graphs, which are known by what is in them and not by their names.
+#
+# The content of clusters and of what is extended is part of a study when it has been read. Files that strategies read
+# while a scenario is made are not: their names are strings at a key of :data:`sim.yamlfile.FILE_KEYS`, at the end of a
+# path or in a mapping.
+
+
+def with_files(path: str, content: Any, change: Callable[[str], str]) -> Any:
+    """Return what is written to a path of a scenario, with every name of a file in it changed."""
+    if isinstance(content, str):
+        return change(content) if path.rpartition(".")[2] in FILE_KEYS else content
+    if isinstance(content, dict):
+        return {key: with_files(str(key), value, change) for key, value in content.items()}
+    return [with_files("", item, change) for item in content] if isinstance(content, list) else content
+
+
+def names_files(text: str) -> bool:
+    """Return whether a text ``path=value`` may name a file; false for sure where it cannot."""
+    return text.partition("=")[0].rpartition(".")[2] in FILE_KEYS or any(f'"{key}"' in text for key in FILE_KEYS)
+
+
+def file_digest(name: str) -> str | None:
+    """Return SHA-256 of what is in a file, which is read again only if it has changed; ``None`` if it is not there."""
+    try:
+        found = Path(name).stat()
+        return _digest(name, found.st_mtime_ns, found.st_size)
+    except (OSError, ValueError):  # the latter for a name that no file can have
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(name: str, _changed: int, _size: int) -> str:
+    return hashlib.sha256(content_of(Path(name))).hexdigest()
+
+
+class Inputs:
+    """What was in the files that settings name when each was first asked for: the same for as long as this is kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def told(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return texts ``path=value`` with digests in place of the names of files that are there."""
+        return tuple(self._told(text) if names_files(text) else text for text in texts)
+
+    def _told(self, text: str) -> str:
+        path, _, value = text.partition("=")
+        return f"{path}={json.dumps(with_files(path, json.loads(value), self._digest), ensure_ascii=False)}"
+
+    def _digest(self, name: str) -> str:
+        if name not in self._known:
+            self._known[name] = file_digest(name) or name
+        return self._known[name]
+
 
 RESOLVED = "scenario.resolved.yaml"
+
 """File of the scenario beside a study that was written by the program."""
 
 
@@ -137,11 +358,11 @@ def load_study(
     """
     try:
         document = read_study(Path(path), overrides)
-    except documents.DocumentError as error:
+    except yamlfile.DocumentError as error:
         raise sim.ScenarioError([str(error)]) from None
     if replications is not None or precision is not None:
         document = _instead(document, replications, precision)
-    data = _named(document)
+    data = _named_of_load(document)
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
@@ -159,14 +380,14 @@ def _instead(document: Document, replications: int | None, precision: str | None
     found.data.pop("replications", None)
     if precision is not None:
         found.data["precision"] = {**(said if isinstance(said, dict) else {}), "width": precision}
-        found.values["precision", "width"] = documents.Mark("--precision", text=precision)
+        found.values["precision", "width"] = yamlfile.Mark("--precision", text=precision)
     else:
         found.data["replications"] = replications
-        found.values["replications",] = documents.Mark("--replications", text=str(replications))
+        found.values["replications",] = yamlfile.Mark("--replications", text=str(replications))
     return found
 
 
-def _named(document: Document) -> dict[str, Any]:
+def _named_of_load(document: Document) -> dict[str, Any]:
     """Return the data of a study with its design named: a grid, if it says nothing."""
     data = dict(document.data)
     if isinstance(data.get("design"), dict):
@@ -181,7 +402,7 @@ def _template(study: Study, document: Document, path: Path) -> sim.Template:
     if not beside.is_file() and study.scenario in known:
         beside = known[study.scenario]
     if not beside.is_file():
-        offer = documents.neighbour(beside) or documents.suggest(study.scenario, known)
+        offer = yamlfile.neighbour(beside) or yamlfile.suggest(study.scenario, known)
         rule = f"no file {study.scenario} beside the study, and no scenario of this name{offer}"
         raise sim.ScenarioError([complaints.line(document, ("scenario",), rule)])
     template = sim.template(beside)
@@ -189,3 +410,227 @@ def _template(study: Study, document: Document, path: Path) -> sim.Template:
         rule = f"{study.scenario} is a study itself: name the scenario that it is about"
         raise sim.ScenarioError([complaints.line(document, ("scenario",), rule)])
     return template
+
+
+# ----------------------------------------
+# A first look at a study before it is played: every value is tried, and what no point can have is a mistake.
+
+MOST_POINTS = 100_000
+
+"""Points of a study; more are a slip of the pen."""
+
+_LOADS = 60
+
+"""Values that are tried: a scenario is read in some milliseconds, and a first look takes less than a second."""
+
+_TRIES = 3
+
+"""Points in which a value is tried before it is called a mistake."""
+
+_LONGEST = 60
+
+"""Letters of a label in a message."""
+
+
+def first_look(loaded: LoadedStudy) -> list[str]:
+    """Return every mistake that some points of a study show, one line each; nothing if the study can be played.
+
+    Of each axis all values are tried, or as many as there is time for, evenly spread. A value that can be read in none
+    of up to three points is a mistake. What merely does not fit, or fails in some combinations only, is none: these
+    points will be told to be infeasible.
+    """
+    study = loaded.study
+    count = study.design.count(study.vary)
+    if count > MOST_POINTS:
+        place = "design" if "design" in loaded.document.data else "vary"
+        rule = f"makes {count:,} points, and more than {MOST_POINTS:,} are not played; vary less at once"
+        return [complaints.line(loaded.document, (place,), rule)]
+    trials = _Trials(loaded)
+    found = [*trials.of_all(), *(line for position in range(len(study.vary)) for line in trials.of_axis(position))]
+    return list(dict.fromkeys(found or trials.of_first()))
+
+
+class _Finding(NamedTuple):
+    """What is said against a point: the setting that it is about, if it is about one, and the path and the rule."""
+
+    text: str
+    rule: str
+
+
+class _Trials:
+    """The points of a study, those that were tried, and what was said against them."""
+
+    def __init__(self, loaded: LoadedStudy) -> None:
+        self.loaded = loaded
+        self.axes = list(loaded.study.vary.items())
+        # There may be many points, so none is kept but those that are tried: which these are is known once all have
+        # been counted. Values go by their labels, which tell those of an axis apart.
+        self.counts = [dict[str, int]() for _ in self.axes]
+        numbers = [dict[str, float | None]() for _ in self.axes]
+        for point in loaded.points():
+            for count, number, value in zip(self.counts, numbers, point.values, strict=True):
+                count[value.label] = count.get(value.label, 0) + 1
+                number[value.label] = value.number
+        self.tried = [self._tried(found) for found in numbers]
+        self._find_points()
+        self.fine: set[tuple[int, str]] = set()
+        self.found: dict[int, tuple[_Finding, ...]] = {}
+        self.failed: list[list[Value]] = [self._failed(position) for position in range(len(self.axes))]
+
+    def _tried(self, numbers: dict[str, float | None]) -> dict[str, list[Point]]:
+        """Return the values of an axis that are tried, in order, each with room for points."""
+        labels = list(numbers)
+        if all(number is not None for number in numbers.values()):
+            labels.sort(key=lambda label: numbers[label] or 0.0)
+        return {label: [] for label in _spread(labels, max(_LOADS // len(self.axes), _TRIES))}
+
+    def _find_points(self) -> None:
+        """Find the points in which values are tried: of each the first, the last, and one between them."""
+        wanted = [
+            {label: set(_spread(range(count[label]), _TRIES)) for label in tried}
+            for count, tried in zip(self.counts, self.tried, strict=True)
+        ]
+        seen = [dict.fromkeys(tried, 0) for tried in self.tried]
+        for point in self.loaded.points():
+            for places, before, tried, value in zip(wanted, seen, self.tried, point.values, strict=True):
+                if value.label in before:
+                    if before[value.label] in places[value.label]:
+                        tried[value.label].append(point)
+                    before[value.label] += 1
+
+    def _failed(self, position: int) -> list[Value]:
+        """Return the values of an axis with which no point can be read, of those that are tried."""
+        values = [points[0].values[position] for points in self.tried[position].values()]
+        return [value for value in values if not self._is_fine(position, value)]
+
+    def _is_fine(self, position: int, value: Value) -> bool:
+        """Tell whether one of the first points with a value can be read; a point that can clears all its values."""
+        for point in self.points(position, value):
+            if (position, value.label) in self.fine:
+                break
+            if point.number not in self.found:
+                self.found[point.number] = self._look(point)
+            if not self.found[point.number]:
+                self.fine.update((place, other.label) for place, other in enumerate(point.values))
+        return (position, value.label) in self.fine
+
+    def points(self, position: int, value: Value) -> list[Point]:
+        """Return the points in which a value is tried."""
+        return self.tried[position][value.label]
+
+    def _look(self, point: Point) -> tuple[_Finding, ...]:
+        """Return what is wrong with the description of a point."""
+        try:
+            self.loaded.scenario(point)
+        except sim.ScenarioError as error:
+            texts = self.loaded.overrides(point)
+            return () if error.is_answer else tuple(_finding(line, texts) for line in error.lines)
+        return ()
+
+    @property
+    def none_is_fine(self) -> bool:
+        """Whether no point that was tried can be read."""
+        return all(self.found.values())
+
+    # ------------------------------------------------------------------------------------------- mistakes
+
+    def of_all(self) -> Iterator[str]:
+        """Yield the mistakes that no value is to blame for: of what holds at every point, and of the scenario."""
+        first, *others = self.found.values()
+        common = {settings_text(path, content): path for path, content in self.loaded.study.set.items()}
+        for finding in first if self.none_is_fine else ():
+            if all(finding in findings for findings in others):
+                if finding.text in common:
+                    path = common[finding.text]
+                    mark = yamlfile.nearest_mark(self.loaded.document, ("set", path))
+                    yield str(yamlfile.DocumentError(mark, f"set.{path}", finding.rule.removeprefix(f"{path}: ")))
+                elif not finding.text:
+                    yield finding.rule
+
+    def of_axis(self, position: int) -> Iterator[str]:
+        """Yield the mistakes of the values of an axis; one line if all of them have the same."""
+        name, axis = self.axes[position]
+        document = self.loaded.document
+        found: dict[yamlfile.Mark, tuple[str, str]] = {}
+        for value in self.failed[position]:
+            rule = self._against(position, value)
+            if rule:
+                label = value.label if len(value.label) <= _LONGEST else f"{value.label[: _LONGEST - 3]}..."
+                mark = yamlfile.nearest_mark(document, _place(document, name, axis, value))
+                found.setdefault(mark, (label, rule.removeprefix(f"{name}: ")))
+        rules = {rule for _, rule in found.values()}
+        if len(rules) == 1 and len(found) > 1 and len(self.failed[position]) == len(self.counts[position]):
+            at = ("vary", name, "path")
+            mark = document.values.get(at) or yamlfile.key_mark(document, at[:2])
+            yield str(yamlfile.DocumentError(mark, f"vary.{name}", rules.pop()))
+            return
+        for mark, (label, rule) in found.items():
+            yield str(yamlfile.DocumentError(mark, f"vary.{name}", f"{label}: {rule}"))
+
+    def of_first(self) -> Iterator[str]:
+        """Yield what is wrong with the first point, if no point can be read for one reason."""
+        if self.none_is_fine:
+            mark = yamlfile.key_mark(self.loaded.document, ("vary",))
+            for finding in next(iter(self.found.values())):
+                rule = f"no point that was tried can be read; of the first one {finding.rule}"
+                yield str(yamlfile.DocumentError(mark, "vary", rule))
+
+    def _against(self, position: int, value: Value) -> str:
+        """Return what is wrong with a value wherever it was tried; nothing if something else is to blame."""
+        own = {settings_text(path, content) for path, content in value.settings}
+        tried = [self.found[point.number] for point in self.points(position, value)]
+        blamed = [[finding.rule for finding in findings if finding.text in own] for findings in tried]
+        if all(blamed):
+            return blamed[0][0]
+        if self.none_is_fine or any(finding.text for findings in tried for finding in findings):
+            return ""
+        return next((one.rule for one in tried[0] if all(one in findings for findings in tried)), "")
+
+
+def _finding(line: str, texts: Sequence[str]) -> _Finding:
+    """Return a complaint with the setting that it begins with, if it is about one."""
+    begun = [text for text in texts if line.startswith(f"--set {text}: ")]
+    text = max(begun, key=len, default="")
+    return _Finding(text, line.removeprefix(f"--set {text}: ") if text else line)
+
+
+def _place(document: yamlfile.Document, name: str, axis: Axis, value: Value) -> Keys:
+    """Return the path of a value in its study."""
+    at: Keys = ("vary", name)
+    if axis.choices is not None:
+        labels = [choice.label for choice in axis.values(name)]
+        named = (*at, "choices", value.label)
+        return named if named in document.values else (*at, "choices", labels.index(value.label))
+    if axis.range is not None:
+        ends = dict(zip(axis.range.ends, ("min", "max"), strict=True))
+        return (*at, "range", ends[value.number]) if value.number in ends else (*at, "range")
+    return (*at, "distribution")
+
+
+def _spread(items: Sequence[Any], count: int) -> list[Any]:
+    """Return so many items at most, evenly spread, the first and the last among them."""
+    if len(items) <= count:
+        return list(items)
+    return [items[round(index * (len(items) - 1) / (count - 1))] for index in range(count)]
+
+
+# ----------------------------------------
+# What a file is: a scenario, or a study of one.
+
+
+def kind_of(name: str) -> str:
+    """Return ``study`` or ``scenario``, for a file or a name that comes with the program; empty for neither."""
+    path = Path(name)
+    if not path.is_file():
+        if name in sim.shipped("scenarios/studies"):
+            return "study"
+        return "scenario" if name in sim.shipped("scenarios") else ""
+    try:
+        data = yamlfile.load(path).data
+    except yamlfile.DocumentError:
+        return ""
+    if not isinstance(data, dict):
+        return ""
+    if "vary" in data:
+        return "study"
+    return "scenario" if {"cluster", "jobs"} <= data.keys() else ""

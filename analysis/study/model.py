@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from analysis.answers.questions import AnyQuestion
-from analysis.ensemble import Precision, RequestError
 from analysis.metrics import METRICS, SHARES
-from analysis.optimize.conditions import condition_of
-from analysis.study.axis import Axis
-from analysis.study.designs import AnyDesign, Grid
-from analysis.study.paths import check_paths
-from sim.documents import suggest
-from sim.fields import Model, RuleError
+from analysis.optimize.problem import condition_of
+from analysis.runs import Precision, RequestError
+from analysis.study.axis import Axis, check_paths
+from analysis.study.designs import DESIGNS, AnyDesign, Grid
+from analysis.study.distributions import DISTRIBUTIONS
+from analysis.study.questions.kinds import QUESTIONS, AnyQuestion
+from sim.scenario.fields import Model, RuleError
+from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from sim.documents import Keys
-
-__all__ = ["Optimum", "PrecisionSpec", "Study"]
-
+    from sim.yamlfile import Keys
 
 _NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -148,3 +145,24 @@ class Study(Model):
             if metric not in SHARES:
                 rule = f"points are for shares, and {metric} is not one: write a precision such as 2%"
                 raise RuleError(("precision", "width"), rule)
+
+
+# ----------------------------------------
+# The JSON Schema of study files, for editors.
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the JSON Schema of study files.
+
+    It knows the keys and what may stand there. What depends on the scenario, or concerns several keys, is for
+    `analysis.study.load.load_study` and `analysis.study.load.first_look`.
+    """
+    content = Study.model_json_schema()
+    tags = {"use": DESIGNS, "law": DISTRIBUTIONS, "ask": QUESTIONS}
+    for tag, registry in tags.items():
+        for name, kind in registry.items():
+            part = content["$defs"][kind.__name__]
+            # A design that names none is a grid.
+            if name != "grid":
+                part["required"] = [tag, *(key for key in part.get("required", []) if key != tag)]
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **content}

@@ -6,19 +6,18 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import sim
-from analysis.spending import provisioned
-from sim import complaints
+from analysis.metrics import provisioned
+from sim.input import complaints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from analysis.study.load import LoadedStudy
     from sim import Prepared
-    from sim.documents import Keys
-
-__all__ = ["against_metrics"]
+    from sim.yamlfile import Keys
 
 _MOST = 60
+
 """Points that are looked at: one takes some tens of milliseconds at most."""
 
 
@@ -41,6 +40,7 @@ class _Need(NamedTuple):
 
 
 _TOKENS = ("tokens_per_day", "tokens_per_gpu_day", "tokens_per_mw_day", "energy_per_token", "cost_per_token")
+
 _NEEDS = (
     _Need(
         frozenset({"cost", "cost_per_token"}),

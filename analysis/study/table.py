@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+
+from analysis.metrics import contributions
+from analysis.statistics.differences import Difference
+from analysis.statistics.estimates import summarise_ratio, t_quantile, two_way
+from analysis.statistics.intervals import (
+    PROBABILITIES,
+    binomial_interval,
+    is_zero_or_one,
+    mean_estimate,
+    possible,
+    unseen,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from array import array
+    from collections.abc import Callable, Iterable, Mapping
 
+    import numpy.typing as npt
+
+    from analysis.statistics.estimates import Interval, TwoWay
+    from analysis.study.amounts import Point, Value
     from analysis.study.axis import Axis
-    from analysis.study.value import Point, Value
     from sim import Ratio
 
-__all__ = ["Cell", "Outcome", "Table"]
+    FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -27,7 +47,7 @@ class Outcome:
     metrics
         For each metric that was kept, one ratio per replication; those of replication i are at i.
     luck
-        How lucky each replication was, by `analysis.controls`; empty where that is not known.
+        How lucky each replication was, by `analysis.statistics.differences`; empty where that is not known.
     formula
         ETTR by the closed form [-]; ``None`` where there is none, or it does not apply.
     censored, never_started
@@ -116,3 +136,258 @@ class Table:
     def title(self, axis: str) -> str:
         """Return what an axis is called in sentences."""
         return self.axes[axis].title or axis
+
+
+# ----------------------------------------
+# What a cell of a study comes to: its mean and how sure that is, the luck of one run, and what is not known.
+#
+# * ``summary_of(cell, metric) -> CellSummary | None``: the three doubts side by side.
+# * ``predictive_mean(cell, metric) -> Predicted | None``: the mean over luck and unknown inputs together.
+# * ``predictive_difference(ours, theirs, metric) -> Difference | None``: how far two cells are apart over both.
+#
+# The mean is that of the replications as they are: the luck of the failures is not taken out of it, although that
+# would
+# make some intervals narrower. It can be taken out where no job may wait for nodes and not elsewhere, so neighbouring
+# cells would differ by an estimator as well as by what was varied, and what common replications have in common would
+# no
+# longer cancel between them. Differences are where it is taken out: `analysis.statistics.differences`.
+
+FEWEST_DRAWS = 20
+
+"""Draws from which on there is a band: with fewer its ends would lie beyond all of them."""
+
+
+class CellSummary(NamedTuple):
+    """One metric of a cell. Three kinds of doubt stay apart: whatever the data do not support is ``None``.
+
+    Parameters
+    ----------
+    mean
+        The metric at the central values of what is unknown; ratios are ratios of sums.
+    ci95
+        Its 95 % interval: the Monte Carlo error, which shrinks with more replications.
+    method
+        How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one, as where
+        all replications are equal.
+    std, p05, p50, p95
+        The luck of one run.
+    band90
+        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs tell; ``None`` with
+        fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.
+    replications
+        How many there are at the central values.
+    censored, never_started
+        Those in which a job was not finished at the horizon, or never got its nodes.
+    """
+
+    mean: float | None
+    ci95: Interval | None
+    method: str
+    std: float | None
+    p05: float | None
+    p50: float | None
+    p95: float | None
+    band90: Interval | None
+    replications: int
+    censored: int
+    never_started: int
+
+
+class Predicted(NamedTuple):
+    """A mean over luck and unknown inputs together: what to expect of a run of which neither is known.
+
+    Parameters
+    ----------
+    mean
+        Mean over draws of the ratio of sums.
+    interval
+        Its 95 % interval, as far as draws and replications tell; ``None`` with fewer than two of either, and where all
+        of them are equal.
+    """
+
+    mean: float
+    interval: Interval | None
+
+
+def summary_of(cell: Cell, metric: str) -> CellSummary | None:
+    """Return the summary of one metric of a cell; ``None`` if the cell has no such metric.
+
+    A time to finish with a censored replication has no mean and no interval, but those quantiles that lie below what
+    was censored; `CellSummary.censored` tells how many replications that are.
+    """
+    ratios = cell.stated.metrics.get(metric)
+    if not ratios:
+        return None
+    luck = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+    estimate = mean_estimate(ratios, metric)
+    return CellSummary(
+        estimate.mean,
+        estimate.interval,
+        estimate.method,
+        luck.std,
+        luck.p05,
+        luck.p50,
+        luck.p95,
+        None if estimate.mean is None else _band(cell, metric, estimate.mean),
+        luck.n,
+        cell.stated.censored,
+        cell.stated.never_started,
+    )
+
+
+def _band(cell: Cell, metric: str, mean: float) -> Interval | None:
+    """Return where the mean is at the draws: the quantiles of how far they move it, on the replications they have.
+
+    ``None`` with fewer than `FEWEST_DRAWS`, or where a draw has no mean: leaving it out would flatter the cell.
+    """
+    drawn = drawn_table(cell, metric)
+    if len(drawn) < FEWEST_DRAWS:
+        return None
+    few = drawn.shape[1]
+    stated = contributions(cell.stated.metrics[metric][:few])
+    if stated is None:
+        return None
+    low, high = np.quantile(drawn.mean(axis=1) - stated.mean(), [0.05, 0.95]).tolist()
+    return possible(metric, (mean + low, mean + high))
+
+
+def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
+    """Return the mean of a metric over all draws of what is not known, and how sure it is.
+
+    Replication i is the same luck in every draw, so neither are draws a sample of their own nor are replications: the
+    error of the mean has a part of each, as in `analysis.statistics.estimates.two_way`. Of a probability its variance
+    is turned into a number of independent trials, whose exact interval this gives. But inputs or luck that none of D draws and R
+    replications met may make all runs fail: so the interval is never surer than that of min(D, R) runs which all end
+    alike, and one run that failed cannot make it surer than none.
+
+    Returns
+    -------
+    Predicted or None
+        Without draws, what `summary_of` has. ``None`` where the cell or one of its draws has no mean.
+
+    References
+    ----------
+    E. L. Korn, B. I. Graubard, Survey Methodology 24 (1998), 193 (probabilities).
+    """
+    if not cell.drawn:
+        estimate = mean_estimate(cell.stated.metrics.get(metric, ()), metric)
+        return None if estimate.mean is None else Predicted(estimate.mean, estimate.interval)
+    values = drawn_table(cell, metric)
+    if not len(values):
+        return None
+    found = two_way(values)
+    if min(values.shape) < 2:
+        return Predicted(found.mean, None)
+    if is_probability(cell, metric):
+        return Predicted(found.mean, _of_probability(found, values.shape))
+    if not found.variance:
+        return Predicted(found.mean, None)
+    half = found.reach() * math.sqrt(found.variance)
+    return Predicted(found.mean, possible(metric, (found.mean - half, found.mean + half)))
+
+
+def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: float = 0.95) -> Difference | None:
+    """Return by how much a metric of a cell is above that of another over all draws of what is not known.
+
+    The draws, and the replications of each, are the same in both cells. What a draw changes between the two is a part
+    of the doubt, as is what a replication does: see `predictive_mean`. How many replications would resolve it is not
+    told: more of them do not make the draws more.
+
+    Returns
+    -------
+    Difference or None
+        ``None`` where a draw has no mean, or with fewer than two draws or replications.
+    """
+    first, second = drawn_table(ours, metric), drawn_table(theirs, metric)
+    count = min(len(first), len(second)) and min(first.shape[1], second.shape[1])
+    if len(first) != len(second) or min(len(first), count) < 2:
+        return None
+    each = first[:, :count] - second[:, :count]
+    # What is the same but for the order of a sum is the same.
+    each[np.abs(each) <= 1e-12 * np.abs(first[:, :count])] = 0.0
+    found = two_way(each)
+    half = found.reach(confidence) * math.sqrt(found.variance)
+    return Difference(found.mean, (found.mean - half, found.mean + half), abs(found.mean) > half, None)
+
+
+def is_probability(cell: Cell, metric: str) -> bool:
+    """Return whether all runs of all draws have all of what a probability counts, or nothing of it."""
+    return metric in PROBABILITIES and all(is_zero_or_one(outcome.metrics.get(metric, ())) for outcome in cell.drawn)
+
+
+def _of_probability(found: TwoWay, shape: tuple[int, ...]) -> Interval:
+    """Return the exact interval of a probability from as many independent trials as have its variance."""
+    mean, fewest = found.mean, min(shape)
+    most_unseen = unseen(fewest)
+    if mean in (0.0, 1.0):
+        return (0.0, most_unseen) if mean == 0.0 else (1 - most_unseen, 1.0)
+    # Runs that all stand alone: chance may make a table more even than these are, but they are not surer for it.
+    variance = max(found.variance, mean * (1 - mean) / math.prod(shape))
+    trials = mean * (1 - mean) / variance * (t_quantile(0.95, math.inf) / found.reach()) ** 2
+    low, high = binomial_interval(mean * trials, trials)
+    return min(low, 1 - most_unseen), max(high, most_unseen)
+
+
+def drawn_table(cell: Cell, metric: str) -> FloatArray:
+    """Return what each replication of each draw contributes to its mean, (D, R); empty where a draw has no mean."""
+    rows: list[Sequence[Ratio]] = [outcome.metrics.get(metric, ()) for outcome in cell.drawn]
+    common = min(map(len, rows), default=0)
+    values = [contributions(ratios[:common]) for ratios in rows]
+    known = [row for row in values if row is not None]
+    return np.array(known) if common and len(known) == len(values) else np.zeros((0, 0))
+
+
+# ----------------------------------------
+# Numbers of many replications in little memory: rows of a few numbers each, without an object for each of them.
+
+Row = TypeVar("Row", bound=tuple[float, ...])
+
+
+class Rows(Sequence[Row]):
+    """A sequence of rows, such as ratios, that are made when they are asked for; equal to any sequence of the same.
+
+    Parameters
+    ----------
+    numbers
+        One row after another.
+    width
+        Numbers of a row.
+    make
+        Makes a row of its numbers.
+    """
+
+    __slots__ = ("_make", "_numbers", "_width")
+
+    def __init__(self, numbers: array[float], width: int, make: Callable[[Iterable[float]], Row]) -> None:
+        self._numbers, self._width, self._make = numbers[:], width, make  # a copy has no room for what may follow
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._numbers) // self._width
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        """Return a row, or some of them."""
+        if isinstance(index, slice):
+            places = range(*index.indices(len(self)))
+            if places.step != 1:
+                return [self[place] for place in places]
+            return Rows(self._numbers[places.start * self._width : places.stop * self._width], self._width, self._make)
+        place = range(len(self))[index] * self._width
+        return self._make(self._numbers[place : place + self._width])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.float64]:
+        """Return the numbers, shape (n, width)."""
+        # Always a copy: whoever changes an array does not mean to change what was simulated.
+        return np.array(self._numbers, dtype=dtype or np.float64).reshape(-1, self._width)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another sequence has the same rows."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -12,26 +12,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import sim
-from analysis.study.rows import Rows
-from analysis.study.table import Outcome
+from analysis.study.table import Outcome, Rows
 from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from analysis.study.amounts import Point
     from analysis.study.load import LoadedStudy
-    from analysis.study.value import Point
-    from analysis.sweep.crew import Crew
     from analysis.sweep.journal import Journal
     from analysis.sweep.task import Record
-
-__all__ = ["Again", "Campaign"]
+    from analysis.sweep.workers import Crew
 
 Item = TypeVar("Item")
 
 _INFINITE = float("inf")
+
 _LOOKED_AT = 9
+
 """Points whose events are estimated before all are simulated: each takes some hundredths of a second."""
 
 

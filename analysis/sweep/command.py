@@ -7,37 +7,27 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.cells import number_of
-from analysis.document import render
-from analysis.ensemble import RequestError
+from analysis.amounts import number_of
+from analysis.results.run import render
+from analysis.runs import RequestError
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import sweep_document
-from analysis.sweep.executors import CrewError, crew_at
 from analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.sweep import kept_metrics, play, table_of
 from analysis.sweep.task import VersionError
+from analysis.sweep.workers import CrewError, crew_at
 from sim import WorkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from analysis.study.load import LoadedStudy
-    from analysis.sweep.executors import Where
-    from analysis.sweep.shard import Shard
-
-__all__ = [
-    "TROUBLE",
-    "Workplace",
-    "against_shard",
-    "format_shard",
-    "keep",
-    "play_shard",
-    "play_sweep",
-    "workplace",
-]
+    from analysis.sweep.task import Shard
+    from analysis.sweep.workers import Where
 
 TROUBLE = (RequestError, WorkError, JournalError, FolderError, CrewError, VersionError)
+
 """What may be wrong with an order to play a study, told in one line."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.at_equal import table_lines
-from analysis.provenance import provenance
-from analysis.study.summary import summary_of
+from analysis.results.run import provenance
+from analysis.study.table import summary_of
 from analysis.sweep.task import model_digest
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from analysis.study.table import Cell, Table
     from sim import Scenario
 
-__all__ = ["against_sweep", "sweep_document"]
-
 _STATUSES = ("ok", "infeasible", "failed", "crashed")
+
 _MOST_NAMED = 10
+
 """Points that are named when something is wrong with many."""
 
 

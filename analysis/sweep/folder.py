@@ -3,38 +3,146 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import hashlib
 import json
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from analysis.files import ELSEWHERE, is_unfinished, made_folder, not_to_be_used, whole_files, write_file
-from analysis.study.load import RESOLVED
+import sim
+from analysis.results.files import ELSEWHERE, is_unfinished, made_folder, not_to_be_used, whole_files, write_file
+from analysis.study.amounts import label_of
+from analysis.study.load import RESOLVED, file_digest, with_files
 from analysis.sweep.journal import Journal
-from analysis.sweep.resolved import INPUT, STUDY_RESOLVED, resolved
 from analysis.sweep.results import has_parquet, write_parquet, write_tables
 from analysis.sweep.task import model_digest
+from sim import yamlfile
+from sim.yamlfile import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
     from types import TracebackType
 
+    from analysis.study.amounts import Point
     from analysis.study.load import LoadedStudy
-    from analysis.study.value import Point
     from analysis.sweep.campaign import Campaign
+    from sim.yamlfile import Document, Keys
 
-__all__ = ["JOURNAL", "STUDY", "FolderError", "StudyFolder"]
+# ----------------------------------------
+# A study as it is played, in files that can go anywhere: with its options, its scenario, and what that reads.
+
+STUDY_RESOLVED = "study.resolved.yaml"
+
+"""The study, with its options; beside it lies its scenario."""
+
+INPUT = r"input-[0-9a-f]{12}(\.\w+)*"
+
+"""Pattern of the names of files that the scenario reads, at any point."""
+
+
+def resolved(loaded: LoadedStudy) -> tuple[dict[str, str], dict[str, Path]]:
+    """Return the files that say what a study is, and copies that go with them: by name the content, and the source.
+
+    The study that is read from them has the same keys, and its values have the same labels.
+    """
+    data, inputs = _portable(loaded.template)
+    content = loaded.content()
+    _bring_along(content, inputs)
+    return {RESOLVED: sim.dump(data), STUDY_RESOLVED: sim.dump(content)}, inputs
+
+
+def _portable(template: sim.Template) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Return a scenario as one document with the same content, and the files that it reads, by their new names."""
+    document, content = template.document, template.content
+    data = copy.deepcopy(document.data)
+    for path in document.stale:
+        # A leftover of a choice that was replaced would look as if it had been written for this one.
+        holder, effective = _at(data, path[:-1]), _at(content, path[:-1])
+        if isinstance(holder, dict) and path[-1] in holder and holder[path[-1]] != (effective or {}).get(path[-1]):
+            del holder[path[-1]]
+    inputs: dict[str, Path] = {}
+    sources = data.get("failures")
+    places: list[Keys] = [("failures", index) for index in range(len(sources) if isinstance(sources, list) else 0)]
+    for place in (*places, ("cluster", "fabric")):
+        holder, effective = _at(data, place), _at(content, place)
+        for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
+            if not isinstance(holder.get(key), str):
+                continue
+            path = _folder(document, (*place, key), template.folder) / holder[key]
+            with contextlib.suppress(OSError):
+                digest = hashlib.sha256(content_of(path)).hexdigest()
+                if effective[key] == digest:
+                    holder[key] = _copy_of(path, digest)
+                    inputs[holder[key]] = path
+    return data, inputs
+
+
+def _copy_of(path: Path, digest: str) -> str:
+    """Return the name of a copy of a file, given SHA-256 of what is in it."""
+    return f"input-{digest[:12]}{path.suffix}"
+
+
+def _bring_along(content: dict[str, Any], inputs: dict[str, Path]) -> None:
+    """Name copies in place of the files that a study names under ``set`` and ``vary``, and add them to the inputs."""
+
+    def copied(name: str) -> str:
+        digest = file_digest(name)
+        if digest is None:
+            return name
+        inputs[_copy_of(Path(name), digest)] = Path(name)
+        return _copy_of(Path(name), digest)
+
+    content |= {"set": with_files("", content["set"], copied)} if "set" in content else {}
+    for name, axis in content["vary"].items():
+        choices = axis.get("choices")
+        path, *_ = axis.get("paths") or [axis.get("path") or name]
+        if isinstance(choices, list):
+            changed = [with_files(path, choice, copied) for choice in choices]
+            if changed != choices:
+                axis |= {"choices": dict(zip(map(label_of, choices), changed, strict=True))} | (
+                    {} if "paths" in axis else {"path": path}
+                )
+        elif isinstance(choices, dict):
+            is_linked = not (axis.get("path") or axis.get("paths"))
+            axis["choices"] = {
+                label: with_files("" if is_linked else path, choice, copied) for label, choice in choices.items()
+            }
+
+
+def _at(data: Any, path: Keys) -> Any:
+    """Return what plain data have at a path; ``None`` if there is nothing."""
+    for key in path:
+        try:
+            data = data[key]
+        except (LookupError, TypeError):
+            return None
+    return data
+
+
+def _folder(document: Document, path: Keys, folder: Path) -> Path:
+    """Return the folder from which a file is meant that a document names at a path."""
+    mark = yamlfile.nearest_mark(document, path)
+    return Path(mark.file).parent if mark.line else folder
+
 
 STUDY = "study.json"
+
 """Which study a folder holds."""
+
 JOURNAL = "journal.jsonl"
+
 """Its outcomes."""
 
 _TABLES = ("results.csv", "points.csv")
+
 _PARQUET = ("results.parquet", "points.parquet")
+
 _RUN = "run.json"
+
 _DOCUMENTS = (_RUN, "sensitivity.json", "optimize.json")
+
 _OURS = frozenset({STUDY, JOURNAL, STUDY_RESOLVED, RESOLVED, *_TABLES, *_PARQUET, *_DOCUMENTS})
 
 
@@ -184,9 +292,6 @@ class StudyFolder:
                     file.unlink(missing_ok=True)
                 for path in self._new:
                     path.rmdir()
-
-
-# ------------------------------------------------------------------------------------------------- what is there
 
 
 def _held(path: Path) -> dict[str, Any]:

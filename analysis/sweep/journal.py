@@ -11,7 +11,7 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from analysis.files import not_to_be_replaced
+from analysis.results.files import not_to_be_replaced
 from analysis.sweep.task import RESULTS, Record
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-__all__ = ["Journal", "JournalError"]
-
 _FIELDS = frozenset(Record._fields)
+
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
+
 """End of a line: CRC-32 of what the line would be without it."""
+
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -281,7 +282,6 @@ def _claim(descriptor: int, *, shared: bool) -> None:
         if error.errno in _HELD:
             message = "is in use: another program is writing to it"
             raise JournalError(message) from None
-        # A file system without locks: whoever puts two programs into one folder there is on his own.
 
 
 def _unreadable(error: OSError) -> JournalError:

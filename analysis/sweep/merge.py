@@ -9,11 +9,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.cells import number_of
-from analysis.files import made_folder, not_to_be_used, whole_files
+from analysis.amounts import number_of
+from analysis.results.files import made_folder, not_to_be_used, whole_files
 from analysis.sweep.folder import JOURNAL, STUDY
 from analysis.sweep.journal import Journal, JournalError
-from analysis.sweep.shard import Shard
+from analysis.sweep.task import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from analysis.sweep.task import Record
 
-__all__ = ["MergeError", "Merged", "merge"]
-
 _RESOLVED = "study.resolved.yaml"
+
 _COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
+
 _RANK = {"ok": 3, "infeasible": 2, "failed": 1, "crashed": 0}
+
 """Of two outcomes of a task the higher counts: somebody got further."""
 
 
@@ -250,10 +251,9 @@ def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]
     import sim
     from analysis.study.load import load_study
     from analysis.sweep.campaign import Campaign
-    from analysis.sweep.crew import Crew
-    from analysis.sweep.executors import Serial
     from analysis.sweep.sweep import replications_of
     from analysis.sweep.task import model_digest
+    from analysis.sweep.workers import Crew, Serial
 
     try:
         loaded = load_study(out / _RESOLVED)

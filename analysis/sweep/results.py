@@ -12,20 +12,17 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.study.summary import summary_of
-from analysis.study.table import Cell, Outcome
+from analysis.study.table import Cell, Outcome, summary_of
 from analysis.sweep.campaign import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from analysis.study.amounts import Point
     from analysis.study.axis import Axis
-    from analysis.study.value import Point
     from analysis.sweep.campaign import Campaign
     from analysis.sweep.task import Record
-
-__all__ = ["Column", "has_parquet", "write_parquet", "write_tables"]
 
 _WHOLE, _NUMBER, _TEXT = "BIGINT", "DOUBLE", "VARCHAR"
 
@@ -38,10 +35,15 @@ class Column(NamedTuple):
 
 
 _POINT = tuple(Column(name, _WHOLE) for name in ("point", "cell", "draw"))
+
 _COUNTS = tuple(Column(name, _WHOLE) for name in ("censored", "never_started"))
+
 _STATUS = (Column("status", _TEXT), Column("reason", _TEXT), Column("replications", _WHOLE), *_COUNTS)
+
 _FORMULA = Column("formula", _NUMBER)
+
 _REPLICATION = Column("replication", _WHOLE)
+
 _LOW_HIGH = ("low", "high")
 
 
@@ -131,9 +133,6 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-# ---------------------------------------------------------------------------------------------------- columns
-
-
 def _metric_names(campaign: Campaign, count: Callable[[Point], int]) -> list[str]:
     """Return every metric of which there is a value, in the order in which they come; a point has one set of them."""
     names: dict[str, None] = {}
@@ -170,9 +169,6 @@ def _axis_columns(axes: Mapping[str, Axis], others: Iterable[Column]) -> list[Co
             taken.add(free.casefold())
             found.append(column._replace(name=free))
     return found
-
-
-# ------------------------------------------------------------------------------------------------------- rows
 
 
 def _cells(campaign: Campaign, count: Callable[[Point], int]) -> Iterator[list[_Played]]:

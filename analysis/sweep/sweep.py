@@ -2,29 +2,222 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from analysis.at_equal import study_headline
+from analysis.metrics import SHARES
+from analysis.runs import Precision, RequestError
+from analysis.statistics.intervals import mean_estimate, unseen
 from analysis.study.table import Cell, Table
-from analysis.sweep.adaptive import play_until
 from analysis.sweep.campaign import Again
+from analysis.sweep.task import BLOCK
+from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from analysis.study.amounts import Point
     from analysis.study.load import LoadedStudy
-    from analysis.study.model import Study
+    from analysis.study.model import PrecisionSpec, Study
     from analysis.study.table import Outcome
-    from analysis.study.value import Point
     from analysis.sweep.campaign import Campaign
+    from analysis.sweep.task import Record, Task
 
-__all__ = ["REPLICATIONS", "HowFar", "kept_metrics", "play", "replications_of", "sweep", "table_of"]
+# ----------------------------------------
+# Replications until every point is precise enough: more where the mean is not sure, none where it is.
+#
+# A point is looked at only when all replications up to a goal are there, and the next goal follows from what these
+# say.
+# So nothing depends on who played them, on how many at once, or on what the journal had before. The interval is the
+# one
+# that is shown: see `analysis.statistics.intervals`. It is nominal: who stops when a sample looks calm stops a little
+# too early.
+
+_FASTER = 4
+
+"""How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
+
+
+class Played(NamedTuple):
+    """How far a point was played.
+
+    Parameters
+    ----------
+    replications
+        Those that the journal has, from the first one on.
+    precise
+        Whether the precision was reached; ``None`` for draws of what is not known, which have no precision to reach.
+    """
+
+    replications: int
+    precise: bool | None
+
+
+class _Pursuit:
+    """A point on its way: up to where it is played, and what of that is still missing."""
+
+    def __init__(self, point: Point, goal: int) -> None:
+        self.point = point
+        self.done = 0
+        self.goal = goal
+        self.missing: set[str] = set()
+
+
+def play_until(
+    campaign: Campaign, points: Iterable[Point], spec: PrecisionSpec, default_metric: str
+) -> dict[int, Played]:
+    """Play the points of a study until each is precise enough, and return how far that was, by number of the point.
+
+    Central points decide for themselves: first at ``least`` replications, then at goals that seem to be enough, of
+    whole blocks, at ``most``. A point that has trouble, or whose metric has no mean (a censored replication, or no such
+    metric), ends at once. Draws of what is not known have ``least`` replications, so that all draws of a cell have the
+    same, which its central point has too.
+
+    Parameters
+    ----------
+    spec
+        When it is enough.
+    default_metric
+        What it is about, unless `spec` says.
+
+    Raises
+    ------
+    RequestError
+        If points of a share are asked of what is none, or no point that runs has the metric.
+    JournalError
+        If the journal cannot be written.
+    """
+    metric = spec.metric or default_metric
+    precision = Precision.parse(spec.width)
+    if not precision.relative and metric not in SHARES:
+        message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
+        raise RequestError(message)
+    chase = _Chase(campaign, spec, metric, precision)
+    with contextlib.closing(campaign.crew.play(chase.first(points), campaign.context, chase.more)) as records:
+        for record in records:
+            chase.take(record)
+    if chase.known and metric not in chase.known:
+        message = f"no point has a metric '{metric}'{suggest(metric, chase.known)}"
+        raise RequestError(message)
+    return dict(sorted(chase.found.items()))
+
+
+class _Chase:
+    """All points on their way."""
+
+    def __init__(self, campaign: Campaign, spec: PrecisionSpec, metric: str, precision: Precision) -> None:
+        self._campaign = campaign
+        self._spec = spec
+        self._metric = metric
+        self._precision = precision
+        self._waiting: dict[str, list[_Pursuit]] = {}
+        self._next: deque[Task] = deque()
+        self._lost: set[str] = set()
+        self._played = 0
+        self.found: dict[int, Played] = {}
+        self.known: set[str] = set()
+
+    def first(self, points: Iterable[Point]) -> Iterator[Task]:
+        """Yield the first tasks of every point, and further ones of those whose first the journal has."""
+        for point in points:
+            self._go_on(_Pursuit(point, self._spec.least))
+            yield from self.more()
+
+    def more(self) -> Iterator[Task]:
+        """Yield tasks that follow from outcomes."""
+        while self._next:
+            yield self._next.popleft()
+
+    def take(self, record: Record) -> None:
+        """Enter an outcome into the journal, and go on with the points that waited for it."""
+        self._campaign.journal.add(record)
+        if not self._campaign.journal.has_result(record.key):
+            self._lost.add(record.key)  # another point may have the same scenario; the next run tries it again
+        self._played += 1
+        self._campaign.progress(self._played, None)
+        for pursuit in self._waiting.pop(record.key, ()):
+            pursuit.missing.discard(record.key)
+            if not pursuit.missing:
+                self._decide(pursuit)
+                self._go_on(pursuit)
+
+    def _go_on(self, pursuit: _Pursuit) -> None:
+        """Ask for what a point lacks up to its goal; decide as often as that is nothing."""
+        while pursuit.done < pursuit.goal:
+            self._ask(pursuit)
+            if pursuit.missing:
+                return
+            self._decide(pursuit)
+
+    def _ask(self, pursuit: _Pursuit) -> None:
+        """Have played what the journal lacks of a point up to its goal."""
+        for task in self._campaign.tasks(pursuit.point, pursuit.goal - pursuit.done, pursuit.done):
+            if task.key not in self._lost and not self._campaign.journal.has_result(task.key):
+                pursuit.missing.add(task.key)
+                # Points with the same scenario have the same outcome: it is played once.
+                if task.key not in self._waiting:
+                    self._next.append(task)
+                self._waiting.setdefault(task.key, []).append(pursuit)
+
+    def _decide(self, pursuit: _Pursuit) -> None:
+        """End a point that has all replications up to its goal, or give it a further one."""
+        point, pursuit.done = pursuit.point, pursuit.goal
+        if point.draw:
+            self.found[point.number] = Played(pursuit.done, None)
+            return
+        outcome = self._campaign.outcome(point, pursuit.done)
+        self.known |= set(outcome.metrics)
+        excess = _excess(outcome, self._metric, self._precision)
+        pursuit.goal = next_goal(pursuit.done, excess, self._spec.most)
+        if pursuit.goal == pursuit.done:
+            self.found[point.number] = Played(pursuit.done, excess <= 1)
+
+
+def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:
+    """Return how wide an interval is over what it should be [-]; infinite where it will never be narrow enough."""
+    ratios = outcome.metrics.get(metric)
+    if outcome.trouble or not ratios:
+        return math.inf
+    estimate = mean_estimate(ratios, metric)
+    if estimate.mean is None:
+        return math.inf
+    wanted = precision.width * (abs(estimate.mean) if precision.relative else 1.0)
+    if estimate.interval is None:
+        # Equal replications: a run that was too rare to be among them may have nothing of it, or of a share all of it.
+        # How rare goes with 1 / n, not with its root.
+        size = 1.0 if metric in SHARES else abs(estimate.mean)
+        return math.sqrt(unseen(len(ratios)) * size / 2 / wanted) if wanted else 0.0
+    half = (estimate.interval[1] - estimate.interval[0]) / 2
+    return half / wanted if wanted else math.inf
+
+
+def next_goal(done: int, excess: float, most: int) -> int:
+    """Return how many replications to decide at next: as many as seem to be enough; `done` where the search ends.
+
+    Parameters
+    ----------
+    done
+        Replications so far, whole blocks.
+    excess
+        How wide the interval is over what it should be [-]: it shrinks with the root of the replications.
+    most
+        Where to give up.
+    """
+    if excess <= 1 or math.isinf(excess):
+        return done
+    return min(BLOCK * math.ceil(done * excess**2 / BLOCK), _FASTER * done, most)
+
 
 HowFar: TypeAlias = "Callable[[Point], tuple[int, bool | None]]"
+
 """The replications of a point, and whether a precision that was asked for was reached; ``None`` if none was."""
 
 REPLICATIONS = 16
+
 """Replications of a point, unless the study says how many."""
 
 

@@ -8,15 +8,17 @@ import itertools
 import json
 import math
 import pickle
+import re
 import time
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import sim
-from analysis.controls import Luck
 from analysis.metrics import ratios, time_shares
-from analysis.study.inputs import Inputs, names_files
+from analysis.statistics.differences import Luck
+from analysis.study.load import Inputs, names_files
 from sim import units
 
 if TYPE_CHECKING:
@@ -24,36 +26,22 @@ if TYPE_CHECKING:
 
     from sim import Prepared, Result
 
-__all__ = [
-    "BLOCK",
-    "MAKERS",
-    "RESULTS",
-    "Context",
-    "Record",
-    "Task",
-    "VersionError",
-    "blocks",
-    "key_of",
-    "model_digest",
-    "play",
-    "source_digest",
-]
-
 RESULTS = ("ok", "infeasible")
+
 """Statuses of tasks that need not be played again."""
 
 BLOCK = 10
+
 """Replications of a task at most; fixed, so that what was done before is found again, whoever did it."""
 
-
 MAKERS = (
-    "controls.py",
     "metrics.py",
-    "spending.py",
-    "statistics.py",
-    "study/inputs.py",
+    "statistics/differences.py",
+    "statistics/estimates.py",
+    "study/load.py",
     "sweep/task.py",
 )
+
 """Files of this package that make a record of what was simulated: this one, and what it imports."""
 
 
@@ -138,8 +126,7 @@ def source_digest(simulator: Path, package: Path) -> str:
     """Return a digest of the simulator in a folder, of what makes records in another, and of the versions of both."""
     versions = [metadata.version(name) for name in ("ettrick", "numpy")]
     digest = hashlib.blake2b(json.dumps(versions).encode(), digest_size=16)
-    shown = simulator / "inventory.py"  # plays nothing: the text of a list
-    found = (path for path in simulator.rglob("*") if path.suffix in (".py", ".yaml", ".csv") and path != shown)
+    found = (path for path in simulator.rglob("*") if path.suffix in (".py", ".yaml", ".csv"))
     files = [(simulator, path) for path in sorted(found) if "_data" not in path.relative_to(simulator).parts]
     for folder, path in [*files, *((package, package / name) for name in MAKERS)]:
         content = path.read_bytes()
@@ -151,7 +138,7 @@ def source_digest(simulator: Path, package: Path) -> str:
 def key_of(context: Context, changes: Sequence[str], first: int, count: int) -> str:
     """Return the address of an outcome: what the simulator, the scenario, its changes and the replications are.
 
-    The changes have digests in place of names of files, see `analysis.study.inputs`.
+    The changes have digests in place of names of files, see `analysis.study.load`.
     """
     told = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
@@ -285,3 +272,50 @@ def _number(value: float, what: str, replication: int) -> float:
 def _never_started(result: Result) -> int:
     """Return the jobs that arrived and never got their nodes."""
     return sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs)
+
+
+# ----------------------------------------
+# A shard: the part of a study that one of several programs plays, none of which knows of the others.
+
+_FORM = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Shard ``number`` of ``count``, counted from 1.
+
+    Which tasks are its own follows from their keys alone, so that shards need not talk to each other; every task
+    belongs to exactly one of them.
+    """
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the shard that a text such as ``3/16`` means.
+
+        Raises
+        ------
+        ValueError
+            With a line that says what is wrong.
+        """
+        match = _FORM.fullmatch(text.strip())
+        if match is None:
+            message = f"'{text}' is no shard: write I/N, such as 3/16 for the third of sixteen"
+            raise ValueError(message)
+        number, count = int(match[1]), int(match[2])
+        if not 1 <= number <= count:
+            message = f"'{text}' is no shard: of {count} shards the first is 1/{count} and the last {count}/{count}"
+            if count == 0:
+                message = f"'{text}' is no shard: there is at least one, 1/1"
+            raise ValueError(message)
+        return cls(number, count)
+
+    def mine(self, key: str) -> bool:
+        """Return whether the task with a key, a hexadecimal number, belongs to this shard."""
+        return int(key, 16) % self.count == self.number - 1
+
+    def __str__(self) -> str:
+        """Return the shard as it is written."""
+        return f"{self.number}/{self.count}"

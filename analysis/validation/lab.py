@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sim
-from analysis.processes import in_order
+from analysis.runs import in_order
 from analysis.validation.row import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from sim import Prepared, Result
-
-__all__ = ["Lab", "estimate"]
 
 
 class Lab:

@@ -10,16 +10,15 @@ from pydantic import BaseModel, ValidationError
 
 from analysis.validation.measures import MEASURES
 from analysis.validation.row import Row, Unchecked
-from sim.strict_yaml import DocumentError, read
+from sim.yamlfile import DocumentError, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sim.strict_yaml import Tree
-
-__all__ = ["Group", "Table", "chosen", "load_table"]
+    from sim.yamlfile import Tree
 
 _HERE = Path(__file__).parent
+
 _KEYS = ("group", "title", "rows", "unchecked")
 
 Stated = TypeVar("Stated", bound=BaseModel)

@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
     from analysis.validation.row import Estimate, Row
 
-__all__ = ["FAMILY", "LEAST", "SKIPPED", "Combined", "Verdict", "combined", "failed", "judge", "luck_of", "skipped"]
-
 FAMILY = 0.001
+
 """Probability of a false alarm in the whole table [-]."""
 
 LEAST = 1e-4
+
 """Smallest combined p-value that is not a failure [-]."""
 
 SKIPPED = "reference data not present"
+
 _TOO_FEW = "too few replications: luck is larger than the tolerance"
 
 

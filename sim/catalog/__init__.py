@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim import units
-from sim.documents import load, suggest
-from sim.perf.hardware import PRECISIONS, Accelerator, NodePower
-from sim.perf.shape import Experts, LatentAttention, ModelShape
+from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
+from sim.steps.shape import Experts, LatentAttention, ModelShape
+from sim.yamlfile import load, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,10 +31,13 @@ __all__ = [
 ]
 
 SWITCH_TRAYS = "{use: component, name: switch_tray, part: switch_tray, rate: 0.1 per 1000 switch_tray-day}"
+
 """An assumed source of failures of trays of scale-up switches, as a scenario states it: no rate is published."""
 
 _Entry = TypeVar("_Entry")
+
 _HERE = Path(__file__).parent
+
 _PLAIN = {"int": int, "bool": bool, "str": str}
 
 

@@ -7,15 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.documents import load
-from sim.perf.constants import Constants, Efficiencies
+from sim.steps.hardware import Constants, Efficiencies
+from sim.yamlfile import load
 
 if TYPE_CHECKING:
-    from sim.perf.hardware import Accelerator
-
-__all__ = ["LOGITS", "calibrated_sigma", "constants", "efficiencies", "fit"]
+    from sim.steps.hardware import Accelerator
 
 LOGITS = 0.7
+
 """Share of the 16-bit peak in the product with the vocabulary, in steps whose other products are narrower (assumed)."""
 
 

@@ -5,30 +5,125 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim.checkpoint.stores import missing, read
-from sim.closed_form.detection import Unknown
-from sim.closed_form.elastic import repairs_by_cause, success, takes_nodes
-from sim.closed_form.starved import Waits, waits_for_nodes
-from sim.contracts import NO_FAILURE, OF_ONE_RANK, Damage
-from sim.prepare_failures import prior
-from sim.recovery.returns import Hit
-from sim.theory.classes import FailureClass, Store, shares_of_classes
-from sim.theory.expansion import decay, real
-from sim.theory.waste import waste_by_class
+import numpy as np
+
+from sim.closed_form.elastic import (
+    Waits,
+    elastic_form,
+    repairs_by_cause,
+    success,
+    takes_nodes,
+    waits_for_nodes,
+)
+from sim.closed_form.limits import Extrapolation, broken_assumptions, extrapolated, why_not
+from sim.formulas.arrays import Expansion, decay, real
+from sim.formulas.goodput import FailureClass, Store, shares_of_classes, waste_by_class
+from sim.policies.checkpoint.stores import missing, read
+from sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
+from sim.policies.recovery.base import Hit
+from sim.prepare.failures import prior
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from sim.checkpoint.stores import Rung
+    from numpy.typing import NDArray
+
+    from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
-    from sim.prepared import Prepared, PreparedJob
-    from sim.recovery.returns import Return
-    from sim.theory.classes import ClassShares
-    from sim.theory.expansion import Number
+    from sim.formulas.arrays import Number
+    from sim.formulas.goodput import ClassShares
+    from sim.policies.checkpoint.stores import Rung
+    from sim.policies.detection.noticing import Noticing
+    from sim.policies.recovery.base import Return
 
-__all__ = ["Renewal"]
+# ----------------------------------------
+# How long a failure stays unknown when others may follow: whatever is found first ends the wait for all of them.
+#
+# With S_c(t) the probability that a failure of cause c is still unknown t after it, and F the probability that one of
+# any
+# cause is known by then, failures at the rate lambda in the meantime leave
+#
+# .. math:: d_c = \int_0^\infty S_c(t) \exp\Bigl(-\lambda \int_0^t F(s)\, ds\Bigr) dt
+#
+# of the mean ``int S_c``: of those that came s before t a share F(s) is known, and the number of points of a Poisson
+# process with a mark is Poisson. Where every failure is found after one fixed time, F is zero until then: no change.
+
+# Times between these quantiles of each law are steps of the integral, as are the places where laws jump.
+_STEPS = 600
+
+_TAIL = np.array([1e-9, 1e-6, 1e-4, 1e-3])
+
+_QUANTILES = np.concatenate([_TAIL, np.linspace(0.01, 0.99, 50), 1 - _TAIL])
+
+
+class Unknown:
+    """Failures of several causes, until they are known.
+
+    Parameters
+    ----------
+    noticings
+        Who notices each cause; ``None`` where the job steps on until it is known, or nobody knows.
+    shares
+        Share of each cause of all failures [-].
+    """
+
+    def __init__(self, noticings: Sequence[Noticing | None], shares: Sequence[float]) -> None:
+        edges = _edges([each for each in noticings if each is not None])
+        self._steps = np.diff(edges)
+        middles = edges[:-1] + self._steps / 2
+        each_once = {each: _survival(each, middles) for each in noticings if each is not None}
+        self._unknown = [None if each is None else each_once[each] for each in noticings]
+        known: NDArray[Any] = np.zeros(len(middles))
+        for unknown, share in zip(self._unknown, shares, strict=True):
+            # What stops the job only when it is known is known at once.
+            known += share * (1.0 if unknown is None else 1.0 - unknown)
+        pieces = known * self._steps
+        self._ended = np.cumsum(pieces) - pieces / 2
+        self._means = [0.0 if each is None else each.mean_value for each in noticings]
+
+    def means(self, rate: Number) -> list[Number]:
+        """Return the mean time until a failure of each cause is known [s].
+
+        Parameters
+        ----------
+        rate
+            Failures of the job [1/s].
+        """
+        # Beside the mean, which is known, the integral has only to say what is missing of it.
+        if isinstance(rate, Expansion):
+            lacking = [0.0 if each is None else float((each * self._steps) @ self._ended) for each in self._unknown]
+            return [mean - rate * lack for mean, lack in zip(self._means, lacking, strict=True)]
+        gone = -np.expm1(-rate * self._ended) * self._steps
+        return [
+            mean - (0.0 if each is None else float(each @ gone))
+            for mean, each in zip(self._means, self._unknown, strict=True)
+        ]
+
+
+def _edges(noticings: Sequence[Noticing]) -> NDArray[Any]:
+    """Return times between which all laws of detection are smooth [s], from zero to where nothing is left of them."""
+    laws = {observer.law for noticing in noticings for observer in noticing.observers if observer.coverage > 0}
+    laws |= {noticing.human for noticing in noticings if noticing.human is not None}
+    times = [times for law in laws for times in (np.array(law.breaks), law.ppf(_QUANTILES))]
+    bends = np.unique(np.concatenate([np.zeros(1), *times]))
+    parts = max(_STEPS // len(bends), 2)
+    return np.asarray(np.interp(np.arange((len(bends) - 1) * parts + 1) / parts, np.arange(len(bends)), bends))
+
+
+def _survival(noticing: Noticing, times: NDArray[Any]) -> NDArray[Any]:
+    """Return the probability that a fault which somebody notices is unknown at `times` [s] [-], shape (n,)."""
+    missed, unknown = 1.0, np.ones(len(times))
+    for observer in noticing.observers:
+        missed *= 1.0 - observer.coverage
+        unknown = unknown * (1.0 - observer.coverage * observer.law.cdf(times))
+    late: Any = 0.0
+    if noticing.human is not None:
+        late = missed * (1.0 - noticing.human.cdf(times))
+    return np.asarray((unknown - missed + late) / noticing.certain, dtype=np.float64)
+
 
 _AT_ONCE = 1e-6
+
 """Interval that stands for the steps of a job whose progress is continuous [s]."""
 
 
@@ -118,7 +213,7 @@ class Renewal:
     def _beside_waits(self, job: PreparedJob, found: ClassShares) -> tuple[float, float]:
         """Return what shares of a job that always finds nodes are multiplied by [-], and the share in detection.
 
-        Nodes fail and are repaired whatever the job does, so the two factors multiply (`sim.theory.starved`). Failures
+        Nodes fail and are repaired whatever the job does, so the two factors multiply (`sim.formulas.nodes`). Failures
         have to be detected in both, as far as they can happen there.
         """
         waits = self._waiting(job)
@@ -229,9 +324,6 @@ def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
     return _Size(tuple(found), Unknown(noticings, shares))
 
 
-# --------------------------------------------------------------------------------------------------- copies
-
-
 def _rungs(job: PreparedJob) -> list[Rung]:
     """Return the stores of a job, the one whose copies are newest first."""
     rungs = list(job.checkpoint.rungs)
@@ -277,3 +369,129 @@ def _damage(way: _Way, job: PreparedJob) -> Damage:
     width = max(job.nodes // job.replicas, 1)
     live = job.replicas > 1 and len({position // width for position in stateless}) < job.replicas
     return Damage(back.keeps, lost, rebooted, live)
+
+
+# ----------------------------------------
+# The closed form that stands beside a simulation: which one applies, what it assumes, what it says of each cause.
+
+_ELASTIC = "elastic replicas"
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Expected shares of a job's time in the long run.
+
+    Parameters
+    ----------
+    ettr
+        Expected share of productive time [-]; ``None`` when no formula applies.
+    reasons
+        Why none applies, a line each; empty where one does.
+    form
+        Name of the formula; nothing when none applies.
+    shares
+        Expected share by bucket [-].
+    assumptions
+        What the formula takes for granted and this scenario breaks.
+    waste
+        Shares that are not productive [-] by order of the failure rate (`sim.formulas.goodput.ORDERS`), cause and
+        bucket;
+        empty where the formula does not tell causes apart.
+    extrapolated
+        Bundles of the catalog whose rates were counted on jobs of other sizes.
+    """
+
+    ettr: float | None
+    shares: dict[str, float]
+    assumptions: tuple[str, ...]
+    form: str = ""
+    waste: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
+    extrapolated: tuple[Extrapolation, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def closed_form(prepared: Prepared) -> ClosedForm:
+    """Return the expected ETTR of the jobs of a scenario, weighted by their GPUs, and what is lost to each cause."""
+    renewal = Renewal(prepared)
+    formula = _formula(prepared, renewal)
+    if formula is None:
+        recovery: Any = prepared.recovery
+        why = f": {recovery.no_formula}" if recovery.no_formula else ""
+        return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
+    each = [formula(job) for job in prepared.jobs]
+    reasons = why_not(prepared, each, renewal.waits)
+    if reasons:
+        return ClosedForm(None, {}, (), reasons=reasons)
+    shares = _weighted(prepared, each)
+    return ClosedForm(
+        shares["productive"],
+        shares,
+        tuple(broken_assumptions(prepared, renewal.waits)),
+        renewal.name if renewal.applies else _ELASTIC,
+        _waste(prepared, renewal) if renewal.applies else None,
+        extrapolated(prepared, _ettr),
+    )
+
+
+def job_shares(
+    prepared: Prepared, *, only_where_it_applies: bool = True
+) -> Callable[[PreparedJob], dict[str, float]] | None:
+    """Return the function from a job to its expected shares [-], which asks the scenario only once.
+
+    A job may differ from those of the scenario in its step, checkpoint, number of replicas and plan. ``None`` if no
+    formula applies to the scenario.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    only_where_it_applies
+        Whether that is asked. It need not be of variants of a scenario to which it applies, for curves of the formula.
+    """
+    renewal = Renewal(prepared)
+    formula = _formula(prepared, renewal)
+    if formula is None or not only_where_it_applies:
+        return formula
+    return None if why_not(prepared, [formula(job) for job in prepared.jobs], renewal.waits) else formula
+
+
+def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
+    """Return the formula that describes the recovery, if one does."""
+    return renewal.shares if renewal.applies else _elastic(prepared)
+
+
+def _elastic(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] | None:
+    """Return the formula of replicas that leave alone, if it applies."""
+    recovery: Any = prepared.recovery
+    one = prepared.jobs[0]
+    return None if recovery.absence_for(one.gpus, one.nodes, one.replicas) is None else elastic_form(prepared)
+
+
+def _weighted(prepared: Prepared, each: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the shares of all jobs, weighted by their GPUs."""
+    shares: dict[str, float] = {}
+    gpus = sum(job.gpus for job in prepared.jobs)
+    for job, mine in zip(prepared.jobs, each, strict=True):
+        for name, value in mine.items():
+            shares[name] = shares.get(name, 0.0) + value * job.gpus / gpus
+    return shares
+
+
+def _ettr(prepared: Prepared) -> float:
+    """Return the expected ETTR of a scenario that is known to have a formula [-]."""
+    formula = _formula(prepared, Renewal(prepared))
+    assert formula is not None
+    return _weighted(prepared, [formula(job) for job in prepared.jobs])["productive"]
+
+
+def _waste(prepared: Prepared, renewal: Renewal) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the shares that are not productive by order, cause and bucket, weighted by the GPUs of the jobs."""
+    gpus = sum(job.gpus for job in prepared.jobs)
+    table: dict[str, dict[str, dict[str, float]]] = {}
+    for job in prepared.jobs:
+        for order, causes in renewal.waste(job).items():
+            for cause, buckets in causes.items():
+                row = table.setdefault(order, {}).setdefault(cause, {})
+                for bucket, value in buckets.items():
+                    row[bucket] = row.get(bucket, 0.0) + value * job.gpus / gpus
+    return table

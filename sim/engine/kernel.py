@@ -15,8 +15,6 @@ import simpy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Call", "Kernel", "Order"]
-
 
 class Order(IntEnum):
     """What happens first at one and the same time."""

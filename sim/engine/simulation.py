@@ -8,41 +8,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import rng
-from sim.cluster import Cluster
-from sim.engine.bugs import Bugs
-from sim.engine.conditions import Conditions
-from sim.engine.defects import Defects
-from sim.engine.fabric import Fabric
-from sim.engine.failure import Counts
-from sim.engine.faults import Faults
-from sim.engine.groups import Groups
-from sim.engine.incidents import Incidents
+from sim.engine.failures import Faults, Sources
+from sim.engine.hidden import Bugs, Conditions, Fabric, Rollouts
+from sim.engine.incidents import Incidents, Queue, Replicas, Supply
+from sim.engine.jobs import Groups, Paces, Restores, Steps, Stores
 from sim.engine.kernel import Kernel, Order
-from sim.engine.lifecycle import Lifecycle
-from sim.engine.lives import Lives
-from sim.engine.outages import Outages
-from sim.engine.paces import Paces
-from sim.engine.queue import Queue
-from sim.engine.recorder import Recorder
-from sim.engine.replicas import Replicas
-from sim.engine.restores import Restores
-from sim.engine.rollouts import Rollouts
-from sim.engine.sources import Sources
-from sim.engine.steps import Steps
-from sim.engine.stores import Stores
-from sim.engine.supply import Supply
-from sim.job import Job
-from sim.ledger import Account
-from sim.result import JobResult, Outage, Result
+from sim.engine.ledger import Account
+from sim.engine.lives import Counts, Defects, Lives
+from sim.engine.repair import Lifecycle, Outages
+from sim.engine.result import JobResult, Outage, Recorder, Result
+from sim.engine.state_jobs import Job
+from sim.engine.state_nodes import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.engine.kernel import Call
+    from sim.engine.prepared import Prepared
     from sim.failures.trace import FailureTrace
-    from sim.prepared import Prepared
-
-__all__ = ["Simulation", "simulate"]
 
 
 class Simulation:

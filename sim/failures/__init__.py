@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from sim.failures.bug import Bug
-from sim.failures.component import Component
-from sim.failures.defect import Defect
-from sim.failures.incident import Incident
-from sim.failures.job_level import JobLevel
-from sim.failures.loss_spike import LossSpike
-from sim.failures.maintenance import Maintenance
-from sim.failures.preemption import Preemption
+from sim.failures.jobs import Bug, JobLevel, LossSpike, Preemption
+from sim.failures.parts import Component, Defect, Incident
+from sim.failures.planned import Maintenance, Rollout
 from sim.failures.replay import Replay, TraceError, read_log
-from sim.failures.rollout import Rollout
 from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source
 from sim.failures.trace import FailureTrace, draw_trace
 

@@ -6,21 +6,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from sim.failures.component import Component
-from sim.failures.defect import Defect
-from sim.failures.incident import Incident
-from sim.failures.job_level import JobLevel
+from sim.failures.jobs import JobLevel
+from sim.failures.parts import Component, Defect, Incident
 from sim.failures.source import Clock, Renews
-from sim.fields import Fraction, RuleError, Strategy
-from sim.laws import Law
+from sim.scenario.fields import Fraction, RuleError, Strategy
+from sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.contracts import RepairStrategy
-    from sim.failures.cause import Cause
-
-__all__ = ["Bundle"]
+    from sim.failures.parts import Cause
+    from sim.policies.contracts import RepairStrategy
 
 _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, "defect": Defect, "job": JobLevel}
 

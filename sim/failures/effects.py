@@ -7,14 +7,66 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from pydantic_core import core_schema
 
-from sim.fields import Duration, Fraction, Model, OneOf
-from sim.laws import Law
+from sim.scenario.fields import Duration, Fraction, Model, OneOf
+from sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-__all__ = ["CRASH", "Corrupt", "Crash", "Degrade", "Effect", "EffectModel", "Hang", "Slow", "Spike"]
+# ----------------------------------------
+# The class of a fault: what those who watch can see of it.
+
+Fault: TypeAlias = Literal[
+    "process",
+    "gpu",
+    "driver",
+    "host",
+    "nic",
+    "switch",
+    "hang",
+    "slow",
+    "corrupt",
+    "spike",
+    "storage",
+    "planned",
+]
+
+"""The keys of :data:`sim.policies.contracts.FAULTS`, as a type."""
+
+Aftermath: TypeAlias = Literal["process", "reboot"]
+
+"""What a failure does to the nodes that stay in their job: ends their processes, or starts them anew."""
+
+_OF_PART: dict[str, Fault] = {
+    "job": "process",
+    "gpu": "gpu",
+    "nic": "nic",
+    "transceiver": "nic",
+    "cable_node_leaf": "nic",
+    "cable_leaf_spine": "switch",
+    "cable_spine_core": "switch",
+    "leaf": "switch",
+    "spine": "switch",
+    "core": "switch",
+    "switch_tray": "switch",
+}
+
+_OF_EFFECT: dict[str, Fault] = {
+    "hang": "hang",
+    "slow": "slow",
+    "degrade": "slow",
+    "corrupt": "corrupt",
+    "spike": "spike",
+}
+
+
+def fault_of(part: str, effect: EffectModel, *, planned: bool = False) -> Fault:
+    """Return the class of the faults of a part, where nobody has stated it: by the effect, else by the part.
+
+    Nodes, and what only they share (racks, power, cooling), are of the class ``host``.
+    """
+    return "planned" if planned else _OF_EFFECT.get(effect.kind) or _OF_PART.get(part, "host")
 
 
 class EffectModel(Model):
@@ -158,5 +210,7 @@ class _TextIsKind:
 
 
 AnyEffect: TypeAlias = Crash | Hang | Slow | Degrade | Corrupt
+
 Effect = Annotated[AnyEffect, OneOf("kind"), _TextIsKind()]
+
 CRASH = Crash()

@@ -14,16 +14,14 @@ import numpy as np
 from pydantic import Field
 
 from sim import catalog, units
-from sim.failures.fault import Fault
+from sim.failures.effects import Fault
 from sim.failures.source import Recorded, Source
-from sim.fields import Model, RuleError, Strategy
-from sim.laws import Law
-from sim.strict_yaml import content_of
+from sim.scenario.fields import Model, RuleError, Strategy
+from sim.scenario.laws import Law
+from sim.yamlfile import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-__all__ = ["Columns", "Log", "Replay", "TraceError", "read_log"]
 
 
 class TraceError(ValueError):
@@ -392,8 +390,11 @@ def _check_header(header: Sequence[str], columns: Columns, file: str) -> None:
 
 
 _STILL_DOWN = ("", "unknown")
+
 """What stands for an end that has not come, in lower case; the latter is Slurm's."""
+
 _NUMBERS, _DATES, _LOCAL = "numbers", "dates with an offset from UTC", "dates without an offset from UTC"
+
 _NO_MOMENT = "neither a number of zero or more nor a date such as 2026-11-20T14:05:00Z"
 
 

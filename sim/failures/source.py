@@ -9,48 +9,35 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from sim import rng
-from sim.contracts import Bucket
 from sim.failures.effects import CRASH
 from sim.failures.variety import Variety
-from sim.laws import Fixed
+from sim.policies.contracts import Bucket
+from sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from sim.failures.effects import EffectModel
-    from sim.failures.fault import Aftermath, Fault
-    from sim.failures.rollout import Rollout
-    from sim.failures.size import Size
+    from sim.failures.effects import Aftermath, EffectModel, Fault
+    from sim.failures.planned import Rollout
+    from sim.failures.spread import Size
     from sim.failures.tempo import Tempo
-    from sim.laws import LawModel
-    from sim.noticing import Noticing
-
-__all__ = [
-    "KNOWN",
-    "OF_ONE_NODE",
-    "Blast",
-    "Clock",
-    "Domains",
-    "Hidden",
-    "Recorded",
-    "Renews",
-    "RepairFrom",
-    "Residue",
-    "Source",
-    "slots_per_node",
-]
+    from sim.policies.detection.noticing import Noticing
+    from sim.scenario.law_model import LawModel
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
+
 Clock: TypeAlias = Literal["wall", "in_service", "busy"]
+
 RepairFrom: TypeAlias = Literal["", "source", "entry", "scenario", "bundle"]
 
-
 OF_ONE_NODE = ("node", "gpu", "nic")
+
 """Parts of which each unit belongs to one node."""
 
 KNOWN = Fixed.from_seconds(value=0.0)
+
 """Detection of what is planned: everybody knows beforehand."""
 
 
@@ -183,7 +170,7 @@ class Source:
     noticing
         Who notices a fault, and when; ``None`` for nobody. Worked out from the scenario's detection, or `detection`.
     fault
-        Class of its faults, one of :data:`sim.contracts.FAULTS`.
+        Class of its faults, one of :data:`sim.policies.contracts.FAULTS`.
     damage
         What a failure does to the nodes that it does not take out of their job.
     planned

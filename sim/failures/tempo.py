@@ -19,12 +19,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from sim import rng
-from sim.fields import Duration, Model, RuleError
+from sim.scenario.fields import Duration, Model, RuleError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["Calendar", "OperationalTime", "Swings", "Tempo", "Trend"]
 
 
 class Trend(Model):

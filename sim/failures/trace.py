@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import rng
+from sim.failures.spread import Victims, hidden_at_start
 from sim.failures.variety import Fleet, fleet_of
-from sim.failures.victims import Victims, hidden_at_start
-from sim.laws import age_and_residual
+from sim.scenario.laws import age_and_residual
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from sim.failures.source import Source
 
-__all__ = ["PARTS", "ROUNDS", "FailureTrace", "InitialOutage", "draw_trace", "life_key"]
-
 ROUNDS = 1 << 20
+
 """Lives of one slot and generation; far beyond any horizon."""
 
 PARTS = 1 << 24
+
 """Units of one class of part; far beyond any cluster."""
 
 

@@ -19,17 +19,17 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from sim import rng
-from sim.fields import Fraction, Model, RuleError
-from sim.laws import Law, LawModel, age_and_residual, hazard_number, hazard_number_one
+from sim.scenario.fields import Fraction, Model, RuleError
+from sim.scenario.laws import Law, age_and_residual, hazard_number, hazard_number_one
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.failures.source import Source
-
-__all__ = ["Batch", "Covariate", "Fleet", "Frailty", "Variety", "fleet_of"]
+    from sim.scenario.law_model import LawModel
 
 _MOST_HAZARD = 20.0
+
 """Beyond this cumulative hazard the inverse CDF has no digits left to tell lives apart."""
 
 

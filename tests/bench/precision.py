@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import sim
 from analysis.compare import Variant, compare
-from analysis.controls import controlled
-from analysis.ensemble import replicate
+from analysis.runs import replicate
+from analysis.statistics.differences import controlled
 
 __all__ = ["precision_rows"]
 

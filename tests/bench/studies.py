@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from analysis.study.load import load_study
 from analysis.sweep.campaign import Again, Campaign
-from analysis.sweep.executors import Where, crew_at
 from analysis.sweep.journal import Journal
+from analysis.sweep.workers import Where, crew_at
 
 __all__ = ["study_rows"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.plots import charts
-from analysis.report.model import Column, Grid, Opening, Picture, Report, Section
-from analysis.report.words import Number
+from analysis.page.charts import data
+from analysis.page.model import Column, Grid, Number, Opening, Picture, Report, Section
 
 __all__ = ["EVIL", "EXPLORER", "example_report"]
 
@@ -45,42 +44,42 @@ EXPLORER = {
     "unknown": ["median repair"],
     "start": {"x": 0, "series": 1, "at": [0, 0, 1]},
 }
-"""Data of the explorer as `analysis.report.explorer` makes them: three axes, two metrics, a cell that cannot run."""
+"""Data of the explorer as `analysis.page.build` makes them: three axes, two metrics, a cell that cannot run."""
 
 
 def _charts() -> dict[str, object]:
     """Return a picture of each kind."""
-    percent = charts.Scale("ETTR [%]")
-    rates = charts.Scale("failure rate", is_log=True, ticks=((0.25, "0.25"), (1.0, "1"), (4.0, "4")))
-    changes = (charts.Change("restart after a failure", -3.5, (-4.0, -3.0)), charts.Change("lost work", -2.0))
-    line = charts.Series("local", (0.25, 1.0, 4.0), (97.0, 92.5, 80.25), ((96, 98), (92, 93), (79, 81)))
+    percent = data.Scale("ETTR [%]")
+    rates = data.Scale("failure rate", is_log=True, ticks=((0.25, "0.25"), (1.0, "1"), (4.0, "4")))
+    changes = (data.Change("restart after a failure", -3.5, (-4.0, -3.0)), data.Change("lost work", -2.0))
+    line = data.Series("local", (0.25, 1.0, 4.0), (97.0, 92.5, 80.25), ((96, 98), (92, 93), (79, 81)))
     points = (
-        charts.FrontPoint("8 spares", 1.0, 90.0, (0.9, 1.1), (89.0, 91.0), "front"),
-        charts.FrontPoint("16 spares", 1.2, 91.0, None, None, "perhaps"),
+        data.FrontPoint("8 spares", 1.0, 90.0, (0.9, 1.1), (89.0, 91.0), "front"),
+        data.FrontPoint("16 spares", 1.2, 91.0, None, None, "perhaps"),
     )
-    phases = (charts.Phase(0, 20, "productive"), charts.Phase(20, 21, "detection", "gpu"))
+    phases = (data.Phase(0, 20, "productive"), data.Phase(20, 21, "detection", "gpu"))
     heights = ((90.0, 95.0), (85.0, 92.0))
     return {
-        "waterfall": charts.Waterfall("Failures cost 5.5 %", "%", ("requested", 100.0), changes, ("productive", 94.5)),
-        "heat": charts.HeatMap(
+        "waterfall": data.Waterfall("Failures cost 5.5 %", "%", ("requested", 100.0), changes, ("productive", 94.5)),
+        "heat": data.HeatMap(
             "GPUs cost most", "GPU-hours", ("gpu", "nic"), ("lost work", "restart"), ((9, 2), (1, None)),
             (("9", "2"), ("1", "")), high_is_good=False,
         ),
-        "intervals": charts.Intervals(
-            "Remote saves win", "%", (charts.Interval("remote", 93.0, (92, 94), (88, 95)),), (90.0, "target")
+        "intervals": data.Intervals(
+            "Remote saves win", "%", (data.Interval("remote", 93.0, (92, 94), (88, 95)),), (90.0, "target")
         ),
-        "stack": charts.Stack("A step computes", "s", (charts.Part("matrix products", 3.0, 0),)),
-        "bars": charts.Bars("A beats B", "days", ("A", "B"), (charts.Bar("finish", (54.0, 56.0)),)),
-        "tornado": charts.Tornado(
+        "stack": data.Stack("A step computes", "s", (data.Part("matrix products", 3.0, 0),)),
+        "bars": data.Bars("A beats B", "days", ("A", "B"), (data.Bar("finish", (54.0, 56.0)),)),
+        "tornado": data.Tornado(
             "Rates matter most", "points", ("ETTR", 92.5),
-            (charts.Swing("rate", ("0.25", 4.5, (4, 5)), ("4", -12.25, None)),),
+            (data.Swing("rate", ("0.25", 4.5, (4, 5)), ("4", -12.25, None)),),
         ),
-        "curves": charts.Curves("ETTR falls with the rate", rates, percent, (line,), levels=((90.0, "target"),)),
-        "contours": charts.Contours(
+        "curves": data.Curves("ETTR falls with the rate", rates, percent, (line,), levels=((90.0, "target"),)),
+        "contours": data.Contours(
             "Both matter", "%", percent, percent, (1.0, 2.0), (1.0, 2.0), heights, (90.0,), ("here", 1.5, 1.5)
         ),
-        "front": charts.Front("8 spares are enough", charts.Scale("cost"), percent, points, True, False),
-        "calendar": charts.Calendar("A quiet month", 7.0, 21.0, phases),
+        "front": data.Front("8 spares are enough", data.Scale("cost"), percent, points, True, False),
+        "calendar": data.Calendar("A quiet month", 7.0, 21.0, phases),
     }  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.report.formats import html
-from analysis.report.model import Opening, Report
+from analysis.page.formats import html
+from analysis.page.model import Opening, Report
 from tests.browser.example import EVIL, EXPLORER, example_report
 
 if TYPE_CHECKING:

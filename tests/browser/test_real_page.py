@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.answers.words import form_of
+from analysis.amounts import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sim
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.harness import prepared
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
 from sim.engine import Simulation
-from sim.failures.victims import hidden_at_start
-from sim.laws import Lognormal, Weibull
+from sim.failures.spread import hidden_at_start
+from sim.policies.contracts import Bucket
+from sim.scenario.laws import Lognormal, Weibull
 from tests.harness import Z, prepared, scenario, seconds, trace
 from tests.harness import play as play_by_hand
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, Knobs, Outcome, play

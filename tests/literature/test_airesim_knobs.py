@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.harness import Z
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, THRESHOLD, Knobs, Outcome, play
 

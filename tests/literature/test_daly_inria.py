@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sim.theory import (
+from sim.formulas import (
     daly_interval,
     efficiency,
     expected_wallclock,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.harness import Z
 
 if TYPE_CHECKING:

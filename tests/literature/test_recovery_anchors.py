@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket, ClusterView, Damage, FailureView, JobView, Pace, Requeue
-from sim.recovery.phases import Crew, mean
+from sim.policies.contracts import Bucket, ClusterView, Damage, FailureView, JobView, Pace, Requeue
+from sim.policies.recovery.phases import Crew, mean
 from tests import harness
 from tests.intervals import LEAST, Z
 from tests.stories import phases

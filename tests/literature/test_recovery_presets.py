@@ -13,13 +13,13 @@ import pytest
 
 import sim
 from analysis.metrics import ratios
-from analysis.paired import difference
+from analysis.statistics.differences import difference
 from sim import catalog, units
 from tests import harness
 from tests.stories import phases
 
 if TYPE_CHECKING:
-    from analysis.paired import Difference
+    from analysis.statistics.differences import Difference
     from sim import Ratio
 
 PRESETS = list(catalog.recoveries())

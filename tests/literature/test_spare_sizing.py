@@ -16,8 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sim
-from sim.contracts import Bucket
-from sim.theory import (
+from sim.formulas import (
     crew_limited_pmf,
     enough_probability,
     missing_nodes_pmf,
@@ -26,6 +25,7 @@ from sim.theory import (
     spares_needed,
     steady_unavailability,
 )
+from sim.policies.contracts import Bucket
 from tests.harness import Z, prepared
 from tests.literature.acceptance import fault_cluster
 

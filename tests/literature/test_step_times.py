@@ -14,26 +14,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from analysis.calibrate.anchors import anchors_of
-from analysis.calibrate.checks import (
+from analysis.calibrate.fit import Array, Numbers, large_mape, mape, sources
+from analysis.calibrate.outcome import (
     CALCULON,
     EXCEPTIONS,
     MEGATRON,
     STRONG,
+    Outcome,
+    anchors_of,
+    calibrate,
     change_checks,
     checks,
+    constants_text,
     recompute_ratios,
     utilisation,
 )
-from analysis.calibrate.document import constants_text
-from analysis.calibrate.fit import sources
-from analysis.calibrate.measures import large_mape, mape
-from analysis.calibrate.numbers import Array, Numbers
-from analysis.calibrate.outcome import Outcome, calibrate
 from analysis.calibrate.rows import Row, Steps, default_folder, each_record, read_mixed, read_steps
 from sim import catalog
 from sim.catalog import steps
-from sim.perf import Machine, breakdown, flop_per_token
+from sim.steps import Machine, breakdown, flop_per_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

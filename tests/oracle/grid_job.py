@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scipy.optimize import brentq
 
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.contracts import Bucket
-from sim.theory import expected_shares
-from sim.theory.elastic import elastic_shares, share_in_place
+from sim.formulas import expected_shares
+from sim.formulas.elastic import elastic_shares, share_in_place
+from sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.oracle.grid_job import BUCKETS, MTTI, NODES, SEED, Setting, Shares, differing, ends, exact, severity
 from tests.oracle.theory.nodes import starved_shares

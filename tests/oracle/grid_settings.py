@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.theory import expected_shares, first_order_efficiency
-from sim.theory.classes import FailureClass, Store, shares_of_classes
-from sim.theory.expansion import real
+from sim.formulas import expected_shares, first_order_efficiency
+from sim.formulas.arrays import real
+from sim.formulas.goodput import FailureClass, Store, shares_of_classes
 from tests.harness import prepared
 from tests.oracle.grid_job import MTTI, NODES, SEED, Setting, Shares, differing, ends, exact, severity
 from tests.oracle.grid_nodes import Elastic, Starved

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
-from sim.theory import daly_interval, efficiency, optimal_interval, young_interval
+from sim.formulas import daly_interval, efficiency, optimal_interval, young_interval
+from sim.policies.contracts import Bucket
 from tests.harness import prepared
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import sim
-from sim.laws import Fixed
-from sim.recovery.returns import Span
+from sim.policies.recovery.base import Span
+from sim.scenario.laws import Fixed
 from tests.harness import prepared
 from tests.intervals import Z
 

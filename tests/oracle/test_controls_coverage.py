@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import binom
 
 import sim
-from analysis.controls import Luck, of_values
-from analysis.statistics import mean_interval
+from analysis.statistics.differences import Luck, of_values
+from analysis.statistics.estimates import mean_interval
 from tests.harness import prepared
 
 if TYPE_CHECKING:

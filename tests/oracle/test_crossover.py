@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 import sim
-from analysis.crossover import (
+from analysis.pictures.crossover import (
     STORES,
     Crossing,
     Rivals,
     at_scale,
     expected_crossover,
     fewest_replicas,
+    main,
     paired_gains,
     published_case,
     simulated_crossover,
 )
-from analysis.crossover.__main__ import main
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
-from sim.theory import efficiency, expected_shares, expected_wallclock, optimal_interval, young_interval
+from sim.formulas import efficiency, expected_shares, expected_wallclock, optimal_interval, young_interval
+from sim.policies.contracts import Bucket
 from tests.harness import Z, prepared
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0

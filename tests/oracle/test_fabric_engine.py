@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sim
+from sim.cluster import FABRIC_PARTS, ClusterSpec
 from sim.engine import Simulation
-from sim.topology import FABRIC_PARTS, ClusterSpec
 from tests.harness import prepared
 from tests.intervals import LEAST, close
 from tests.topology_cases import graph_for_file

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sim.fabric_state import Change, FabricState
-from sim.topology import FABRIC_PARTS, ClusterSpec, Topology
-from sim.topology.paths import Paths, paths
-from sim.topology.switches import Reach
+from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
+from sim.cluster.left import Change, FabricState
+from sim.cluster.paths import Paths, paths
+from sim.cluster.switches import Reach
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:

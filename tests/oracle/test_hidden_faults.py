@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.failures.victims import hidden_at_start
+from sim.failures.spread import hidden_at_start
 from tests.harness import play, prepared, trace
 from tests.intervals import LEAST, Z, agree, close, rival_seed
 

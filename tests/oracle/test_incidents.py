@@ -11,16 +11,15 @@ from scipy import stats
 
 import sim
 from sim.failures import Blast, draw_trace
-from sim.failures.size import Size
 from sim.failures.source import Domains
-from sim.failures.victims import Victims
+from sim.failures.spread import Size, Victims
 from tests.harness import prepared
 from tests.intervals import LEAST, Z, close
 from tests.source_checks import pooled
 from tests.source_rival import size_law
 
 if TYPE_CHECKING:
-    from sim.result import Outage
+    from sim.engine.result import Outage
 
 DAY = 86400.0
 EXPONENTIAL = {"law": "exponential", "mean": "1 h"}

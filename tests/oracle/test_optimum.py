@@ -13,14 +13,13 @@ import yaml
 import sim
 from analysis.metrics import job_ratios
 from analysis.optimize.play import Found, optimize
-from analysis.optimize.scalar import place
-from analysis.statistics import t_quantile
+from analysis.optimize.search import place
+from analysis.statistics.estimates import t_quantile
 from analysis.study.load import load_study
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import Serial
 from analysis.sweep.journal import Journal
-from sim.theory import optimal_interval
+from analysis.sweep.workers import Crew, Serial
+from sim.formulas import optimal_interval
 from tests import small
 
 if TYPE_CHECKING:

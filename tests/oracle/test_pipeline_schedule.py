@@ -9,11 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from sim.perf import Accelerator, Impairment, Machine, Workload, breakdown, impaired
-from sim.perf.activations import activations
-from sim.perf.layer import logits_time
-from sim.perf.memory import activation_memory
-from sim.perf.step import stages
+from sim.steps import Accelerator, Impairment, Machine, Workload, breakdown, impaired
+from sim.steps.memory import activation_memory, activations
+from sim.steps.time import logits_time, stages
 from tests.pipeline_rival import Played, interleaved, one_forward_one_backward, play, zero_bubble
 from tests.step_cases import CHIP, SHAPE, bare_machine, workload
 

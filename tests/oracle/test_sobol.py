@@ -15,8 +15,8 @@ from analysis.study.axis import Axis
 from analysis.study.designs import Saltelli
 from analysis.study.load import load_study
 from analysis.study.table import Cell, Outcome, Table
-from analysis.sweep.executors import Where, crew_at
 from analysis.sweep.journal import Journal
+from analysis.sweep.workers import Where, crew_at
 from sim import Ratio
 from tests.intervals import LEAST, Z, close
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from analysis.study.value import Point
+    from analysis.study.amounts import Point
 
     Floats = NDArray[np.float64]
     Function = Callable[[Floats], Floats]

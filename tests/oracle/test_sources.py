@@ -12,12 +12,14 @@ import pytest
 import sim
 from sim.engine import Simulation
 from sim.failures import Component, draw_trace
-from sim.laws import Exponential, Fixed, Gamma, LawModel, Lognormal, Uniform, Weibull
+from sim.scenario.laws import Exponential, Fixed, Gamma, Lognormal, Uniform, Weibull
 from tests.harness import Z, check_source, play, prepared, trace
 from tests.intervals import agree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from sim.scenario.law_model import LawModel
 
 DAY = 86400.0
 SHAPES = [0.5, 0.7, 1.0, 2.0]

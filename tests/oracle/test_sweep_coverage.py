@@ -14,11 +14,10 @@ import pytest
 from scipy.stats import binom
 
 import sim
-from analysis.controls import Luck, controlled
-from analysis.intervals import mean_estimate
 from analysis.metrics import contributions, ratios
-from analysis.ranking import ranking_of
-from analysis.statistics import mean_interval
+from analysis.statistics.differences import Luck, controlled, ranking_of
+from analysis.statistics.estimates import mean_interval
+from analysis.statistics.intervals import mean_estimate
 from sim import Ratio
 
 if TYPE_CHECKING:

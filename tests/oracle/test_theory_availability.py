@@ -19,7 +19,7 @@ import pytest
 from scipy import linalg, stats
 
 import sim
-from sim.theory.availability import missing_nodes_pmf, repairs_pmf, steady_unavailability
+from sim.formulas.nodes import missing_nodes_pmf, repairs_pmf, steady_unavailability
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.nodes import (

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
-from sim.perf import Impairment
-from sim.theory import expected_shares, steady_unavailability
-from sim.theory.elastic import elastic_shares, mean_wait, share_in_place
+from sim.formulas import expected_shares, steady_unavailability
+from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
+from sim.policies.contracts import Bucket
+from sim.steps import Impairment
 from tests.harness import Z, prepared
 
 DAY = 86400.0

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sim.theory import (
+from sim.formulas import (
     efficiency,
     expected_shares,
     expected_wallclock,

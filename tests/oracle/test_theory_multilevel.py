@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.contracts import Bucket
-from sim.theory import expected_shares
+from sim.formulas import expected_shares
+from sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, restart_loss_rate

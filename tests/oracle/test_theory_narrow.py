@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.contracts import Bucket, JobView
-from sim.recovery import Narrow
-from sim.theory import expected_shares
+from sim.formulas import expected_shares
+from sim.policies.contracts import Bucket, JobView
+from sim.policies.recovery import Narrow
 from tests.harness import prepared
 from tests.oracle.theory.narrow import domain_law, expected_pace, narrow_paces, narrow_shares
 

@@ -16,9 +16,9 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.contracts import Bucket
-from sim.laws import Weibull
-from sim.theory import expected_shares
+from sim.formulas import expected_shares
+from sim.policies.contracts import Bucket
+from sim.scenario.laws import Weibull
 from tests.harness import prepared
 from tests.oracle.theory.renewal import law_shares, measured_shares
 

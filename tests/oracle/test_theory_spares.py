@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sim.theory import (
+from sim.formulas import (
     crew_limited_pmf,
     enough_probability,
     exceedance,
@@ -20,7 +20,7 @@ from sim.theory import (
     spares_needed,
     steady_unavailability,
 )
-from sim.theory.counts import expected_shortfall
+from sim.formulas.arrays import expected_shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,9 +16,9 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.contracts import Bucket
-from sim.theory import crew_limited_pmf, expected_shares, steady_unavailability
-from sim.theory.starved import gives_up, starvation
+from sim.formulas import crew_limited_pmf, expected_shares, steady_unavailability
+from sim.formulas.nodes import gives_up, starvation
+from sim.policies.contracts import Bucket
 from tests.harness import Z, prepared
 from tests.oracle.theory.nodes import starved_shares
 

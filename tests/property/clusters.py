@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sim.topology import ClusterSpec
+from sim.cluster import ClusterSpec
 from tests.strategies_laws import maybe, seconds
 
 if TYPE_CHECKING:

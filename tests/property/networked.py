@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sim import catalog
-from sim.fabric_state import FabricState
+from sim.cluster.left import FabricState
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import sim
-    from sim.engine.failure import Failure
+    from sim.cluster import Topology
+    from sim.engine.lives import Failure
+    from sim.engine.state_jobs import Job
     from sim.failures import FailureTrace
-    from sim.job import Job
-    from sim.topology import Topology
 
 __all__ = ["Networked"]
 

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from sim import documents
+from sim import yamlfile
 from tests import small
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def torn(text: str, rng: random.Random) -> str:
 def scenario_case(name: str, rng: random.Random, folder: Path) -> str | None:
     """Return what is wrong with what commands do about a mutated file; ``None`` if nothing."""
     text = SHIPPED[name].read_text(encoding="utf-8")
-    plain = documents.load(SHIPPED[name]).data
+    plain = yamlfile.load(SHIPPED[name]).data
     path = folder / Path(name).parent / "fuzzed.yaml"  # among copies of the files that it names
     if rng.random() < 0.1:
         path.write_text(torn(text, rng), encoding="utf-8", errors="replace")
@@ -229,7 +229,7 @@ def report_case(folders: dict[str, Path], rng: random.Random) -> str | None:
             content["provenance"].pop("sha256", None)
         changed = json.dumps(content)
     else:
-        changed = yaml.safe_dump(mutated(documents.load(path).data, rng), sort_keys=False)
+        changed = yaml.safe_dump(mutated(yamlfile.load(path).data, rng), sort_keys=False)
     try:
         path.write_text(changed, encoding="utf-8", errors="replace")
         return judged(call("report", str(folder), "--format", "md", "--quiet"), place=folder.name)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from sim.topology import FABRIC_PARTS
+from sim.cluster import FABRIC_PARTS
 from tests import harness
 from tests.property.common import examples, prepare
 from tests.property.networked import Networked

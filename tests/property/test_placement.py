@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.job_spec import Parallelism
-from sim.topology.placement import Layout, loss_of_host, positions, spans, stranded_gpus
+from sim.cluster.placement import Layout, loss_of_host, positions, spans, stranded_gpus
+from sim.scenario.model import Parallelism
 from tests.property.common import examples
 
 KINDS = ("tensor", "context", "expert", "data", "pipeline")

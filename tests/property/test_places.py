@@ -11,17 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from sim.cluster import Place
 from sim.engine import Simulation
-from sim.places import Units
-from sim.pool import PackedPool
+from sim.engine.state_nodes import PackedPool, Place, Units
 from tests import harness
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from sim.job import Group, Job
+    from sim.engine.state_jobs import Group, Job
 
 WAITS = (Place.IDLE, Place.SPARE, Place.WARM, Place.COLD, Place.STRANDED, Place.MATE)
 

@@ -15,16 +15,16 @@ import pytest
 
 import sim
 from sim import catalog
-from sim.contracts import Bucket
 from sim.engine import Simulation
-from sim.places import Place
+from sim.engine.state_nodes import Place
+from sim.policies.contracts import Bucket
 from tests import harness
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
-    from sim.engine.failure import Failure
+    from sim.engine.lives import Failure
+    from sim.engine.state_jobs import Group
     from sim.failures import FailureTrace
-    from sim.job import Group
 
 PRESETS = list(catalog.recoveries())
 CASES, REPLICATIONS = 8, 25

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples
 from tests.strategies_laws import Draw, maybe, moments, seconds, times

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from sim import catalog
 from sim.catalog import steps
-from sim.perf import Breakdown, Impairment, StepPlan, Workload, breakdown, impaired, memory_use, problems, remedies
-from sim.perf.memory import activation_memory
+from sim.steps import Breakdown, Impairment, StepPlan, Workload, breakdown, impaired, memory_use, problems, remedies
+from sim.steps.memory import activation_memory
 from tests.property.common import examples
 from tests.strategies_steps import layouts, machines, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.perf import Machine, Problem
-    from sim.perf.workload import Schedule, Sharding
+    from sim.steps import Machine, Problem
+    from sim.steps.workload import Schedule, Sharding
 
 SLACK = 1 + 1e-9
 """Sums of floats in another order."""

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sim
-from analysis.study.first_look import first_look
-from analysis.study.load import LoadedStudy, load_study
+from analysis.study.load import LoadedStudy, first_look, load_study
 from tests.unit.bad_input import BASE
 
 TIMES = ["30 s", "7 min", "10 min", "90 min", "2 h", "0.5 d"]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 
 import sim
-from analysis.worth import METRICS, Group, worth
-from analysis.worth_changes import KNOBS, changes_of
+from analysis.worth import KNOBS, METRICS, Group, changes_of, worth
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import scenarios
 

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from analysis.ensemble import Precision, RequestError
-from analysis.intervals import mean_estimate
-from analysis.study.inputs import Inputs
+from analysis.runs import Precision, RequestError
+from analysis.statistics.intervals import mean_estimate
+from analysis.study.amounts import Point
+from analysis.study.load import Inputs
 from analysis.study.model import PrecisionSpec
 from analysis.study.table import Outcome
-from analysis.study.value import Point
-from analysis.sweep.adaptive import Played, _excess, next_goal, play_until
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
+from analysis.sweep.sweep import Played, _excess, next_goal, play_until
 from analysis.sweep.task import Record
 from sim import Ratio
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from analysis.answers.places import scale_of
-from analysis.answers.questions import QUESTIONS
-from analysis.statistics import t_quantile
-from sim.fields import RuleError
+from analysis.statistics.estimates import t_quantile
+from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.questions.question import scale_of
+from sim.scenario.fields import RuleError
 from tests.answers_tools import ask, broken, common_noise, table_of
 
 SPARES = {"title": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}

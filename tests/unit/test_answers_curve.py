@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from analysis.answers.curve import Curve
-from analysis.answers.words import Form, form_of
-from analysis.statistics import mean_interval
+from analysis.amounts import Form, form_of
+from analysis.statistics.estimates import mean_interval
+from analysis.study.questions.along import Curve
 
 _TRIALS = 1000
 _LEAST_COVERAGE = 0.95 - 3 * math.sqrt(0.95 * 0.05 / _TRIALS)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from analysis.answers.effort import more_replications
-from analysis.answers.questions import QUESTIONS
+from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.questions.words import more_replications
 from tests.answers_tools import ask, common_noise, table_of
 
 if TYPE_CHECKING:
-    from analysis.answers.question import Answer
+    from analysis.study.questions.question import Answer
     from analysis.study.table import Table
 
 PLACES = (1000, 2000, 4000, 8000)

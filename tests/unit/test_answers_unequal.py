@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.answers.front import front_of
-from analysis.answers.questions import QUESTIONS
-from analysis.statistics import t_quantile
+from analysis.statistics.estimates import t_quantile
+from analysis.study.questions.best import front_of
+from analysis.study.questions.kinds import QUESTIONS
 from tests.answers_tools import ask, table_of
 
 if TYPE_CHECKING:

@@ -10,20 +10,12 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.at_equal import (
-    Equal,
-    at_equal_lines,
-    headline_at_equal,
-    obtainable,
-    taken,
-)
-from analysis.compare import Variant, compare
-from analysis.compare_document import compare_document
-from analysis.compare_text import format_comparison
-from analysis.document import render
-from analysis.ensemble import RequestError
-from analysis.metrics import job_ratios, lower_is_better, ratios
-from analysis.spending import job_spending
+from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, obtainable, taken
+from analysis.compare import Variant, compare, compare_document
+from analysis.metrics import job_ratios, job_spending, lower_is_better, ratios
+from analysis.page.chapters.compare import format_comparison
+from analysis.results.run import render
+from analysis.runs import RequestError
 from tests import small
 
 DAY = 86400.0

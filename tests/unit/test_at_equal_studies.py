@@ -8,11 +8,11 @@ import pytest
 
 import sim
 from analysis.at_equal import study_headline, table_lines
-from analysis.ensemble import RequestError
+from analysis.runs import RequestError
+from analysis.study.amounts import Point, Value
 from analysis.study.axis import Axis
 from analysis.study.load import load_study
 from analysis.study.table import Cell, Outcome, Table
-from analysis.study.value import Point, Value
 from tests import small
 from tests.unit.test_at_equal import COST, H100, JOB
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from sim import documents
+from sim import yamlfile
 from tests.unit.bad_input import (
     BASE,
     Bad,
@@ -195,7 +195,7 @@ def spoilt(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 
 SCENARIOS = {
-    name: documents.extend(path, shorthand=("cluster",)).data for name, path in sim.shipped("scenarios").items()
+    name: yamlfile.extend(path, shorthand=("cluster",)).data for name, path in sim.shipped("scenarios").items()
 }
 PLACES = [(name, path) for name, data in SCENARIOS.items() for path in paths_in(data)]
 SCALARS = (

@@ -11,8 +11,8 @@ import pytest
 import sim
 from sim import catalog
 from sim.failures.bundle import Bundle
-from sim.laws import Fixed
-from sim.scenario_model import registries
+from sim.input.registry import registries
+from sim.scenario.laws import Fixed
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
 """With 336 of 400 nodes of 8 GPUs; InfiniteHBD's cluster has 400 nodes."""

@@ -10,15 +10,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from analysis.calibrate.document import calibrated_scatter, constants_text, scatter
-from analysis.calibrate.fit import SCALE, Fold, fit, folds, held_out, rounded, sources
-from analysis.calibrate.numbers import Key, Numbers, Prior, dense_priors, errors, expert_priors, predict
-from analysis.calibrate.outcome import Outcome, assume
+from analysis.calibrate.__main__ import main
+from analysis.calibrate.fit import (
+    SCALE,
+    Fold,
+    Key,
+    Numbers,
+    Prior,
+    dense_priors,
+    errors,
+    expert_priors,
+    fit,
+    folds,
+    held_out,
+    predict,
+    rounded,
+    sources,
+)
+from analysis.calibrate.outcome import Outcome, assume, calibrated_scatter, constants_text, scatter
 from analysis.calibrate.rows import CAPPED, Product, Row, Steps, read_mixed, read_products, read_steps
-from analysis.calibrate.steps import main
 from sim.catalog import accelerators, models, steps
-from sim.documents import load
-from sim.perf import Constants, Machine, ModelShape, Workload, breakdown, ideal_links
+from sim.steps import Constants, Machine, ModelShape, Workload, breakdown, ideal_links
+from sim.yamlfile import load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,14 +21,32 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
-from analysis import plots
-from analysis.plots import episodes
-from analysis.plots.calendar import BUCKETS
-from analysis.plots.charts import Bar, Bars, Calendar, Change, Curves, HeatMap, Phase, Scale, Series, Waterfall
-from analysis.plots.numbers import decimals_of, signed, told
-from analysis.plots.placing import Box, beside, lanes, pushed_apart
-from analysis.plots.style import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, QUIET, RAMP, on
-from analysis.plots.texts import block_width, cut, width_of, wrapped
+from analysis.page import charts
+from analysis.page.charts import tables
+from analysis.page.charts.data import Bar, Bars, Calendar, Change, Curves, HeatMap, Phase, Scale, Series, Waterfall
+from analysis.page.charts.sheet import (
+    FAINT,
+    GREY,
+    HUES,
+    INK,
+    ON_DARK,
+    ON_LIGHT,
+    QUIET,
+    RAMP,
+    Box,
+    beside,
+    block_width,
+    cut,
+    decimals_of,
+    lanes,
+    on,
+    pushed_apart,
+    signed,
+    told,
+    width_of,
+    wrapped,
+)
+from analysis.page.charts.tables import BUCKETS
 from sim import Topology
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
 
@@ -76,14 +94,14 @@ def contrast(one: Any, other: Any) -> float:
 
 def test_every_kind_has_a_case() -> None:
     """Each kind of picture is among the cases; topologies have tests of their own."""
-    assert {type(chart) for chart in CASES.values()} | {Topology} == set(plots.CHARTS)
+    assert {type(chart) for chart in CASES.values()} | {Topology} == set(charts.CHARTS)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_words_can_be_read(name: str) -> None:
     """All words lie within the picture, no words lie on others, and none is an empty phrase of a program."""
-    figure = plots.draw(CASES[name])
-    with plots.style():
+    figure = charts.draw(CASES[name])
+    with charts.style():
         figure.draw_without_rendering()
         renderer = FigureCanvasAgg(figure).get_renderer()
         found = [(text.get_text(), text.get_window_extent(renderer)) for text in written(figure)]
@@ -102,8 +120,8 @@ def test_words_can_be_read(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in CASES if "," not in name])
 def test_pictures_are_made_of_few_colours_and_of_text(name: str) -> None:
     """A page can change the colours and be searched: all colours are those of the style, and words are no shapes."""
-    figure = plots.draw(CASES[name])
-    picture = plots.render(figure, ".svg").decode()
+    figure = charts.draw(CASES[name])
+    picture = charts.render(figure, ".svg").decode()
     assert {color.lower() for color in re.findall(r"#[0-9a-fA-F]{6}\b", picture)} <= PALETTE
     said = {re.sub(r"\s+", " ", text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", picture)}
     lines = {" ".join(line.split()) for text in written(figure) for line in text.get_text().split("\n")}
@@ -115,12 +133,14 @@ def test_the_same_picture_is_the_same_bytes_in_another_process() -> None:
     """Neither a second time nor another process, with other hashes, changes a byte."""
     names = ["curves"]
     program = (
-        "import hashlib; from analysis.plots import draw, render; from tests.chart_cases import CASES\n"
+        "import hashlib; from analysis.page.charts import draw, render; from tests.chart_cases import CASES\n"
         f"for name in {names!r}: print(hashlib.sha256(render(draw(CASES[name]), '.svg')).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     other = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True).stdout
-    here = [[hashlib.sha256(plots.render(plots.draw(CASES[name]), ".svg")).hexdigest() for name in names] for _ in "ab"]
+    here = [
+        [hashlib.sha256(charts.render(charts.draw(CASES[name]), ".svg")).hexdigest() for name in names] for _ in "ab"
+    ]
     assert here[0] == here[1] == other.decode().split()
 
 
@@ -143,7 +163,7 @@ def test_type_has_contrast() -> None:
 def test_waterfalls_close(name: str) -> None:
     """Each bar begins where the one before ends, connectors join them, and the last one is the end."""
     chart = CASES[name]
-    (axes,) = plots.draw(chart).axes
+    (axes,) = charts.draw(chart).axes
     (base, top), (other_base, rest), *steps = map(ends, bars(axes))
     level = chart.start[1]
     assert level == pytest.approx(max(base, top, key=abs))
@@ -161,13 +181,13 @@ def test_waterfalls_close(name: str) -> None:
 
 def test_a_waterfall_that_does_not_begin_at_zero_says_so() -> None:
     """Small changes of large totals are drawn on a cut axis; its beginning is written, and the full bars are broken."""
-    small = plots.draw(CASES["waterfall"])
+    small = charts.draw(CASES["waterfall"])
     (axes,) = small.axes
     base = bars(axes)[0].get_x()
     assert 80 < base < 94.94 - 0.1
     assert any(f"axis begins at {base:g} %" in text for text in words(small))
     assert sum(line.get_gid() == "break" for line in axes.lines) == 4  # two strokes through each full bar
-    large = plots.draw(CASES["waterfall, large"])
+    large = charts.draw(CASES["waterfall, large"])
     assert bars(large.axes[0])[0].get_x() == 0
     assert not any("begins at" in text for text in words(large))
     assert not any(line.get_gid() == "break" for line in large.axes[0].lines)
@@ -177,7 +197,7 @@ def test_a_waterfall_that_does_not_begin_at_zero_says_so() -> None:
 def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
     """However small the changes are, the largest takes at least a third of the width, and its amount is written."""
     chart = Waterfall("A", "points", ("A", 95.0), (Change("x", -span),), ("B", 95.0 - span))
-    figure = plots.draw(chart)
+    figure = charts.draw(chart)
     (axes,) = figure.axes
     low, high = axes.get_xlim()
     assert abs(bars(axes)[2].get_width()) / (high - low) > 1 / 3
@@ -187,7 +207,7 @@ def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
 def test_bars_are_as_long_as_their_values() -> None:
     """Bars begin at zero and end at the value; a value that is not there is said in words."""
     chart = CASES["bars, two"]
-    figure = plots.draw(chart)
+    figure = charts.draw(chart)
     (axes,) = figure.axes
     drawn = [(round(bar.get_y() + bar.get_height() / 2), bar.get_x() + bar.get_width()) for bar in bars(axes)]
     assert drawn == [(0, 1.0), (1, 0.0), (1, 3.0)]
@@ -197,7 +217,7 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 def test_intervals_are_where_they_are() -> None:
     """The dot is the mean, the line the 95 % interval, the band the wider one, and the note is beside."""
-    figure = plots.draw(CASES["intervals"])
+    figure = charts.draw(CASES["intervals"])
     (axes,) = figure.axes
     lines = [tuple(map(float, line.get_xdata())) for line in axes.lines]
     assert (93.1,) in lines
@@ -212,7 +232,7 @@ def test_intervals_are_where_they_are() -> None:
 def test_parts_of_a_stack_lie_side_by_side(name: str) -> None:
     """Parts are as wide as they are large, without gaps, and negative ones begin at the left of zero."""
     chart = CASES[name]
-    (axes,) = plots.draw(chart).axes
+    (axes,) = charts.draw(chart).axes
     drawn = [ends(bar) for bar in bars(axes)]
     assert [end - start for start, end in drawn] == pytest.approx([abs(part.amount) for part in chart.parts])
     inside = sorted(drawn)
@@ -224,7 +244,7 @@ def test_parts_of_a_stack_lie_side_by_side(name: str) -> None:
 
 def test_swings_go_to_their_sides() -> None:
     """Bars go from the centre to the change; two to the same side stand below each other."""
-    figure = plots.draw(CASES["tornado"])
+    figure = charts.draw(CASES["tornado"])
     (axes,) = figure.axes
     drawn = bars(axes)
     assert [bar.get_x() + (bar.get_width() if bar.get_x() >= 0 else 0) for bar in drawn] == pytest.approx(
@@ -241,7 +261,7 @@ def test_the_worst_cell_is_the_darkest(high_is_good: bool) -> None:
     values = [[1.0, 5.0, None], [9.0, 3.0, 7.0]]
     texts = [["no value" if value is None else f"{value:g}" for value in row] for row in values]
     chart = HeatMap("A", "days", ("r", "s"), ("a", "b", "c"), values, texts, high_is_good=high_is_good)
-    figure = plots.draw(chart)
+    figure = charts.draw(chart)
     shades = [to_hex(bar.get_facecolor()) for bar in bars(figure.axes[0])]
     flat = [value for row in values for value in row]
     assert shades[2] == FAINT
@@ -256,7 +276,7 @@ def test_the_worst_cell_is_the_darkest(high_is_good: bool) -> None:
 def test_curves_go_through_their_values() -> None:
     """A line has the values, with gaps where there are none, and a band between the ends of each interval."""
     chart = CASES["curves, gaps"]
-    (axes,) = plots.draw(chart).axes
+    (axes,) = charts.draw(chart).axes
     x, y = axes.lines[0].get_data()
     assert list(x) == list(chart.series[0].x)
     assert [None if math.isnan(value) else value for value in y] == list(chart.series[0].y)
@@ -269,7 +289,7 @@ def test_names_of_curves_that_end_together_are_in_the_order_in_which_they_came()
     lines = [("a", 10.0, 99.80), ("b", 90.0, 99.60), ("c", 40.0, 99.70), ("d", 70.0, 99.90), ("e", 5.0, 50.0)]
     series = tuple(Series(name, (1.0, 2.0, 3.0), (start, end, end)) for name, start, end in lines)
     twins = tuple(Series(name, (1.0, 3.0), (20.0, 20.0)) for name in ("first", "second"))
-    figure = plots.draw(Curves("A", *SCALES, (*series, *twins)))
+    figure = charts.draw(Curves("A", *SCALES, (*series, *twins)))
     names = {"a", "b", "c", "d", "e", "first", "second"}
     found = sorted((-text.get_position()[1], text.get_text()) for text in written(figure) if text.get_text() in names)
     assert [name for _, name in found] == ["b", "d", "c", "a", "e", "first", "second"]
@@ -279,28 +299,28 @@ def test_words_in_the_head_of_a_table_are_never_broken() -> None:
     """A label that is wider than its column stands upright, in one piece."""
     columns = ("slurm-requeue", "multi-tier-pathways-elastic", "with 131072 GPUs of the job", "a", "b", "c", "d", "e")
     rows = (tuple(range(8)),)
-    figure = plots.draw(HeatMap("A", "%", ("r",), columns, rows, [[str(value) for value in rows[0]]]))
+    figure = charts.draw(HeatMap("A", "%", ("r",), columns, rows, [[str(value) for value in rows[0]]]))
     assert set(columns) <= {text.get_text() for text in written(figure)}
 
 
 def test_characters_that_no_document_may_hold_are_left_out() -> None:
     """A name with control characters makes a picture that can be read as XML."""
     chart = Bars("A \x1b title", "days", ("one\x01",), (Bar("a\x00b\x07c", (1.0,)),))
-    picture = plots.render(plots.draw(chart), ".svg")
+    picture = charts.render(charts.draw(chart), ".svg")
     assert "abc" in "".join(ElementTree.fromstring(picture).itertext())
 
 
 def test_steps_are_steps() -> None:
     """A distribution function keeps its height up to the next place."""
     series = Series("a", (0.0, 1.0, 2.0), (0.0, 0.5, 1.0), look="step")
-    (axes,) = plots.draw(Curves("A", *SCALES, (series,))).axes
+    (axes,) = charts.draw(Curves("A", *SCALES, (series,))).axes
     assert axes.lines[0].get_drawstyle() == "steps-post"
 
 
 def test_many_curves_have_a_panel_each() -> None:
     """Each of more than eight curves is the coloured one of its panel, on common axes."""
     chart = CASES["curves, many"]
-    figure = plots.draw(chart)
+    figure = charts.draw(chart)
     panels = figure.axes[1:]
     assert len(panels) == len(chart.series)
     for axes, series in zip(panels, chart.series, strict=True):
@@ -311,7 +331,7 @@ def test_many_curves_have_a_panel_each() -> None:
 
 def test_lines_of_equal_height_are_where_the_height_is() -> None:
     """The height between the values is the level all along a line; other levels are said to be nowhere."""
-    figure = plots.draw(GROUND)
+    figure = charts.draw(GROUND)
     (axes,) = figure.axes
     found = [path.vertices for path in axes.collections[1].get_paths()]
     assert len(found) == 4
@@ -325,7 +345,7 @@ def test_lines_of_equal_height_are_where_the_height_is() -> None:
 def test_candidates_are_drawn_by_standing() -> None:
     """The front is full, those that may be on it are hollow, the others grey; arrows say where better is."""
     chart = CASES["front"]
-    figure = plots.draw(chart)
+    figure = charts.draw(chart)
     (axes,) = figure.axes
     for standing in ("front", "perhaps", "behind"):
         (line,) = [line for line in axes.lines if line.get_gid() == standing]
@@ -358,7 +378,7 @@ def spent(phases: tuple[Phase, ...]) -> dict[str, float]:
 def test_calendars_hold_all_the_time(row_days: float) -> None:
     """The area of a colour is the time that it stands for, in whatever rows, and lies within them."""
     phases = run(53.3, 0.4)
-    (axes,) = plots.draw(Calendar("A", row_days, 53.3, phases)).axes
+    (axes,) = charts.draw(Calendar("A", row_days, 53.3, phases)).axes
     assert filled(axes) == pytest.approx(spent(phases), rel=1e-4)
     for patch in axes.patches:
         assert patch.get_path().vertices[:, 0].max() <= min(row_days, 53.3) + 1e-9
@@ -375,7 +395,7 @@ def test_thousands_of_short_phases_cover_no_more_than_their_time() -> None:
             Phase(start + 0.95 / 24, start + 1 / 24, "restore"),
         )
     )
-    figure = plots.draw(Calendar("A", 7.0, 28.0, phases))
+    figure = charts.draw(Calendar("A", 7.0, 28.0, phases))
     assert filled(figure.axes[0]) == pytest.approx({"productive": 28 * 0.95, "restore": 28 * 0.05}, rel=1e-3)
     assert "Each column is 1 h; its colours are the shares of that time." in words(figure)
 
@@ -383,7 +403,7 @@ def test_thousands_of_short_phases_cover_no_more_than_their_time() -> None:
 def test_a_phase_has_one_colour_in_all_pictures() -> None:
     """Phases have the colours that they have in the pictures of recovery."""
     for bucket, (color, opacity) in BUCKETS.items():
-        known = episodes._PHASES.get("stepping" if bucket == "productive" else bucket)
+        known = tables._PHASES.get("stepping" if bucket == "productive" else bucket)
         mixed = [1 - opacity * (1 - part) for part in to_rgb(color)]
         assert known is None or to_rgb(known) == pytest.approx(mixed, abs=0.02)
 
@@ -466,7 +486,7 @@ def test_axes_have_round_labels(is_log: bool) -> None:
     """Between two and eight labels, whatever the ends, each a number of at most four digits."""
     for low, high in ((1e-3, 1e12), (3.0, 17.0), (0.95, 0.96), (1.0, 1e4)):
         chart = Curves("A", Scale("x", is_log), SCALES[1], (Series("", (low, high), (1.0, 2.0)),))
-        (axes,) = plots.draw(chart).axes
+        (axes,) = charts.draw(chart).axes
         ticks = [float(tick) for tick in axes.get_xticks()]
         assert 2 <= len(ticks) <= 8
         assert ticks == pytest.approx([float(f"{tick:.4g}") for tick in ticks])
@@ -475,7 +495,7 @@ def test_axes_have_round_labels(is_log: bool) -> None:
 def test_a_row_more_is_a_higher_picture() -> None:
     """Rows keep their height: twenty rows more make the picture at least four inches higher."""
     few, many = (
-        plots.draw(Bars("A", "h", ("",), tuple(Bar(f"row {number}", (1.0,)) for number in range(count))))
+        charts.draw(Bars("A", "h", ("",), tuple(Bar(f"row {number}", (1.0,)) for number in range(count))))
         for count in (5, 25)
     )
     assert many.get_size_inches()[1] - few.get_size_inches()[1] >= 4.0

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.checkpoint import Periodic, Tiers
-from sim.contracts import CheckpointState, Damage, Pace
-from sim.theory import daly_interval, optimal_interval, young_interval
+from sim.formulas import daly_interval, optimal_interval, young_interval
+from sim.policies.checkpoint import Periodic, Tiers
+from sim.policies.contracts import CheckpointState, Damage, Pace
 from tests.harness import check_checkpoint, step_by_step
 
 FREE = Pace(1.0)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.checkpoint import Ladder, Pause, Periodic, Rung
-from sim.checkpoint.series import TIE, Grid
-from sim.contracts import Damage, Pace
+from sim.policies.checkpoint import Ladder, Pause, Periodic, Rung
+from sim.policies.checkpoint.stores import TIE, Grid
+from sim.policies.contracts import Damage, Pace
 from tests.checkpoint_checks import check_checkpoint, marks
 
 FREE = Pace(1.0)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.checkpoint import Ladder, Rung, cliques
-from sim.checkpoint.stores import STORES, clique_of, missing
-from sim.contracts import Damage, Pace
+from sim.policies.checkpoint import Ladder, Rung, cliques
+from sim.policies.checkpoint.stores import STORES, clique_of, missing
+from sim.policies.contracts import Damage, Pace
 from tests.intervals import Z
 
 FREE = Pace(1.0)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sim.checkpoint import Ladder, Pause, Periodic, Tiers
-from sim.fields import RuleError
+from sim.policies.checkpoint import Ladder, Pause, Periodic, Tiers
+from sim.scenario.fields import RuleError
 
 REMOTE = {"interval": "10 min", "write": "60 s", "restore": "20 s"}
 HOST = {"store": "host", "interval": "every 2 steps", "stall": "10 ms", "write": "1 s", "restore": "4 s"}

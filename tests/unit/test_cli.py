@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis import ensemble
-from analysis.provenance import scenario_digest
+from analysis import runs
+from analysis.results.run import scenario_digest
 from sim.engine.simulation import Simulation
 from tests import small
 
@@ -140,7 +140,7 @@ def test_precision_reached(scenario: str) -> None:
 
 def test_precision_not_reached(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A precision that is not reached at the limit ends with 1, its results, and one line that says so."""
-    monkeypatch.setattr(ensemble, "MOST", 30)
+    monkeypatch.setattr(runs, "MOST", 30)
     result = call("run", scenario, "--precision", "0.0001pt", "--json")
     assert result.exit_code == NO
     assert json.loads(result.stdout)["replications"] == 30
@@ -244,7 +244,7 @@ def test_a_fault_of_the_program_is_not_blamed_on_the_user(scenario: str, monkeyp
         message = "a defect"
         raise ValueError(message)
 
-    monkeypatch.setattr(ensemble, "run", broken)
+    monkeypatch.setattr(runs, "run", broken)
     with pytest.raises(ValueError, match="a defect"):
         call("run", scenario)
 

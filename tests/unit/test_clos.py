@@ -7,7 +7,7 @@ from math import ceil
 
 import pytest
 
-from sim.topology.clos import downlinks, fewest_switches, uplinks
+from sim.cluster.fabric import downlinks, fewest_switches, uplinks
 
 RATIOS = [f"{tenths / 10}" for tenths in range(10, 81)]
 

@@ -12,20 +12,18 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.closed_form import describe_closed_form
-from analysis.closed_form_text import compared_text, extrapolated_texts
-from analysis.console import format_run
-from analysis.document import document
-from analysis.ensemble import replicate
 from analysis.explain import describe
-from analysis.explain_text import format_explanation
-from sim.closed_form.detection import Unknown
-from sim.closed_form.extrapolation import SUPERLINEAR
-from sim.laws import Exponential, Fixed, Lognormal, Uniform
-from sim.noticing import Noticing, Observer
-from sim.recovery.phases import longest
-from sim.recovery.returns import Span
-from sim.theory.expansion import Expansion
+from analysis.page.chapters.cluster import format_explanation
+from analysis.page.chapters.run import compared_text, extrapolated_texts, format_run
+from analysis.results.run import describe_closed_form, document
+from analysis.runs import replicate
+from sim.closed_form.limits import SUPERLINEAR
+from sim.closed_form.renewal import Unknown
+from sim.formulas.arrays import Expansion
+from sim.policies.detection.noticing import Noticing, Observer
+from sim.policies.recovery.base import Span
+from sim.policies.recovery.phases import longest
+from sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
 from tests import small
 from tests.intervals import Z
 from tests.oracle.theory.nodes import starved_shares

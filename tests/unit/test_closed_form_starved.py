@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.theory.starved import starvation
+from sim.formulas.nodes import starvation
 from tests import small
 from tests.intervals import Z
 

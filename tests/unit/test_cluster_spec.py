@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.topology import ClusterSpec
+from sim.cluster import ClusterSpec
 from tests.small import SMALL
 
 NVL72 = {"gpus": 72, "tray": 4, "switch_trays": 9}

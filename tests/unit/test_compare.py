@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from analysis import compare as module
-from analysis import ensemble, processes
-from analysis.compare import Comparison, Variant, compare, what_differs
-from analysis.compare_document import compare_document
-from analysis.compare_text import format_comparison
-from analysis.document import render
-from analysis.ensemble import Precision, RequestError, replicate
+from analysis import runs
+from analysis.compare import Comparison, Variant, compare, compare_document, what_differs
 from analysis.metrics import means
+from analysis.page.chapters.compare import format_comparison
+from analysis.results.run import render
+from analysis.runs import Precision, RequestError, replicate
 from tests import small
 
 JOB: dict[str, Any] = {
@@ -78,8 +77,8 @@ def test_without_failures_the_difference_is_that_of_the_stalls() -> None:
 
 def test_numbers_do_not_depend_on_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """One process and three give the same document, digit by digit."""
-    monkeypatch.setattr(processes, "_TRIAL", 0.0)
-    monkeypatch.setattr(processes, "_PATIENCE", 0.0)
+    monkeypatch.setattr(runs, "_TRIAL", 0.0)
+    monkeypatch.setattr(runs, "_PATIENCE", 0.0)
     texts = [render(compare_document(compare(by_interval(), 5, processes=count), {}, command="")) for count in (1, 3)]
     assert texts[0] == texts[1]
 
@@ -204,14 +203,14 @@ def test_all_of_a_job_is_compared() -> None:
 def test_precision_is_of_the_differences() -> None:
     """Replications go on until every difference is as precise as was asked for, and no decision comes before 30."""
     coarse = compare(by_interval(), 2, precision=Precision(1.0, relative=False), processes=1)
-    assert (coarse.replications, coarse.precise) == (ensemble.FEWEST, True)
+    assert (coarse.replications, coarse.precise) == (runs.FEWEST, True)
     change = coarse.differences[1]["ettr"]
     assert change is not None
     half = (change.ci95[1] - change.ci95[0]) / 2
     fine = compare(by_interval(), 2, precision=Precision(0.8 * half, relative=False), processes=1)
     assert fine.precise
-    assert fine.replications > ensemble.FEWEST
-    assert fine.replications % ensemble.BATCH == 0
+    assert fine.replications > runs.FEWEST
+    assert fine.replications % runs.BATCH == 0
     for differences in fine.differences[1:]:
         found = differences["ettr"]
         assert found is not None
@@ -220,7 +219,7 @@ def test_precision_is_of_the_differences() -> None:
 
 def test_a_relative_precision_is_a_part_of_the_first() -> None:
     """A width a little above the half-width over the first variant's mean is reached at once, one below is not."""
-    coarse = compare(by_interval()[:2], ensemble.FEWEST, processes=1)
+    coarse = compare(by_interval()[:2], runs.FEWEST, processes=1)
     change = coarse.differences[1]["ettr"]
     mean = means(coarse.ensembles[0].rows)["ettr"]
     assert change is not None
@@ -229,7 +228,7 @@ def test_a_relative_precision_is_a_part_of_the_first() -> None:
     for factor, is_enough in ((1.01, True), (0.99, False)):
         wanted = Precision(factor * part, relative=True)
         found = compare(by_interval()[:2], 2, precision=wanted, processes=1)
-        assert (found.replications == ensemble.FEWEST) == is_enough
+        assert (found.replications == runs.FEWEST) == is_enough
 
 
 def test_precision_that_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:

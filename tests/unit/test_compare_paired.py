@@ -10,8 +10,8 @@ from scipy import stats
 
 import sim
 from analysis.compare import Variant, compare
-from analysis.paired import MANY, difference, replications_to_resolve
-from analysis.statistics import mean_interval
+from analysis.statistics.differences import MANY, difference, replications_to_resolve
+from analysis.statistics.estimates import mean_interval
 from sim import Ratio
 
 REPETITIONS = 1000

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sim
-from analysis.ensemble import RequestError
-from analysis.variants import Recipe, Variation, load_variants, prepared, recipes, split, warnings
+from analysis.compare import Recipe, Variation, load_variants, prepared, recipes, split, warnings
+from analysis.runs import RequestError
 from tests import small
 
 

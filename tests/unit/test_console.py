@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.console import console, format_run
-from analysis.document import document, render
-from analysis.ensemble import band, replicate
+from analysis.page.cell_text import console
+from analysis.page.chapters.run import format_run
 from analysis.progress import Progress
+from analysis.results.run import document, render
+from analysis.runs import band, replicate
 from tests import small
 
 if TYPE_CHECKING:

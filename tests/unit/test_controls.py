@@ -11,11 +11,10 @@ import pytest
 from scipy.stats import t as student
 
 import sim
-from analysis.console import format_run
-from analysis.controls import Luck, controlled, of_values
-from analysis.document import document, render
-from analysis.ensemble import FEWEST, Precision, replicate
-from analysis.paired import difference
+from analysis.page.chapters.run import format_run
+from analysis.results.run import document, render
+from analysis.runs import FEWEST, Precision, replicate
+from analysis.statistics.differences import Luck, controlled, difference, of_values
 from sim import Ratio
 from tests.harness import Z, prepared
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import SHRINK, cause, nodes
 

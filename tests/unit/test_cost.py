@@ -13,11 +13,10 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.console import format_run
-from analysis.document import document, render
-from analysis.ensemble import replicate
-from analysis.metrics import ratios
-from analysis.spending import cost_content, job_spending, spending
+from analysis.metrics import cost_content, job_spending, ratios, spending
+from analysis.page.chapters.run import format_run
+from analysis.results.run import document, render
+from analysis.runs import replicate
 from tests import small
 from tests.unit.bad_input import costs
 

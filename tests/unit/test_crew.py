@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import CrewError, Place, Processes, Serial
 from analysis.sweep.task import VersionError
+from analysis.sweep.workers import Crew, CrewError, Place, Processes, Serial
 from tests import sweep_tools
 from tests.sweep_tools import CONTEXT, Instead, kills_always, kills_once, numbered, until
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import CrewError, Place, Where, crew_at
 from analysis.sweep.journal import Journal
+from analysis.sweep.workers import Crew, CrewError, Place, Where, crew_at
 from tests.sweep_tools import (
     CONTEXT,
     Instead,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sim.detection import DETECTIONS, Latency, Observers
-from sim.laws import Fixed
+from sim.policies.detection import DETECTIONS, Latency, Observers
+from sim.scenario.laws import Fixed
 from tests.detection_checks import KINDS, check_detection, times
 from tests.intervals import Z
 
 if TYPE_CHECKING:
-    from sim.detection.base import Detection
+    from sim.policies.detection.kinds import Detection
 
 ALL = (
     "in-band",

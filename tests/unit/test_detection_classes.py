@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from sim import catalog
-from sim.contracts import FAULTS
+from sim.cluster import FABRIC_PARTS
 from sim.failures import SOURCES
-from sim.failures.fault import Fault
-from sim.fields import RuleError
-from sim.scenario_model import registries
-from sim.topology import FABRIC_PARTS
+from sim.failures.effects import Fault
+from sim.input.registry import registries
+from sim.policies.contracts import FAULTS
+from sim.scenario.fields import RuleError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.document import document, render
-from analysis.ensemble import Ensemble, replicate
-from analysis.provenance import scenario_digest
+from analysis.results.run import document, render, scenario_digest
+from analysis.runs import Ensemble, replicate
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS
 from tests import small
 

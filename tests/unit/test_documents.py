@@ -13,8 +13,8 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sim import strict_yaml
-from sim.documents import (
+from sim import yamlfile
+from sim.yamlfile import (
     Document,
     DocumentError,
     Mark,
@@ -51,7 +51,7 @@ def mistake(path: Path, **options: Any) -> str:
 def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run every test with both of PyYAML's parsers: they must not differ."""
     if request.param == "pure":
-        monkeypatch.setattr(strict_yaml, "_PARSER", yaml.SafeLoader)
+        monkeypatch.setattr(yamlfile, "_PARSER", yaml.SafeLoader)
 
 
 @pytest.mark.parametrize(

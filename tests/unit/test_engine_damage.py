@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sim
-from sim.contracts import Acquire, Background, Bucket, Requeue, Restore, Run, Stall
+from sim.policies.contracts import Acquire, Background, Bucket, Requeue, Restore, Run, Stall
 from tests.harness import Z, losses, play, prepared, seconds, trace
 from tests.unit.test_effects import NEVER, cause, nodes
 from tests.unit.test_engine_notice import preemption

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.contracts import Acquire, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
+from sim.policies.contracts import Acquire, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
 from tests.engine_watch import Watch, watch
 from tests.harness import losses, prepared, seconds, trace
 from tests.unit.test_effects import cause, nodes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.engine_watch import Watch, watch
 from tests.harness import losses, prepared, seconds, trace
 from tests.unit.test_effects import NEVER

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analysis.metrics import means, ratios
-from sim.contracts import Acquire, Bucket, Restore, Run, Stall
+from sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import NEVER, SHRINK, cause, nodes
 from tests.unit.test_maintenance import care

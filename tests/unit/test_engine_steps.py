@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analysis.metrics import means, ratios
-from sim.contracts import Acquire, Background, Plan, Restore, Run
+from sim.policies.contracts import Acquire, Background, Plan, Restore, Run
 from tests.harness import play, prepared, seconds
 from tests.unit.test_effects import cause, nodes, slow
 from tests.unit.test_engine_damage import software

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.harness import prepared, seconds, trace
 from tests.unit.test_effects import SHRINK, cause, nodes, slow
 from tests.unit.test_engine_damage import HOST, REMOTE, software
@@ -19,7 +19,7 @@ from tests.unit.test_engine_loss_spike import spike
 from tests.unit.test_engine_notice import preemption
 
 if TYPE_CHECKING:
-    from sim.timeline import Span
+    from sim.engine.result import Span
 
 STEPPING = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
 WAITING = (

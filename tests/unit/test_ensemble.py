@@ -22,12 +22,12 @@ import pytest
 from scipy import stats
 
 import sim
-from analysis import ensemble, processes
+from analysis import runs
 from analysis.compare import Variant, compare
-from analysis.controls import Luck
-from analysis.document import document, render
-from analysis.ensemble import FEWEST, Ensemble, Precision, RequestError, band, replicate
 from analysis.metrics import means, ratios
+from analysis.results.run import document, render
+from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, replicate
+from analysis.statistics.differences import Luck
 from sim import Prepared, Ratio
 from tests import small
 
@@ -246,9 +246,9 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 drawn.append(index)
                 yield index
 
-        monkeypatch.setattr(ensemble, "in_order", in_order)
+        monkeypatch.setattr(runs, "in_order", in_order)
         of_nothing(monkeypatch)
-        monkeypatch.setattr(ensemble, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
+        monkeypatch.setattr(runs, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
         found = replicate(small.prepare(), 1, **options)
         assert len(drawn) == len(found.rows)
         return found
@@ -258,8 +258,8 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 def of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at nothing but the metrics of a replication."""
-    monkeypatch.setattr(ensemble, "Luck", lambda prepared: SimpleNamespace(of=lambda result: None))
-    monkeypatch.setattr(ensemble, "Tally", lambda prepared: SimpleNamespace(add=lambda result: None))
+    monkeypatch.setattr(runs, "Luck", lambda prepared: SimpleNamespace(of=lambda result: None))
+    monkeypatch.setattr(runs, "Tally", lambda prepared: SimpleNamespace(add=lambda result: None))
 
 
 def half_width(values: list[float]) -> float:
@@ -297,7 +297,7 @@ def test_relative_precision_is_of_the_mean(plays: Any) -> None:
 
 def test_limit_reached_is_not_precise(plays: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the limit the run ends and says that the precision was not reached."""
-    monkeypatch.setattr(ensemble, "MOST", 50)
+    monkeypatch.setattr(runs, "MOST", 50)
     found = plays([0.0, 1.0] * 100, precision=Precision(1e-6, relative=False))
     assert found.precise is False
     assert len(found.rows) == 50
@@ -347,15 +347,15 @@ def test_progress_is_told_every_replication() -> None:
 def eager(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Use worker processes for the smallest work; return the number of workers of each pool that was started."""
     started: list[int] = []
-    original = processes._on_processes
+    original = runs._on_processes
 
     def spy(work: Any, prepared: Any, indices: range, workers: int) -> Any:
         started.append(workers)
         return original(work, prepared, indices, workers)
 
-    monkeypatch.setattr(processes, "_TRIAL", 0.0)
-    monkeypatch.setattr(processes, "_PATIENCE", 0.0)
-    monkeypatch.setattr(processes, "_on_processes", spy)
+    monkeypatch.setattr(runs, "_TRIAL", 0.0)
+    monkeypatch.setattr(runs, "_PATIENCE", 0.0)
+    monkeypatch.setattr(runs, "_on_processes", spy)
     return started
 
 
@@ -461,15 +461,15 @@ def width(prepared: Prepared, draws: int = 30) -> float:
 def test_factor_is_jeffreys_posterior() -> None:
     """What multiplies a rate that rests on n events has the gamma law of shape n + 1/2 and scale 1 / n."""
     for events in (1, 5, 100):
-        factors = [ensemble._factor(1, "node", events, draw) for draw in range(2000)]
+        factors = [runs._factor(1, "node", events, draw) for draw in range(2000)]
         assert stats.kstest(factors, stats.gamma(events + 0.5, scale=1 / events).cdf).pvalue > 1e-3
 
 
 def test_factors_are_independent_over_causes() -> None:
     """Two causes are not uncertain in step, and another seed draws other factors."""
-    first, second = ([ensemble._factor(1, name, 10, draw) for draw in range(1000)] for name in ("gpu", "nic"))
+    first, second = ([runs._factor(1, name, 10, draw) for draw in range(1000)] for name in ("gpu", "nic"))
     assert abs(stats.pearsonr(first, second).statistic) < 0.15
-    assert ensemble._factor(2, "gpu", 10, 0) != first[0]
+    assert runs._factor(2, "gpu", 10, 0) != first[0]
 
 
 def test_exactly_known_rates_have_no_band() -> None:
@@ -498,8 +498,8 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     events = 30
     prepared = with_events(events)
     rate = prepared.sources[0].rate
-    monkeypatch.setattr(ensemble, "run", lambda prepared, replication, **_: replication)
-    monkeypatch.setattr(ensemble, "ratios", ratios)
+    monkeypatch.setattr(runs, "run", lambda prepared, replication, **_: replication)
+    monkeypatch.setattr(runs, "ratios", ratios)
     of_nothing(monkeypatch)
     found = replicate(prepared, 4)
     bands = band(found, 2000, replications=2)["ettr"]

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis import processes
+from analysis import runs
 from analysis.commands.terminal import JobEnd, ending_tidily
-from analysis.sweep import executors, scheduler
+from analysis.sweep import workers
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import CrewError, Processes, Where, crew_at
 from analysis.sweep.journal import Journal
+from analysis.sweep.workers import Crew, CrewError, Processes, Where, crew_at
 from tests.sweep_tools import CONTEXT, comparable, numbered, small_study, tasks_of, until
 
 if TYPE_CHECKING:
@@ -78,14 +77,14 @@ def test_a_pool_that_breaks_while_tasks_are_sent_loses_none(tmp_path: Path) -> N
 def test_processes_that_cannot_start_are_no_fault_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where processes end before they have anything to do, or there can be none, one line says so."""
     place = Processes(1)
-    monkeypatch.setattr(executors, "begin_as_worker", sys.exit)
+    monkeypatch.setattr(workers, "begin_as_worker", sys.exit)
     with pytest.raises(CrewError, match=r"^processes: they end as soon as they are started \(exit status \d+\)$"):
         next(Crew(place).play(numbered(1), CONTEXT))
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(executors, "ProcessPoolExecutor", refuse)
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", refuse)
     with pytest.raises(CrewError, match=r"^processes: cannot be started here \(.*unavailable\); the serial executor"):
         next(Crew(place).play(numbered(1), CONTEXT))
 
@@ -94,7 +93,7 @@ def test_an_interruption_while_processes_start_is_not_lost() -> None:
     """Ctrl-C at that moment comes a moment later, and what is being started does not hear it."""
     reached = False
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-        with processes.deaf():
+        with runs.deaf():
             signal.raise_signal(signal.SIGINT)
             reached = True
         pytest.fail("nothing came")
@@ -104,7 +103,7 @@ def test_an_interruption_while_processes_start_is_not_lost() -> None:
 
 def test_the_end_of_a_job_is_heard_where_it_has_ended_the_start_of_processes() -> None:
     """Who ends everybody ends the starter of processes too: what fails by that is not what is told."""
-    with pytest.raises(JobEnd), ending_tidily(), processes.deaf():  # noqa: PT012
+    with pytest.raises(JobEnd), ending_tidily(), runs.deaf():  # noqa: PT012
         signal.raise_signal(signal.SIGTERM)
         raise ConnectionResetError
 
@@ -180,7 +179,7 @@ def test_threads_of_a_worker_take_turns() -> None:
         most.append(len(inside))
         inside.remove(number)
 
-    threads = [threading.Thread(target=scheduler.one_at_a_time, args=(work, number)) for number in range(4)]
+    threads = [threading.Thread(target=workers.one_at_a_time, args=(work, number)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -217,7 +216,7 @@ def test_dask_where_nobody_listens_is_refused_in_seconds(
 ) -> None:
     """The wait is bounded, the line names the address or the file, and the library says nothing of its own."""
     pytest.importorskip("distributed")
-    monkeypatch.setattr(scheduler, "_CONNECT", 0.5)
+    monkeypatch.setattr(workers, "_CONNECT", 0.5)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody else has the port, and nobody listens
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
@@ -289,15 +288,15 @@ class Client:
 def test_a_scheduler_without_workers_is_given_up_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """The window follows the workers; when there are none for longer than is waited for, one line says so."""
     client = Client()
-    place = scheduler.Dask(client, "there")
-    monkeypatch.setattr(scheduler, "_COUNT", 0.0)
+    place = workers.Dask(client, "there")
+    monkeypatch.setattr(workers, "_COUNT", 0.0)
     assert place.window() == 8
     client.workers = 5
     assert place.window() == 20
     client.workers = 0
     place.check()
-    monkeypatch.setattr(scheduler, "_NO_WORKERS", -1.0)
-    monkeypatch.setattr("analysis.sweep.crew._LOOK", 0.01)
+    monkeypatch.setattr(workers, "_NO_WORKERS", -1.0)
+    monkeypatch.setattr("analysis.sweep.workers._LOOK", 0.01)
     with pytest.raises(CrewError, match=r"^there: the scheduler has no workers"):
         next(Crew(place).play(numbered(1), CONTEXT))
     assert client.cancelled == [client.remote]
@@ -306,7 +305,7 @@ def test_a_scheduler_without_workers_is_given_up_after_a_while(monkeypatch: pyte
 def test_a_scheduler_that_goes_ends_the_study_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Futures that are cancelled by nobody here mean that the scheduler has gone."""
     client = Client()
-    place = scheduler.Dask(client, "there")
+    place = workers.Dask(client, "there")
     client.workers = -1
     monkeypatch.setattr(client.remote, "add_done_callback", lambda callback: callback(client.remote))
     with pytest.raises(CrewError, match=r"^there: it has ended, or cannot be reached any more; run again to go on"):
@@ -317,7 +316,7 @@ def test_a_connection_that_breaks_ends_the_study_with_a_line(monkeypatch: pytest
     """A scheduler that is killed while an outcome is fetched closes the connection: that is no fault of the task."""
     core = pytest.importorskip("distributed.comm.core")
     client = Client()
-    place = scheduler.Dask(client, "there")
+    place = workers.Dask(client, "there")
     client.workers = -1
 
     def breaks() -> None:
@@ -334,7 +333,7 @@ def test_a_task_whose_workers_die_is_played_alone_and_then_named(monkeypatch: py
     """What the scheduler blames for the death of workers was perhaps only with them; it has a second try."""
     distributed = pytest.importorskip("distributed")
     client = Client()
-    place = scheduler.Dask(client, "there")
+    place = workers.Dask(client, "there")
     calls = []
 
     def die() -> None:

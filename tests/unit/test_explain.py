@@ -18,17 +18,16 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.closed_form import _by_bucket, _by_cause, _simulated, describe_closed_form
-from analysis.closed_form_text import compared_text, converges, print_explained
-from analysis.console import Page, console
-from analysis.document import document, render
-from analysis.ensemble import replicate
 from analysis.explain import describe
-from analysis.explain_text import format_explanation
-from analysis.step import PARTS
+from analysis.page.cell_text import Page, console
+from analysis.page.chapters.cluster import format_explanation
+from analysis.page.chapters.run import compared_text, converges, print_explained
+from analysis.results.run import _by_bucket, _by_cause, _simulated, describe_closed_form, document, render
+from analysis.results.step import PARTS
+from analysis.runs import replicate
 from sim import Ratio
 from sim.catalog import models
-from sim.perf import Breakdown
+from sim.steps import Breakdown
 from tests import small
 
 if TYPE_CHECKING:

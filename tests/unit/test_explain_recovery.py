@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import sim
-from analysis.document import render
 from analysis.explain import describe
-from analysis.explain_text import format_explanation
+from analysis.page.chapters.cluster import format_explanation
+from analysis.results.run import render
 from sim.catalog import recoveries, recovery
-from sim.contracts import FAULTS
-from sim.explained import STAGES
-from sim.laws import LawModel
-from sim.recovery import RECOVERIES
-from sim.recovery.phases import Phase
+from sim.policies.contracts import FAULTS
+from sim.policies.recovery import RECOVERIES
+from sim.policies.recovery.phases import Phase
+from sim.prepare.explained import STAGES
+from sim.scenario.law_model import LawModel
 from tests import small
 from tests.recovery_checks import mean_times
 from tests.unit.test_explain import numbers, strings

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sim.topology import ClusterSpec, Edges, Topology, edges, to_networkx
+from sim.cluster import ClusterSpec, Edges, Topology, edges, to_networkx
 from tests.property.common import examples
 from tests.topology_cases import CASES, cluster_of
 from tests.topology_checks import check_topology

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import pytest
 
-from sim.topology import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, to_networkx
-from sim.topology.dual_plane import DualPlane
-from sim.topology.graph_file import GraphFile
+from sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, to_networkx
+from sim.cluster.dual_plane import DualPlane
+from sim.cluster.graph_file import GraphFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim.topology import FabricKind
+    from sim.cluster import FabricKind
 
 
 def cluster(fabric: FabricKind, nodes: int = 32, **changes: Any) -> ClusterSpec:

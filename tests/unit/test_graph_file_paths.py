@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import pytest
 
-from sim.fields import RuleError
-from sim.topology import ClusterSpec
-from sim.topology.fabric import FABRIC_PARTS, Hosts
+from sim.cluster import ClusterSpec
+from sim.cluster.fabric import FABRIC_PARTS, Hosts
+from sim.scenario.fields import RuleError
 from tests.fabric_oracle import flow_between, most_cut, topology_of
 from tests.graph_documents import imported, two_tiers, written
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim.topology import GraphFile
+    from sim.cluster import GraphFile
 
 
 GB_200, GB_400 = 200e9 / 8, 400e9 / 8

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.fields import RuleError
-from sim.topology.fabric import Hosts
+from sim.cluster.fabric import Hosts
+from sim.scenario.fields import RuleError
 from tests.graph_documents import (
     Document,
     add,

@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.document import document
-from analysis.ensemble import replicate
-from analysis.intervals import bca_interval, binomial_interval, exact_interval, mean_estimate, possible, unseen
-from analysis.statistics import mean_interval, ratio_interval
+from analysis.results.run import document
+from analysis.runs import replicate
+from analysis.statistics.estimates import mean_interval, ratio_interval
+from analysis.statistics.intervals import (
+    bca_interval,
+    binomial_interval,
+    exact_interval,
+    mean_estimate,
+    possible,
+    unseen,
+)
 from sim import Ratio
 from tests import small
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import sim
-from analysis.listing import format_inventory, kinds
+from analysis.page.chapters.listing import format_inventory, kinds
 from tests import small
 
 WITH_SOURCE = (

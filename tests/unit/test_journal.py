@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.sweep.campaign import Campaign, outcome_of
-from analysis.sweep.executors import Where, crew_at
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.task import Record
+from analysis.sweep.workers import Where, crew_at
 from tests.sweep_tools import small_study
 
 if TYPE_CHECKING:

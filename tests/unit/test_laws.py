@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
@@ -14,14 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 from scipy import integrate, special, stats
 
 from sim import rng
-from sim.fields import Model
-from sim.laws import (
+from sim.scenario.fields import Model
+from sim.scenario.laws import (
     Empirical,
     Exponential,
     Fixed,
     Gamma,
     Law,
-    LawModel,
     Lognormal,
     Mixture,
     Piecewise,
@@ -31,6 +30,9 @@ from sim.laws import (
     draw,
     residual,
 )
+
+if TYPE_CHECKING:
+    from sim.scenario.law_model import LawModel
 
 HOUR = 3600.0
 U = np.concatenate([[2.0**-53, 1e-12, 1e-6], np.linspace(0.001, 0.999, 99), [1 - 1e-6, 1 - 1e-9]])

@@ -10,10 +10,12 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from sim import rng
-from sim.laws import Exponential, LawModel, Lognormal, Mixture, Piecewise, Weibull, hazard_number, hazard_number_one
+from sim.scenario.laws import Exponential, Lognormal, Mixture, Piecewise, Weibull, hazard_number, hazard_number_one
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from sim.scenario.law_model import LawModel
 
 HOUR = 3600.0
 MOST = 1 - 2.0**-53

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from scipy import integrate, stats
 
 from sim import rng
-from sim.fields import Model
-from sim.laws import Exponential, Fixed, Law, Mixture, age_and_residual
+from sim.scenario.fields import Model
+from sim.scenario.laws import Exponential, Fixed, Law, Mixture, age_and_residual
 
 HOUR = 3600.0
 DAY = 86400.0
@@ -221,6 +221,6 @@ def test_mistakes_are_told_in_one_line(parts: object, rule: str) -> None:
     """Each mistake gives exactly one error, which states the rule."""
     with pytest.raises(ValidationError, match=rule) as caught:
         Part.model_validate({"life": {"law": "mixture", "parts": parts}})
-    # An item that is wrong is also missed in the count of the list; sim.complaints leaves that echo out.
+    # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
     errors = [error for error in caught.value.errors() if error["type"] != "too_short" or len(error["input"]) < 2]
     assert len(errors) == 1

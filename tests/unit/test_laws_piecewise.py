@@ -14,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from scipy import integrate, stats
 
 from sim import rng
-from sim.fields import Model
-from sim.laws import Exponential, HazardPiece, Law, Piecewise, age_and_residual
+from sim.scenario.fields import Model
+from sim.scenario.laws import Exponential, HazardPiece, Law, Piecewise, age_and_residual
 
 DAY = 86400.0
 YEAR = 31556952.0
@@ -228,7 +228,7 @@ def test_mistakes_are_told_in_one_line(hazards: object, rule: str) -> None:
     """Each mistake gives exactly one error, which states the rule."""
     with pytest.raises(ValidationError, match=rule) as caught:
         Part.model_validate({"life": {"law": "piecewise", "hazards": hazards}})
-    # An item that is wrong is also missed in the count of the list; sim.complaints leaves that echo out.
+    # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
     errors = [error for error in caught.value.errors() if error["type"] != "too_short" or not error["input"]]
     assert len(errors) == 1
 

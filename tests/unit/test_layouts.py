@@ -16,12 +16,12 @@ import cli
 import sim
 from analysis.layouts import describe_layouts, format_layouts
 from sim import catalog
-from sim.job_spec import Parallelism
+from sim.cluster.placement import Layout
 from sim.layouts import failure_sets
-from sim.perf import Experts, ModelShape, Workload, memory_use, problems
-from sim.perf.layouts import Bounds, layouts, smallest
-from sim.perf.ranks import divisors
-from sim.topology.placement import Layout
+from sim.scenario.model import Parallelism
+from sim.steps import Experts, ModelShape, Workload, memory_use, problems
+from sim.steps.plan import Bounds, layouts, smallest
+from sim.steps.workload import divisors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim.contracts import Bucket
-from sim.ledger import Account, LedgerError
+from sim.engine.ledger import Account, LedgerError
+from sim.policies.contracts import Bucket
 
 GPUS = 4.0
 

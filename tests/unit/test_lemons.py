@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import sim
-from sim.contracts import NodeView
-from sim.repair import LEMONS, Score, Threshold, Tiers
+from sim.policies.contracts import NodeView
+from sim.policies.repair import LEMONS, Score, Threshold, Tiers
 from tests.harness import check_lemons, play, prepared, trace
 
 DAY = 86400.0

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import sim
-from sim import documents
-from sim.load import choices_first
+from sim import yamlfile
+from sim.input.load import choices_first
 from tests.unit.bad_input import BASE
 
 DAY = 86400.0
@@ -287,7 +287,7 @@ def test_what_is_written_reads_back(folder: Path, name: str) -> None:
     copy.write_text(sim.dump(scenario.dump()), encoding="utf-8")
     assert sim.load(copy) == scenario
     assert sim.parse(scenario.dump()) == scenario
-    assert "extends" not in documents.load(copy).data
+    assert "extends" not in yamlfile.load(copy).data
 
 
 def test_loading_is_light() -> None:
@@ -324,7 +324,7 @@ def test_the_package_imports_nothing_by_itself() -> None:
     assert loaded_after(program) == "sim.lazy"
 
 
-@pytest.mark.parametrize("package", ["sim", "sim.perf", "sim.theory"])
+@pytest.mark.parametrize("package", ["sim", "sim.steps", "sim.formulas"])
 def test_every_public_name_is_imported_on_use(package: str) -> None:
     """What a package that imports on use promises to have is there, also where a module has the name of a function."""
     program = (
@@ -343,7 +343,7 @@ def test_only_the_kinds_of_a_scenario_are_built() -> None:
     program = (
         "import sys, sim\n"
         "sim.load(sim.find('quickstart'))\n"
-        "from sim.fields import Model\n"
+        "from sim.scenario.fields import Model\n"
         "def walk(part):\n"
         "    if isinstance(part, dict):\n"
         "        built.add(part['cls']) if part.get('type') == 'model' else None\n"
@@ -357,11 +357,11 @@ def test_only_the_kinds_of_a_scenario_are_built() -> None:
         "    kinds += kind.__subclasses__()\n"
         "    walk(kind.__pydantic_core_schema__) if kind.__pydantic_complete__ else None\n"
         "from sim.failures import SOURCES\n"
-        "from sim.recovery import RECOVERIES\n"
+        "from sim.policies.recovery import RECOVERIES\n"
         "names = {kind.__name__ for kind in built}\n"
         "print(*(name for name, kind in {**SOURCES, **RECOVERIES}.items() if kind.__name__ in names))\n"
         "print(len(built) < len(every) / 2)\n"
-        "print(*{'sim.engine', 'sim.closed_form', 'sim.perf.step', 'sim.topology.paths', 'simpy'} & set(sys.modules))"
+        "print(*{'sim.engine', 'sim.closed_form', 'sim.steps.time', 'sim.cluster.paths', 'simpy'} & set(sys.modules))"
     )
     assert loaded_after(program) == "component hot-spare\nTrue"
 

@@ -12,7 +12,7 @@ import pytest
 
 import sim
 from analysis.metrics import means, ratios
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import cause, nodes, slow
 

@@ -12,24 +12,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sim.laws import (
-    Empirical,
-    Exponential,
-    Fixed,
-    Gamma,
-    LawModel,
-    Lognormal,
-    Mixture,
-    MixturePart,
-    Uniform,
-    Weibull,
-)
-from sim.noticing import Noticing, Observer
+from sim.policies.detection.noticing import Noticing, Observer
+from sim.scenario.laws import Empirical, Exponential, Fixed, Gamma, Lognormal, Mixture, MixturePart, Uniform, Weibull
 from tests.detection_checks import marks, times
 from tests.intervals import LEAST, Z, close
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from sim.scenario.law_model import LawModel
 
 N = 20_000
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sim import rng
-from sim.engine.numbers import Numbers
+from sim.engine.lives import Numbers
 from sim.failures import Source
 from sim.failures.trace import life_key
 from sim.failures.variety import Frailty, Variety, fleet_of
-from sim.laws import Weibull
+from sim.scenario.laws import Weibull
 
 
 @pytest.mark.parametrize("number", [0, 3, 63, 64, 1 << 40])

@@ -10,14 +10,12 @@ import pytest
 from scipy.stats import binom
 
 import sim
-from analysis.optimize.conditions import condition_of
-from analysis.optimize.domain import Line, Options
 from analysis.optimize.estimate import Estimate, estimate, replications_to_hold
 from analysis.optimize.play import optimize
-from analysis.optimize.problem import problem_of
-from analysis.statistics import mean_interval
+from analysis.optimize.problem import Line, Options, condition_of, problem_of
+from analysis.statistics.estimates import mean_interval
+from analysis.study.amounts import Point
 from analysis.study.table import Cell, Outcome
-from analysis.study.value import Point
 from sim import Ratio, units
 from tests.fake_campaign import INTERVAL, FakeCampaign, study_of
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from analysis.optimize.domain import Line
-from analysis.optimize.scalar import _top, climb, place, walk_to_edge
-from analysis.optimize.standing import standing_of
+from analysis.optimize.evaluate import standing_of
+from analysis.optimize.problem import Line
+from analysis.optimize.search import _top, climb, place, walk_to_edge
 from sim import units
 from tests.fake_campaign import INTERVAL, bench_of, study_of
 

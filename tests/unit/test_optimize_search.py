@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from analysis.ensemble import RequestError
+from analysis.optimize.evaluate import front_of, standing_of
 from analysis.optimize.play import optimize
 from analysis.optimize.search import BATCH, search
-from analysis.optimize.standing import front_of, standing_of
+from analysis.runs import RequestError
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import Serial
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import play
+from analysis.sweep.workers import Crew, Serial
 from sim import units
 from tests.fake_campaign import INTERVAL, FakeCampaign, bench_of, study_of
 

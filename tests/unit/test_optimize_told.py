@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.document import render
-from analysis.optimize.document import optimum_document
-from analysis.optimize.play import optimize
-from analysis.optimize.text import against, format_optimum
-from analysis.statistics import t_quantile
+from analysis.optimize.play import optimize, optimum_document
+from analysis.page.chapters.optimum import against, format_optimum
+from analysis.results.run import render
+from analysis.statistics.estimates import t_quantile
 from tests.fake_campaign import INTERVAL, FakeCampaign, study_of
 
 if TYPE_CHECKING:

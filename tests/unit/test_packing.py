@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.packing import gather, spread
+from sim.engine.state_nodes import gather, spread
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:

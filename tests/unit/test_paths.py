@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sim.fabric_state import Change, FabricState
-from sim.topology import FABRIC_PARTS, ClusterSpec, Topology
-from sim.topology.paths import paths
+from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
+from sim.cluster.left import Change, FabricState
+from sim.cluster.paths import paths
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sim.topology.paths import Paths
+    from sim.cluster.paths import Paths
 
 
 def built(nodes: int, **fabric: object) -> Topology:

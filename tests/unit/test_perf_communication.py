@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.perf import Constants, Experts, Link, ModelShape, breakdown, ideal_links
-from sim.perf.layer import rate
+from sim.steps import Constants, Experts, Link, ModelShape, breakdown, ideal_links
+from sim.steps.time import rate
 from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, free_links, workload
 
 if TYPE_CHECKING:
-    from sim.perf import Breakdown, Machine, Workload
+    from sim.steps import Breakdown, Machine, Workload
 
 EXACT = 1e-9
 KNOWN = 1e10

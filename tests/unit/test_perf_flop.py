@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sim import catalog
-from sim.perf import Experts, ModelShape, breakdown, flop_per_token
+from sim.steps import Experts, ModelShape, breakdown, flop_per_token
 from tests.step_cases import BARE, CHIP, SHAPE, WHOLE, bare_machine, workload
 
 EXACT = 1e-12

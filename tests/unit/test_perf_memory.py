@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from sim import catalog
-from sim.perf import Experts, MemoryUse, ModelShape, Workload, breakdown, checkpoint_size, memory_use
-from sim.perf.activations import activations
-from sim.perf.memory import activation_memory
+from sim.steps import Experts, MemoryUse, ModelShape, Workload, breakdown, checkpoint_size, memory_use
+from sim.steps.memory import activation_memory, activations
 from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, workload
 
 GIB = 2.0**30

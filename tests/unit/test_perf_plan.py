@@ -11,7 +11,7 @@ import pytest
 
 from sim import catalog
 from sim.catalog import steps
-from sim.perf import (
+from sim.steps import (
     Breakdown,
     Impairment,
     Machine,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sim.perf import Experts, Problem, problems
+from sim.steps import Experts, Problem, problems
 from tests.step_cases import SHAPE, workload
 
 MIXED = replace(SHAPE, gated=True, experts=Experts(count=16, active=2, ffn=1024))

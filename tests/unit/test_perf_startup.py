@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.perf import communicator_time, start_time
+from sim.steps import communicator_time, start_time
 from tests.reference_tables import rows
 
 K = 1024

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from sim.fields import RuleError
-from sim.job_spec import Parallelism
-from sim.topology.placement import (
+from sim.cluster.placement import (
     Layout,
     Span,
     bandwidths,
@@ -21,6 +19,8 @@ from sim.topology.placement import (
     spans,
     stranded_gpus,
 )
+from sim.scenario.fields import RuleError
+from sim.scenario.model import Parallelism
 
 NIC, NVLINK = 50e9, 450e9
 """Of an H100 node: 400 Gb/s a GPU outside, 450 GB/s inside [B/s]."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sim.contracts import (
+from sim.policies.contracts import (
     Acquire,
     Background,
     Bucket,

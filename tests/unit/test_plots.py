@@ -13,17 +13,15 @@ import yaml
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import sim
-from analysis import plots
-from analysis.drawing import PLAIN, Drawing, Text
-from analysis.drawing_parts import draw_parts, is_small
-from analysis.drawing_tiers import draw_tiers
-from sim.topology import ClusterSpec, Edges, FatTree, Hosts, Topology, edges
-from sim.topology.dual_plane import DualPlane
+from analysis.page import charts
+from analysis.page.charts.cluster import PLAIN, Drawing, Text, draw_parts, draw_tiers, is_small
+from sim.cluster import ClusterSpec, Edges, FatTree, Hosts, Topology, edges
+from sim.cluster.dual_plane import DualPlane
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.topology import FabricKind
+    from sim.cluster import FabricKind
 
 POD = {"leaf": {"nodes": 4}, "radix": 16, "rails": 2, "spine": {"leaf_groups": 2}, "core": {"oversubscription": 2}}
 SUPERPOD = {"leaf": {"nodes": 32}, "spine": {"leaf_groups": 4}, "core": {"oversubscription": 1}}
@@ -292,8 +290,8 @@ def test_many_planes_are_not_drawn_apart() -> None:
 )
 def test_words_can_be_read(topology: Topology) -> None:
     """All words lie within the picture, those of a box within the box, and no words lie on others."""
-    figure = plots.draw_topology(topology)
-    with plots.style():
+    figure = charts.draw_topology(topology)
+    with charts.style():
         renderer = FigureCanvasAgg(figure).get_renderer()
         found = [(text, text.get_window_extent(renderer)) for text in figure.axes[0].texts]
     dots = figure.dpi
@@ -311,12 +309,12 @@ def test_words_can_be_read(topology: Topology) -> None:
             assert not one.overlaps(other), (text.get_text(), other_text.get_text())
 
 
-@pytest.mark.parametrize("suffix", plots.SUFFIXES)
+@pytest.mark.parametrize("suffix", charts.SUFFIXES)
 def test_the_same_picture_is_the_same_bytes(suffix: str) -> None:
     """Two figures of the same cluster are the same file, without a date."""
-    first, second = (plots.render(plots.draw_topology(SMALL["two tiers"]), suffix) for _ in range(2))
+    first, second = (charts.render(charts.draw_topology(SMALL["two tiers"]), suffix) for _ in range(2))
     assert first == second
-    assert first != plots.render(plots.draw_topology(SMALL["three tiers"]), suffix)
+    assert first != charts.render(charts.draw_topology(SMALL["three tiers"]), suffix)
     assert not re.search(rb"dc:date|CreationDate|20\d\d-\d\d-\d\d", first)
 
 
@@ -331,7 +329,7 @@ def test_pictures_of_the_page_are_current(name: str) -> None:
         spec = ClusterSpec.model_validate(yaml.safe_load(described[1]))
     else:
         spec = sim.load_cluster(sim.find_cluster("dgx-b200-superpod-64su"))
-    now = plots.render(plots.draw_topology(spec.build()), ".svg").decode()
+    now = charts.render(charts.draw_topology(spec.build()), ".svg").decode()
     written = (folder / "images" / f"{name}.svg").read_text(encoding="utf-8")
     assert re.findall(">([^<>]+)</text>", written) == re.findall(">([^<>]+)</text>", now) != []
     assert written.count("<path") == now.count("<path")
@@ -342,18 +340,18 @@ def test_style_is_left_behind() -> None:
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    plots.render(plots.draw_topology(SMALL["one host"]), ".png")
+    charts.render(charts.draw_topology(SMALL["one host"]), ".png")
     assert dict(mpl.rcParams) == before
 
 
 @pytest.mark.parametrize("name", ["$x_$", "集群", "<&>", "a long name " * 30, "two\nlines"])
 def test_any_name_is_written_as_it_is(name: str) -> None:
     """A name is no formula and no markup, and ends where the picture does."""
-    figure = plots.draw_topology(cluster(FatTree.model_validate(POD), 16, name=name).build())
-    for suffix in plots.SUFFIXES:
-        assert plots.render(figure, suffix)
+    figure = charts.draw_topology(cluster(FatTree.model_validate(POD), 16, name=name).build())
+    for suffix in charts.SUFFIXES:
+        assert charts.render(figure, suffix)
     title = figure.axes[0].texts[[text.get_fontsize() for text in figure.axes[0].texts].index(14)]
-    with plots.style():
+    with charts.style():
         assert title.get_window_extent(FigureCanvasAgg(figure).get_renderer()).x1 <= figure.bbox.x1
     assert title.get_text().removesuffix("…") in " ".join(name.split())
 

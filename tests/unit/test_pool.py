@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from sim.engine import Simulation
-from sim.places import Place
-from sim.pool import Level, Pool
+from sim.engine.state_nodes import Level, Place, Pool
 from tests.harness import prepared, trace
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 import sim
 from analysis.metrics import ratios
 from sim import catalog
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests import small
 from tests.harness import _Watched, losses, play, prepared, seconds, trace
 

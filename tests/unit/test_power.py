@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from analysis.spending import energy_content, spending
+from analysis.metrics import energy_content, spending
 from sim import CLUSTER_BUCKETS, catalog
-from sim.perf.hardware import NodePower
-from sim.perf.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
+from sim.steps.hardware import NodePower
+from sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
 from tests import small
 from tests.reference_tables import rows
 

@@ -10,8 +10,8 @@ import pytest
 
 import sim
 from sim import catalog
-from sim.detection import DETECTIONS
-from sim.recovery.phases import Crew, mean
+from sim.policies.detection import DETECTIONS
+from sim.policies.recovery.phases import Crew, mean
 from tests.unit.test_presets import NAMES, quick, strategy
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import sim
-from sim import catalog, documents, presets
-from sim.contracts import FAULTS, Bucket
-from sim.load import completed
-from sim.scenario_model import DEFAULTS, scenario_model, schema
+from sim import catalog, yamlfile
+from sim.input import registry
+from sim.input.load import completed
+from sim.input.registry import DEFAULTS, scenario_model, schema
+from sim.policies.contracts import FAULTS, Bucket
 from tests.unit.bad_input import BASE
 
 PRESETS = catalog.recoveries()
@@ -43,9 +44,9 @@ def quick(name: str, *overrides: str) -> Any:
 
 def step_by_step(*overrides: str) -> Any:
     """Return quickstart with options, each as if it were the last, in the order given."""
-    document = presets.lay(documents.extend(sim.find("quickstart"), shorthand=("cluster",)))
+    document = registry.lay(yamlfile.extend(sim.find("quickstart"), shorthand=("cluster",)))
     for text in overrides:
-        document = presets.lay(documents.assign(document, text))
+        document = registry.lay(yamlfile.assign(document, text))
     return completed(scenario_model(), document, DEFAULTS)
 
 
@@ -129,7 +130,7 @@ def test_presets_travel_to_workers(name: str) -> None:
 
 def test_unknown_attributes() -> None:
     """The module knows the strategies that presets widen, and no other name."""
-    assert not hasattr(presets, "Nothing")
+    assert not hasattr(registry, "Nothing")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -412,27 +413,27 @@ def test_a_law_is_not_filled_up_from_another_one(monkeypatch: pytest.MonkeyPatch
         ({"high": "5 s"}, {"law": "uniform", "low": "1 s", "high": "5 s"}),
         ({"law": "exponential", "mean": "5 s"}, {"law": "exponential", "mean": "5 s"}),
     ):
-        document = presets.lay(documents.load(write(sim.dump({"recovery": {"use": "ntp", "rejoin": own}}))))
+        document = registry.lay(yamlfile.load(write(sim.dump({"recovery": {"use": "ntp", "rejoin": own}}))))
         assert document.data == {"recovery": {"use": "ntp", "rejoin": merged}}
 
 
 def test_plain_data_may_name_a_preset() -> None:
     """Data that come from no file may name a preset too."""
-    data = documents.load(write(BARE % "nvrx-in-job")).data
+    data = yamlfile.load(write(BARE % "nvrx-in-job")).data
     assert sim.parse(data) == sim.load("s.yaml")
 
 
 def test_options_leave_the_document_as_it_was() -> None:
     """An option changes a copy: what the preset wrote in the document before is known as before."""
-    document = presets.lay(documents.load(write(BARE % "nvrx-in-job")))
+    document = registry.lay(yamlfile.load(write(BARE % "nvrx-in-job")))
     laid = set(document.laid)
-    documents.assign(document, "recovery.rungs.0.budget=5")
+    yamlfile.assign(document, "recovery.rungs.0.budget=5")
     assert document.laid == laid
 
 
 def test_the_catalog_stays_as_it_is() -> None:
     """A document with a preset is its own: whoever changes it does not change the catalog."""
-    document = presets.lay(documents.load(write(BARE % "nvrx-in-job")))
+    document = registry.lay(yamlfile.load(write(BARE % "nvrx-in-job")))
     document.data["recovery"]["rungs"][0]["stop"].clear()
     assert catalog.recovery("nvrx-in-job")["recovery"]["rungs"][0]["stop"]
 
@@ -500,7 +501,7 @@ def test_the_schema_knows_presets() -> None:
     import jsonschema
 
     validator = jsonschema.Draft7Validator(schema())
-    data = documents.load(write(BARE % "nvrx-in-job")).data
+    data = yamlfile.load(write(BARE % "nvrx-in-job")).data
     assert validator.is_valid(data)
     for recovery, fits in (
         ({"use": "torchft-hsdp"}, True),

@@ -11,8 +11,14 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from analysis.paired import MANY, difference, replications_to_resolve
-from analysis.ranking import Ranking, ranking_of, ranking_over_draws
+from analysis.statistics.differences import (
+    MANY,
+    Ranking,
+    difference,
+    ranking_of,
+    ranking_over_draws,
+    replications_to_resolve,
+)
 from sim import Ratio
 
 if TYPE_CHECKING:

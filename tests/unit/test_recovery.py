@@ -6,9 +6,20 @@ from typing import Any
 
 import pytest
 
-from sim.contracts import Acquire, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Restore, Run, Stall
-from sim.laws import Fixed, Lognormal
-from sim.recovery import RECOVERIES, HotSpare
+from sim.policies.contracts import (
+    Acquire,
+    Background,
+    Bucket,
+    ClusterView,
+    FailureView,
+    JobView,
+    Requeue,
+    Restore,
+    Run,
+    Stall,
+)
+from sim.policies.recovery import RECOVERIES, HotSpare
+from sim.scenario.laws import Fixed, Lognormal
 from tests.harness import check_recovery, losses, play, prepared, seconds
 from tests.recovery_checks import mean_times
 

@@ -7,10 +7,21 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sim.contracts import Acquire, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Restore, Run, Stall
-from sim.recovery import RestartSmaller, ShrinkRejoin
-from sim.recovery.base import Absence
-from sim.recovery.restart_smaller import Restarts
+from sim.policies.contracts import (
+    Acquire,
+    Background,
+    Bucket,
+    ClusterView,
+    FailureView,
+    JobView,
+    Requeue,
+    Restore,
+    Run,
+    Stall,
+)
+from sim.policies.recovery import RestartSmaller, ShrinkRejoin
+from sim.policies.recovery.base import Absence
+from sim.policies.recovery.restart_smaller import Restarts
 from tests.harness import check_recovery, losses, play, prepared, seconds
 from tests.recovery_checks import mean_times
 

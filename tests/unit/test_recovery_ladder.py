@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sim.contracts import (
+from sim.policies.contracts import (
     Acquire,
     Bucket,
     ClusterView,
@@ -21,10 +21,9 @@ from sim.contracts import (
     Run,
     Stall,
 )
-from sim.recovery import Ladder
-from sim.recovery.ladder import LadderMemory
-from sim.recovery.returns import Hit
-from sim.recovery.rung import Backoff
+from sim.policies.recovery import Ladder
+from sim.policies.recovery.base import Hit
+from sim.policies.recovery.ladder import Backoff, LadderMemory
 from tests.harness import check_recovery, losses, play, prepared, seconds
 from tests.recovery_checks import mean_times
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from sim.contracts import Acquire, Bucket, ClusterView, FailureView, JobView, Requeue, Restore, Run, Stall
-from sim.recovery import Narrow
+from sim.policies.contracts import Acquire, Bucket, ClusterView, FailureView, JobView, Requeue, Restore, Run, Stall
+from sim.policies.recovery import Narrow
 from tests.harness import check_recovery, play, prepared, seconds
 from tests.recovery_checks import mean_times
 

@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from sim import rng
-from sim.contracts import FAULTS, Bucket, Stall
-from sim.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
-from sim.perf.startup import communicator_time
-from sim.recovery import Ladder, ShrinkRejoin
-from sim.recovery.phases import Crew, Phase, longest, mean, steps, total
+from sim.policies.contracts import FAULTS, Bucket, Stall
+from sim.policies.recovery import Ladder, ShrinkRejoin
+from sim.policies.recovery.phases import Crew, Phase, longest, mean, steps, total
+from sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
+from sim.steps.plan import communicator_time
 from tests.intervals import Z
 from tests.recovery_checks import mean_times
 

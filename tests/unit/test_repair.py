@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket, NodeView, Visit
-from sim.repair import Tiers
+from sim.policies.contracts import Bucket, NodeView, Visit
+from sim.policies.repair import Tiers
 from tests.harness import check_repair, prepared, seconds, trace
 
 if TYPE_CHECKING:

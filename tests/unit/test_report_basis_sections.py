@@ -14,29 +14,34 @@ import pytest
 from pydantic import ValidationError
 
 import sim
-from analysis.document import document, render
-from analysis.ensemble import replicate
-from analysis.report.focus import Focus
-from analysis.report.footer import footer
-from analysis.report.inputs import BASES, LABELS, stated_inputs
-from analysis.report.material import Material
-from analysis.report.measured import BASES as KNOWN
-from analysis.report.measured import largest_measured, measured_points
-from analysis.report.model import Grid, Picture
-from analysis.report.results import Results
-from analysis.report.scaled import at_rate, at_size, interruption_rates
-from analysis.report.sections import basis, frontier, inputs, reproduce, scale, validation
-from analysis.report.sections.requirement import FACTORS, SCALES, Requirement
-from analysis.report.sections.sizes import at_sizes, waiting
+from analysis.page.chapters import inputs, reproduce, scale, validation
+from analysis.page.chapters import inputs as basis
+from analysis.page.chapters import scale as frontier
+from analysis.page.chapters.inputs import BASES, LABELS, stated_inputs
+from analysis.page.chapters.reproduce import footer
+from analysis.page.chapters.scale import BASES as KNOWN
+from analysis.page.chapters.scale import (
+    FACTORS,
+    SCALES,
+    Requirement,
+    at_sizes,
+    largest_measured,
+    measured_points,
+    waiting,
+)
+from analysis.page.material import Focus, Material, Results, at_rate, at_size, interruption_rates
+from analysis.page.model import Grid, Picture
+from analysis.results.run import document, render
+from analysis.runs import replicate
 from analysis.study.axis import Axis
 from analysis.study.load import load_study
-from analysis.validation.cells import conventions
+from analysis.validation.row import conventions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from analysis.report.model import Section
+    from analysis.page.model import Section
     from sim import Prepared, Scenario
 
 SOFTWARE = '{use: job, name: software, rate: 1 per 10 job-day, source: "a log of ours", events: 12}'
@@ -127,7 +132,7 @@ def test_rarer_failures_are_those_of_the_scenario_that_states_them(change: tuple
 
 def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: Material) -> None:
     """At the size of the job the curves are its own formula, and the simulated point stands beside it."""
-    section = scale.section(run)
+    section = scale.scale_section(run)
     assert section is not None
     assert run.focus is not None
     between, shares = (item.chart for item in section.items if isinstance(item, Picture))
@@ -181,7 +186,7 @@ def test_failures_that_grow_faster_find_spares_that_grow_with_them() -> None:
 
 def test_titles_by_size_are_of_one_source_and_name_it(run: Material) -> None:
     """From and to are the formula's, and what was simulated stands beside them; times are those of running."""
-    section = scale.section(run)
+    section = scale.scale_section(run)
     assert section is not None
     assert run.focus is not None
     form = sim.closed_form(run.focus.prepared)
@@ -198,8 +203,8 @@ def test_titles_by_size_are_of_one_source_and_name_it(run: Material) -> None:
 def test_shares_that_are_next_to_nothing_are_neither_told_nor_drawn() -> None:
     """At a size at which failures come faster than the job comes back, the curve ends, and the table says how low."""
     rows = [(1024, 0.5, None), (2048, 0.0009, None), (4096, 0.0, None)]
-    assert scale._series(rows, [], 0.01, scale._LEAST)[0].y == (50.0, None, None)
-    grid = scale._grid("x", rows, [], scale._percent)
+    assert scale._series(rows, [], 0.01, scale._LEAST_SCALE)[0].y == (50.0, None, None)
+    grid = scale._grid("x", rows, [], scale._percent_of_scale)
     assert [row[1] for row in grid.rows] == ["50 %", "below 0.1 %", "below 0.1 %"]
 
 
@@ -295,14 +300,14 @@ def test_the_picture_of_the_frontier_never_leaves_the_values_around_it() -> None
 
 def test_no_frontier_and_no_sizes_without_failures_or_without_a_formula(tmp_path: Path) -> None:
     """A scenario in which nothing fails needs no requirement; one that no formula describes has no frontier."""
-    assert scale.section(ran(tmp_path, "failures=[]")) is None
+    assert scale.scale_section(ran(tmp_path, "failures=[]")) is None
     assert frontier.section(ran(tmp_path, "failures=[]")) is None
     job = "jobs=[{name: train, gpus: 992, step_time: 10 s, parallelism: {data: 992}}]"
     without = ran(tmp_path, job, "recovery={use: restart-smaller, launch: 1 min}", replications=1)
     assert without.focus is not None
     assert sim.closed_form(without.focus.prepared).ettr is None
     assert frontier.section(without) is None
-    section = scale.section(without)
+    section = scale.scale_section(without)
     assert section is not None
     assert [series.name for series in section.items[1].chart.series] == ["simulated"]  # type: ignore[union-attr]
 
@@ -343,7 +348,7 @@ def test_every_measured_point_has_a_source_and_is_inside_of_what_was_published()
 
 def test_dots_of_doubtful_points_and_of_bounds_say_so(run: Material) -> None:
     """Nobody takes the bound of Llama 3, or a point that may be a projection, for a measured value."""
-    section = scale.section(run)
+    section = scale.scale_section(run)
     assert section is not None
     between, shares = (item.chart for item in section.items if isinstance(item, Picture))
     assert [dot.name for dot in between.dots if "projected" in dot.name] == ["Meta, 98,304 GPUs (perhaps projected)"]
@@ -498,7 +503,7 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
 def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(tmp_path: Path, sums_to: float) -> None:
     """Measured, assumed and chosen inputs, what they do together, luck and both: 100 %, also of noisy estimates."""
     first = {"spares.hot": 0.2, "failures.0.rate": 0.2, "recovery.initialize": 0.1, "repair.time": sums_to - 0.5}
-    section = basis.section(sensitivity(tmp_path, first))
+    section = basis.basis_section(sensitivity(tmp_path, first))
     assert section is not None
     (picture,) = (item for item in section.items if isinstance(item, Picture))
     parts = {part.name: part.amount for part in picture.chart.parts}
@@ -515,7 +520,7 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
     """The bar has every input that is not left out once; there is no share of any variance."""
     material = sensitivity(tmp_path, {})
     material.main["indices"], material.main["indices_missing"] = None, "one input alone"
-    section = basis.section(material)
+    section = basis.basis_section(material)
     assert section is not None
     (picture,) = (item for item in section.items if isinstance(item, Picture))
     total = sum(one.basis != "default" for _, one in inputs.all_inputs(material))

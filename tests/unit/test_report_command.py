@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from analysis.report import build
-from analysis.report.choice import chosen_cells
-from analysis.report.material import Material
-from analysis.report.results import ReportError, read_results
+from analysis.page import build
+from analysis.page.material import Material, ReportError, chosen_cells, read_results
 from tests import small
 
 DONE, WRONG = 0, 2

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from analysis.answers.words import form_of
-from analysis.report.explorer import explorer_data
+from analysis.amounts import form_of
+from analysis.page.build import explorer_data
 
 
 def a_sweep(cells: list[dict[str, Any]], **more: Any) -> Any:

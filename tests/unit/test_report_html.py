@@ -11,13 +11,11 @@ import re
 
 import pytest
 
-from analysis.plots.charts import Bar, Bars
-from analysis.plots.style import HUES, INK, ON_DARK, ON_LIGHT, RAMP
-from analysis.report.formats import html as page
-from analysis.report.formats.paint import PAGE_DARK, paints
-from analysis.report.formats.svg import inline_svg
-from analysis.report.model import Opening, Picture, Report, Section
-from analysis.report.words import Number
+from analysis.page.charts.data import Bar, Bars
+from analysis.page.charts.sheet import HUES, INK, ON_DARK, ON_LIGHT, RAMP
+from analysis.page.formats import html as page
+from analysis.page.formats.html import PAGE_DARK, inline_svg, paints
+from analysis.page.model import Number, Opening, Picture, Report, Section
 from tests.browser.example import EVIL, EXPLORER, example_report
 
 _VOID = {"meta", "br", "link"}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from markdown_it import MarkdownIt
 
-from analysis.report.formats import markdown
-from analysis.report.formats.markdown import escaped
-from analysis.report.model import Column, Grid
-from analysis.report.words import plain
+from analysis.page.formats import markdown
+from analysis.page.formats.markdown import escaped
+from analysis.page.model import Column, Grid, plain
 from tests.report_sample import CHARTS, report
 
 PARSER = MarkdownIt("commonmark").enable("table")
@@ -81,9 +80,9 @@ def test_each_picture_is_there_as_a_table() -> None:
 
 def test_a_table_of_many_places_says_how_many_it_shows() -> None:
     """A curve of a thousand places is an even choice of them with both ends, and says so."""
-    from analysis.plots.charts import Curves, Scale, Series
-    from analysis.report.formats.chart_tables import table_of
-    from analysis.report.model import Picture
+    from analysis.page.charts.data import Curves, Scale, Series
+    from analysis.page.formats.markdown import table_of
+    from analysis.page.model import Picture
 
     x = tuple(float(place) for place in range(1000))
     chart = Curves("It grows", Scale("x"), Scale("y"), (Series("", x, x),))

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.report.material import Material
-from analysis.report.model import Picture
-from analysis.report.openings import OPENINGS
-from analysis.report.openings.doubt import EXACTLY, RECORDED, not_covered, stated
-from analysis.report.openings.glossary import BUCKETS, TERMS, cause_words
-from analysis.report.results import read_results
-from analysis.report.sections import tornado
-from analysis.report.words import Number, plain
+from analysis.page.build import OPENINGS
+from analysis.page.chapters import sensitivity
+from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
+from analysis.page.glossary import BUCKETS, TERMS, cause_words
+from analysis.page.material import Material, read_results
+from analysis.page.model import Number, Picture, plain
 from sim import JOB_BUCKETS
 from tests.small import SMALL, YAML, call, parse
 from tests.trace_numbers import check_opening
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis.report.model import Opening
-    from analysis.report.words import Words
+    from analysis.page.model import Opening, Words
 
 STUDY = """
 name: how-often
@@ -419,7 +416,7 @@ def test_a_resolved_change_leads_and_both_pictures_agree(folders: dict[str, Path
 
     found = edited(folders["sensitivity"], tmp_path / "mixed", change)
     assert " raises it by 0.5 to 1.5 points" in plain(found.answer)
-    section = tornado.section(Material(read_results(tmp_path / "mixed")))
+    section = sensitivity.section(Material(read_results(tmp_path / "mixed")))
     assert section is not None
     ours, theirs = found.picture, section.items[0]
     assert isinstance(theirs, Picture)

@@ -14,28 +14,18 @@ import pytest
 from scipy import stats
 
 import sim
-from analysis.missing import nodes_down
-from analysis.plots.charts import Calendar, Curves, HeatMap, Phase
-from analysis.report.focus import Focus
-from analysis.report.model import Picture, Section
-from analysis.report.sections import (
-    closed_form,
-    cluster,
-    losses,
-    missing_nodes,
-    rolling,
-    step,
-    typical,
-    where_time_goes,
-)
-from analysis.report.sections.account import account_of, compact, gpu_hours, percent
-from analysis.report.sections.phases import DAY, phases_of
-from analysis.report.words import plain
-from analysis.statistics import mean_interval
-from analysis.topology import describe
+from analysis.cluster import describe
+from analysis.metrics import nodes_down
+from analysis.page.account import account_of, compact, gpu_hours, percent
+from analysis.page.chapters import cluster, run, typical
+from analysis.page.chapters import cluster as step
+from analysis.page.chapters.typical import DAY, phases_of
+from analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
+from analysis.page.material import Focus
+from analysis.page.model import Picture, Section, plain
+from analysis.statistics.estimates import mean_interval
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
-from sim.result import Outage
-from sim.timeline import Milestone, Span, Timeline
+from sim.engine.result import Milestone, Outage, Span, Timeline
 from tests import small
 from tests.unit.test_engine_timeline import RECOVERIES, busy
 
@@ -43,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SECTIONS: dict[str, Callable[[Any], Section | None]] = {
-    module.__name__.rpartition(".")[2]: module.section
-    for module in (where_time_goes, losses, typical, rolling, missing_nodes, cluster, step, closed_form)
+    module.__name__.rpartition(".")[2]: module.section for module in (run, run, typical, run, run, cluster, step, run)
 }
 TRAIN = small.SMALL["jobs"][0]
 RACKS = {"use": "component", "name": "rack", "part": "rack", "rate": "400 per 1000 rack-day"}
@@ -130,7 +119,7 @@ def test_without_a_scenario_there_is_nothing_to_say() -> None:
 def test_the_waterfall_leads_from_everything_to_ettr(case: str) -> None:
     """100 % and all changes come to the mean of the metric, and no change is missing or nothing."""
     focus = focus_of(case)
-    chart = where_time_goes.waterfall(focus)
+    chart = run.waterfall(focus)
     end = 100 * focus.document["metrics"]["ettr"]["mean"]
     assert chart.start[1] + math.fsum(change.amount for change in chart.changes) == pytest.approx(end, abs=1e-9)
     assert chart.end[1] == pytest.approx(end, abs=1e-9)
@@ -141,18 +130,18 @@ def test_the_waterfall_leads_from_everything_to_ettr(case: str) -> None:
 
 def test_intervals_of_the_waterfall_hold_their_changes() -> None:
     """Each has one, the change is inside, and equal replications have none."""
-    changes = where_time_goes.waterfall(focus_of("small")).changes
+    changes = run.waterfall(focus_of("small")).changes
     assert sum(change.ci95 is not None for change in changes) >= 4
     assert all(
         change.ci95[0] <= change.amount <= min(change.ci95[1], 0) for change in changes if change.ci95 is not None
     )
-    assert [change.ci95 for change in where_time_goes.waterfall(focus_of("nothing fails")).changes] == [None, None]
+    assert [change.ci95 for change in run.waterfall(focus_of("nothing fails")).changes] == [None, None]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_cluster_adds_up(case: str) -> None:
     """The parts of the whole cluster come to 100 %."""
-    chart = where_time_goes.cluster_stack(focus_of(case).document["cluster_shares"])
+    chart = run.cluster_stack(focus_of(case).document["cluster_shares"])
     assert chart is not None
     assert math.fsum(part.amount for part in chart.parts) == pytest.approx(100)
     assert all(part.amount > 0 for part in chart.parts)
@@ -161,7 +150,7 @@ def test_the_cluster_adds_up(case: str) -> None:
 def test_work_for_missing_replicas_does_not_make_a_negative_part() -> None:
     """Where replicas keep the batch of a missing one, productive and the rest still come to all that was owned."""
     shares = dict.fromkeys(CLUSTER_BUCKETS, 0.0) | {"productive": 0.9, "degraded": -0.1, "detection": 0.04}
-    chart = where_time_goes.cluster_stack(shares | {"repair": 0.16})
+    chart = run.cluster_stack(shares | {"repair": 0.16})
     assert chart is not None
     assert [(part.name, round(part.amount, 9)) for part in chart.parts] == [("productive", 84.0), ("repair", 16.0)]
 
@@ -225,7 +214,7 @@ def test_losses_are_what_was_not_productive(case: str) -> None:
 def test_many_causes_are_summed() -> None:
     """Of 40 causes 14 have a row, the rest have one together at the end, and nothing is lost of it."""
     table = {f"cause_{number}": {"detection": 3600.0 * number, "restore": 7200.0} for number in range(40)}
-    chart = losses.heat_map(table)
+    chart = run.heat_map(table)
     assert chart.rows == (*(f"cause {number}" for number in range(39, 25, -1)), "other causes")
     assert chart.columns == ("detection", "restore")
     assert np.sum(chart.values, axis=0).tolist() == pytest.approx([sum(range(40)), 80])
@@ -235,7 +224,7 @@ def test_many_causes_are_summed() -> None:
 
 def test_small_phases_share_a_column_of_the_picture() -> None:
     """What is below 0.05 % of all that is lost is summed in a last column, and nothing is lost of it."""
-    chart = losses.heat_map({"disk": {"lost_work": 3.6e7, "restore": 3600.0, "detection": 7200.0, "starved": 0.0}})
+    chart = run.heat_map({"disk": {"lost_work": 3.6e7, "restore": 3600.0, "detection": 7200.0, "starved": 0.0}})
     assert chart.columns == ("lost work", "other phases")
     assert chart.values == [pytest.approx([10_000, 3])]
     assert chart.texts == [["10 k", "3"]]
@@ -427,7 +416,7 @@ def test_the_calendar_is_that_of_the_typical_replication() -> None:
 def test_equal_windows_have_the_mean_of_the_run() -> None:
     """The ETTR of seven days is the mean of that of each, because as much is asked for each day."""
     focus = focus_of("week")
-    for result, row in zip(focus.ensemble.results, rolling.shares_of_windows(focus.ensemble.results), strict=True):
+    for result, row in zip(focus.ensemble.results, run.shares_of_windows(focus.ensemble.results), strict=True):
         assert len(row) == 7
         assert row.mean() == pytest.approx(result.jobs[0].buckets[0] / result.jobs[0].requested)
 
@@ -442,7 +431,7 @@ def test_curves_of_days_agree_with_the_document() -> None:
     job = focus.typical.jobs[0]
     assert np.mean(one.y) == pytest.approx(100 * job.buckets[0] / job.requested)
     assert one.x == mean.x == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
-    each = 100 * rolling.shares_of_windows(focus.ensemble.results)
+    each = 100 * run.shares_of_windows(focus.ensemble.results)
     for top, bottom, column in zip(high.y, low.y, each.T, strict=True):
         assert np.sum((column >= bottom) & (column <= top)) == 4, "of six runs, one is above and one below"
 
@@ -452,7 +441,7 @@ def test_a_last_window_that_is_cut_short_is_no_day() -> None:
     focus = focus_of("a bit more than six days")
     result = focus.ensemble.results[0]
     assert len(result.edges) == 8
-    assert rolling.shares_of_windows([result]).shape == (1, 6)
+    assert run.shares_of_windows([result]).shape == (1, 6)
     chart = chart_of(focus, "rolling")
     assert all(series.x == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5, 5.5]) for series in chart.series)
     assert all(len(series.y) == 6 for series in chart.series)
@@ -470,7 +459,7 @@ def test_few_windows_have_no_curve() -> None:
 def test_exceedance_by_hand() -> None:
     """Of ten seconds, eight with none of 16 nodes down and two with three: pooled, and with its mean of 0.6."""
     results: Any = [SimpleNamespace(down_times={0: 6.0}), SimpleNamespace(down_times={0: 2.0, 3: 2.0})]
-    found = missing_nodes.exceedance_of(results, 16)
+    found = run.exceedance_of(results, 16)
     assert found is not None
     assert found.simulated[:4].tolist() == pytest.approx([0.2, 0.2, 0.2, 0.0])
     assert found.simulated.sum() == pytest.approx(0.6)
@@ -478,7 +467,7 @@ def test_exceedance_by_hand() -> None:
     from scipy.stats import binom
 
     assert found.independent == pytest.approx(binom.sf(np.arange(17), 16, 0.6 / 16), abs=1e-12)
-    assert missing_nodes.exceedance_of(results[:1], 16) is None
+    assert run.exceedance_of(results[:1], 16) is None
 
 
 def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> None:
@@ -486,13 +475,13 @@ def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> Non
     outages = tuple(Outage(node, DAY, 2 * DAY, 1) for node in range(4))
     one = SimpleNamespace(down_times={0: DAY}, outages=())
     results: Any = [*4 * [one], SimpleNamespace(down_times={0: DAY, 4: DAY}, outages=outages)]
-    found = missing_nodes.exceedance_of(results, 16)
+    found = run.exceedance_of(results, 16)
     assert found is not None
     assert found.daily is not None
     from scipy.stats import binom
 
     assert found.daily == pytest.approx(binom.sf(np.arange(17), 16, 0.25) / 6, abs=1e-12)
-    fewer = missing_nodes.exceedance_of(results[1:], 16)
+    fewer = run.exceedance_of(results[1:], 16)
     assert fewer is not None
     assert fewer.daily is None
 
@@ -537,7 +526,7 @@ def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     """No more than so many for 99 % of the time is where the curve falls to 1 %, simulated and binomial."""
     focus = focus_of("week")
     nodes = focus.prepared.nodes
-    found = missing_nodes.exceedance_of(focus.ensemble.results, nodes)
+    found = run.exceedance_of(focus.ensemble.results, nodes)
     down = nodes_down(focus.ensemble.tally.down_times, nodes)
     assert found is not None
     assert found.simulated.sum() == pytest.approx(down["mean"])
@@ -571,7 +560,7 @@ def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray
         each.append(
             [sum(time for down, time in result.down_times.items() if down > level) / total for level in range(count)]
         )
-    found = missing_nodes.exceedance_of(results, prepared.nodes)
+    found = run.exceedance_of(results, prepared.nodes)
     assert found is not None
     assert found.simulated[:count] == pytest.approx(np.mean(each, axis=0))
     return np.array(each), found.independent[:count]
@@ -660,7 +649,7 @@ def test_a_step_that_is_only_stated_has_no_picture() -> None:
 def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     """Both columns of the table come to everything, and the row of restarts is that of its three phases."""
     content = focus_of(case).document
-    found = closed_form.beside(content)
+    found = run.beside(content)
     assert math.fsum(simulated for _, simulated in found.values()) == pytest.approx(1)
     assert math.fsum(formula for formula, _ in found.values() if formula is not None) == pytest.approx(1)
     shares = content["time_shares"]

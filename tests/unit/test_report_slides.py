@@ -15,14 +15,12 @@ from matplotlib.textpath import TextPath
 from pptx import Presentation
 from pptx.util import Length
 
-from analysis.plots import charts
-from analysis.report.formats import slides
-from analysis.report.formats.deck import BODY, Deck
-from analysis.report.formats.fit import REST, fitted, lines_of
-from analysis.report.formats.slide_charts import show_picture
-from analysis.report.model import Opening, Picture, Report
-from analysis.report.results import ReportError
-from analysis.report.words import plain
+from analysis.page.charts import data
+from analysis.page.formats import slides
+from analysis.page.formats.deck import BODY, REST, Deck, fitted, lines_of
+from analysis.page.formats.slide_charts import show_picture
+from analysis.page.material import ReportError
+from analysis.page.model import Opening, Picture, Report, plain
 from tests.report_sample import CHARTS, picture, report
 
 if TYPE_CHECKING:
@@ -155,10 +153,10 @@ def test_long_curves_have_few_whiskers_and_steps_have_them_at_their_tops() -> No
     places = tuple(float(place) for place in range(100))
     ranges = tuple((place - 1.0, place + 2.0) for place in places)
     for look in ("line", "step"):
-        curve = charts.Series("many", places, places, ranges, look=look)
+        curve = data.Series("many", places, places, ranges, look=look)
         made = Deck.empty("curve")
         slide = made.slide("curve", "")
-        sample = charts.Curves("many", charts.Scale("x"), charts.Scale("y"), (curve,))
+        sample = data.Curves("many", data.Scale("x"), data.Scale("y"), (curve,))
         show_picture(made, slide, BODY, Picture("curve", sample, "many"))
         (shape,) = (shape for shape in slide.shapes if shape.has_chart)
         found = shape.chart._chartSpace.xpath(".//c:errBars/c:plus//c:pt/c:v/text()")
@@ -177,7 +175,7 @@ def test_an_axis_that_does_not_begin_at_zero_is_told(shown: dict[str, Any], deck
 def test_signs_that_no_file_can_hold_are_replaced() -> None:
     """Control characters in names, which scenarios may have, end neither slides, sheets, notes nor properties."""
     odd = "hot\x01 \x1fspares\ufffe\ud800"
-    bars = charts.Bars(odd, odd, (odd,), (charts.Bar(odd, (1.0,)),))
+    bars = data.Bars(odd, odd, (odd,), (data.Bar(odd, (1.0,)),))
     shown = Picture("bars", bars, odd, odd)
     opening = Opening(odd, (odd,), (odd,), shown, ((odd,),), ((odd,),))
     made = opened(Report(odd, opening, (), None, (odd,)))

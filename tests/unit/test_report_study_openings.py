@@ -14,20 +14,16 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
-from analysis.report.choice import chosen_cells
-from analysis.report.material import Material
-from analysis.report.openings.answers import ANSWERS, Rows, answers_of
-from analysis.report.openings.answers.phrases import between, bracket
-from analysis.report.openings.drivers import drivers
-from analysis.report.openings.sweep import edge, opening
-from analysis.report.openings.traced import Estimate, Places, Traced
-from analysis.report.results import RUN, Results, read_results
-from analysis.report.words import plain
+from analysis.page.chapters.answers import ANSWERS, Rows, answers_of
+from analysis.page.chapters.study import drivers, edge, opening
+from analysis.page.material import RUN, Material, Results, chosen_cells, read_results
+from analysis.page.model import plain
+from analysis.page.traced import Estimate, Places, Traced, between, bracket
 from tests import trace_numbers
 
 if TYPE_CHECKING:
-    from analysis.report.model import Opening
-    from analysis.report.openings.answers import Told
+    from analysis.page.chapters.answers import Told
+    from analysis.page.model import Opening
 
 STUDY = """\
 name: every-question

@@ -13,33 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.paired import Difference, difference
-from analysis.plots.charts import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
-from analysis.report.material import Material
-from analysis.report.model import Grid, Picture, Section
-from analysis.report.phrases import in_words, label_text, phrase, phrases
-from analysis.report.results import COMPARE, OPTIMIZE, RUN, SENSITIVITY, Results, read_results
-from analysis.report.sections import (
-    answers,
-    bridge,
-    comparison,
-    curves,
-    finish,
-    front,
-    heat_maps,
-    optimum,
-    tornado,
-    variance,
-)
-from analysis.report.sections.amounts import ends_of, shown
-from analysis.report.sections.axes import Axis, axes_of, lines_along
-from analysis.report.sections.bridge_steps import bridge_of
-from analysis.report.sections.curve_lines import MOST_LINES, few_lines
-from analysis.report.sections.finish_times import Sample, chance_curve, samples_along
-from analysis.report.sections.front_data import front_data
-from analysis.report.sections.levels import levels_of
-from analysis.report.sections.sensitivity_data import drawn_ends
-from analysis.report.words import plain
+from analysis.amounts import in_words, label_text, phrase, phrases
+from analysis.page.cells import Axis, axes_of, levels_of, lines_along
+from analysis.page.chapters import answers, compare, front, optimum
+from analysis.page.chapters import front as finish
+from analysis.page.chapters import sensitivity as tornado
+from analysis.page.chapters import sensitivity as variance
+from analysis.page.chapters import study as curves
+from analysis.page.chapters import study as heat_maps
+from analysis.page.chapters.compare import bridge_of
+from analysis.page.chapters.front import Sample, chance_curve, front_data, samples_along
+from analysis.page.chapters.sensitivity import drawn_ends
+from analysis.page.chapters.study import MOST_LINES, few_lines
+from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
+from analysis.page.material import COMPARE, OPTIMIZE, RUN, SENSITIVITY, Material, Results, read_results
+from analysis.page.model import Grid, Picture, Section, plain
+from analysis.page.traced import ends_of, shown
+from analysis.statistics.differences import Difference, difference
 from sim import JOB_BUCKETS
 from tests import small
 
@@ -49,7 +39,7 @@ if TYPE_CHECKING:
 
 SECTIONS: dict[str, Callable[[Material], Section | None]] = {
     module.__name__.rpartition(".")[2]: module.section
-    for module in (answers, comparison, bridge, curves, heat_maps, front, finish, tornado, variance, optimum)
+    for module in (answers, compare, compare, curves, heat_maps, front, finish, tornado, variance, optimum)
 }
 
 STUDY = """\
@@ -355,7 +345,7 @@ def test_cells_that_cannot_run_say_why(materials: dict[str, Material]) -> None:
 def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Material]) -> None:
     """Means, differences and distances to the best are those of compare.json, in percent and points."""
     content = materials["compare"].main
-    found = pictures(made(comparison.section(materials["compare"])))
+    found = pictures(made(compare.section(materials["compare"])))
     metric, variants = content["headline"], content["variants"]
     size = shown(metric, [variant["metrics"][metric]["mean"] for variant in variants.values()]).form.size
     means = found["comparison"].chart
@@ -381,7 +371,7 @@ def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Mate
     title = "Other keys in which the variants differ"
 
     def tables() -> list[Grid]:
-        found = made(comparison.section(of_document(COMPARE, content)))
+        found = made(compare.section(of_document(COMPARE, content)))
         return [item for item in found.items if isinstance(item, Grid) and item.title == title]
 
     (table,) = tables()
@@ -396,11 +386,11 @@ def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, Materi
     first, second, third = content["variants"]
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
-    text = " ".join(map(str, made(comparison.section(of_document(COMPARE, content))).text))
+    text = " ".join(map(str, made(compare.section(of_document(COMPARE, content))).text))
     assert f"{second}: the checkpoint stores of its preset make +2.0 points" in text
     assert f"; without them the difference to {first} is +1.00 points" in text
     content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
-    text = " ".join(map(str, made(comparison.section(of_document(COMPARE, content))).text))
+    text = " ".join(map(str, made(compare.section(of_document(COMPARE, content))).text))
     assert f"{first}: the checkpoint stores of its preset make +2.0 points" in text
     assert "without them" not in text
 
@@ -413,9 +403,9 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     content |= {"ranking": None, "order": [second, first]}
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["variants"][second]["difference"][content["headline"]] = change
-    assert made(comparison.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
+    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 points")
     change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
-    section = made(comparison.section(of_document(COMPARE, content)))
+    section = made(compare.section(of_document(COMPARE, content)))
     assert "cannot be told apart" in section.title
     assert "about 90 replications" in pictures(section)["comparison-differences"].chart.rows[0].note
 
@@ -427,7 +417,7 @@ def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: di
     content = json.loads(re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], json.dumps(content)))
     none = {"mean": 0.0, "ci95": [0.0, 0.0]}
     content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
-    section = made(comparison.section(of_document(COMPARE, content)))
+    section = made(compare.section(of_document(COMPARE, content)))
     assert section.title.startswith("a, b and c have the same ")
     assert "recovery.use" not in " ".join(texts(section))
 
@@ -445,7 +435,7 @@ def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
 
     groups = [group("1", none=0.0, neighbour=0.3), group("2", neighbour=0.0, none=0.1), group("3", none=0.0)]
     content["answers"] = [{"ask": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
-    picture = pictures(made(comparison.section(of_document(RUN, content))))["ranking-1"]
+    picture = pictures(made(compare.section(of_document(RUN, content))))["ranking-1"]
     assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
     assert picture.title.startswith("With size of 2, neighbour has the best ETTR, 10")
 
@@ -533,7 +523,7 @@ def told_bridge(gains: Sequence[float], *, speeds: tuple[float, float] | None = 
     first, second = (runs(1e6 * np.array([shares, shares])) for shares in (before, after))
     found = bridge_of(first, second)
     assert found is not None
-    return bridge.title_of(found, ("A", "B"), "", more.get("documented"), speeds)
+    return compare.title_of(found, ("A", "B"), "", more.get("documented"), speeds)
 
 
 def test_a_bridge_says_mostly_only_of_more_than_half() -> None:
@@ -574,7 +564,7 @@ def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, M
     focus, against = material.focus, material.against
     assert focus is not None
     assert against is not None
-    section = made(bridge.section(material))
+    section = made(compare.bridge_section(material))
     chart = pictures(section)["bridge"].chart
     assert isinstance(chart, Waterfall)
     ours, theirs = focus.document["time_shares"], against.document["time_shares"]
@@ -594,7 +584,7 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
     fake: Any = SimpleNamespace(
         focus=material.cell(0), against=material.cell(full), kind="sweep", sweep=material.sweep, main=material.main
     )
-    told = " ".join(map(plain, made(bridge.section(fake)).text))
+    told = " ".join(map(plain, made(compare.bridge_section(fake)).text))
     assert "not of the same size" in told
     assert "GPU-hours [" not in told
 
@@ -687,7 +677,7 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
 def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -> None:
     """Each cell is shaded by its mean and shows it; what cannot run has no shade and says so."""
     content = materials["infeasible"].main
-    (picture,) = pictures(made(heat_maps.section(materials["infeasible"]))).values()
+    (picture,) = pictures(made(heat_maps.heat_maps_section(materials["infeasible"]))).values()
     chart = picture.chart
     assert isinstance(chart, HeatMap)
     for (row, column), value, text in zip(
@@ -709,7 +699,7 @@ def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -
 def test_a_wide_heat_map_is_thinned_evenly() -> None:
     """Of more columns than there is room for both ends and those between are kept."""
     content = study({"x": numbers(*range(50)), "y": numbers(*range(45))}, lambda x, y: (x + y) / 100)
-    (picture,) = pictures(made(heat_maps.section(of_document(RUN, content)))).values()
+    (picture,) = pictures(made(heat_maps.heat_maps_section(of_document(RUN, content)))).values()
     chart = picture.chart
     assert (len(chart.rows), len(chart.columns)) == (40, 12)
     assert (chart.rows[0], chart.rows[-1], chart.columns[0], chart.columns[-1]) == ("0", "49", "0", "44")
@@ -815,7 +805,7 @@ def test_what_is_unfinished_at_the_horizon_is_not_called_never() -> None:
             for place, time in enumerate((*sample.times, *[44 * 3600.0] * 65))
         ]),
     )  # fmt: skip
-    section = made(finish.section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
+    section = made(finish.finish_section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
     assert "finished after day 1.833" in section.title
     told = " ".join(texts(section))
     assert "never" not in told
@@ -831,7 +821,7 @@ def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
 def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, Material]) -> None:
     """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
     material = materials["study"]
-    section = made(finish.section(material))
+    section = made(finish.finish_section(material))
     picture = pictures(section)["finish"]
     assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
     assert picture.table is not None
@@ -950,7 +940,7 @@ def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
 
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
     """First-order and total indices with their intervals, and a bar that adds up to all of the variance."""
-    found = pictures(made(variance.section(no_sweep(sensitivity()))))
+    found = pictures(made(variance.variance_section(no_sweep(sensitivity()))))
     stack, bars = found["variance-of-a-run"].chart, found["variance-by-input"].chart
     assert isinstance(stack, Stack)
     assert [part.amount for part in stack.parts] == pytest.approx([50, 30, 20])
@@ -964,11 +954,11 @@ def test_variance_that_is_not_told_apart_is_said_so() -> None:
     """Without indices there is no bar, and the reason is there."""
     content = sensitivity()
     content["indices"] |= {"by_axis": [], "together": None, "reason": "too few rows"}
-    section = made(variance.section(no_sweep(content)))
+    section = made(variance.variance_section(no_sweep(content)))
     assert list(pictures(section)) == ["variance-of-a-run"]
     assert "Too few rows." in section.text
     content |= {"indices": None, "indices_missing": "some points cannot run"}
-    section = made(variance.section(no_sweep(content)))
+    section = made(variance.variance_section(no_sweep(content)))
     assert section.items == ()
     assert section.text == ("Some points cannot run.",)
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.report.openings.numbers import COUNT, PERCENT, POINTS, gpu_hours_form, number, ranged, told
-from analysis.report.openings.traced import Places, Traced, total
-from analysis.report.words import Number, plain
+from analysis.page.model import Number, plain
+from analysis.page.traced import COUNT, PERCENT, POINTS, Places, Traced, gpu_hours_form, number, ranged, told, total
 from tests.trace_numbers import check_number, check_words, evaluated, quotes, value_at
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
+from sim.policies.contracts import Bucket
 from tests.harness import Z, losses, play, prepared, seconds, trace
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 

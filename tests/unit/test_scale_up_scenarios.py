@@ -10,8 +10,8 @@ import pytest
 
 import sim
 from analysis.metrics import ratios
-from sim.contracts import Bucket
-from sim.places import Place
+from sim.engine.state_nodes import Place
+from sim.policies.contracts import Bucket
 from tests import small
 from tests.harness import _Watched, play, prepared, seconds, trace
 

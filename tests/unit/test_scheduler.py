@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sim.contracts import QueuedJob
-from sim.scheduler import SCHEDULERS, Fifo
+from sim.policies.contracts import QueuedJob
+from sim.policies.scheduler import SCHEDULERS, Fifo
 from tests.harness import check_scheduler
 
 WORK_CONSERVING = {"fifo": False}

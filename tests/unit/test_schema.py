@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import sim
-from sim import documents
+from sim import yamlfile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ SMALL = str(sim.shipped("topologies")["small-1k"])
 
 def scenario(name: str) -> Any:
     """Return what a shipped file says, before anything is followed."""
-    return documents.load(SCENARIOS[name]).data
+    return yamlfile.load(SCENARIOS[name]).data
 
 
 def put(data: Any, path: str, value: Any) -> Any:

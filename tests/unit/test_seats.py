@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import sim
-from sim.recovery.full_restart import FullRestart
-from sim.topology.placement import Layout
+from sim.cluster.placement import Layout
+from sim.policies.recovery.full_restart import FullRestart
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
     from sim.engine import Simulation
+    from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
 ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s", "catch_up": "5 s"}

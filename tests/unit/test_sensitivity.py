@@ -8,27 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.document import render
-from analysis.ensemble import RequestError
-from analysis.sensitivity.jackknife import estimates
-from analysis.sensitivity.sobol import indices
+from analysis.page.chapters.sensitivity import against, answers, format_sensitivity
+from analysis.results.run import render
+from analysis.runs import RequestError
+from analysis.sensitivity.sobol import estimates, indices
 from analysis.sensitivity.study import play_sensitivity
-from analysis.sensitivity.text import against, format_sensitivity
 from analysis.sensitivity.tornado import Tornado, tornado
-from analysis.sensitivity.words import answers
 from analysis.study.axis import Axis
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.load import load_study
 from analysis.study.table import Cell, Outcome, Table
-from analysis.sweep.executors import Where, crew_at
 from analysis.sweep.journal import Journal
+from analysis.sweep.workers import Where, crew_at
 from sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from analysis.study.value import Point
+    from analysis.study.amounts import Point
 
 AXES = {
     "x": Axis.model_validate({"title": "the first", "distribution": {"law": "uniform", "min": 0.0, "max": 1.0}}),

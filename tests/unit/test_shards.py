@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.cells import number_of
+from analysis.amounts import number_of
 from analysis.sweep import merge as merging
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import Serial
 from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal
 from analysis.sweep.merge import MergeError, merge
-from analysis.sweep.shard import Shard
+from analysis.sweep.task import Shard
+from analysis.sweep.workers import Crew, Serial
 from tests.sweep_tools import comparable, small_study, tasks_of
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from analysis.sweep.sweep import kept_metrics
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from analysis.study.amounts import Point
     from analysis.study.load import LoadedStudy
-    from analysis.study.value import Point
 
 STUDIES = sorted(sim.shipped("scenarios/studies"))
 WANTED = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from sim.topology import ClusterSpec
+from sim.cluster import ClusterSpec
 from tests.harness import check_topology
 
 ROOT = Path(__file__).resolve().parents[2]

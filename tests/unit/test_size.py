@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.failures.size import Size
+from sim.failures.spread import Size
 from tests.source_rival import size_law
 
 SIZES: dict[str, tuple[dict[str, Any], int]] = {

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.contracts import Bucket
 from sim.engine import Simulation
-from sim.places import Place
+from sim.engine.state_nodes import Place
+from sim.policies.contracts import Bucket
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 import sim
-from analysis.commands.starter import init
-from analysis.commented import quoted
-from analysis.starter import StarterError, Wishes, starter
-from sim import catalog, documents
+from analysis.commands.scenarios import init
+from analysis.starter import StarterError, Wishes, quoted, starter
+from sim import catalog, yamlfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +191,7 @@ def test_any_name_comes_back_as_it_is(tmp_path: Path) -> None:
     for name in ("plain-name", "no", "two words", 'with "quotes"', "1e3", "ünï", "a: b # c", "null", "-", "{x}"):
         path = tmp_path / "name.yaml"
         path.write_text(f"name: {quoted(name)} # a comment", encoding="utf-8")
-        assert documents.load(path).data == {"name": name}
+        assert yamlfile.load(path).data == {"name": name}
     wishes = WISHES._replace(name='a: "b" # c', model="megatron-1t", gpus=256)
     assert loaded(wishes, tmp_path).name == wishes.name
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import (
+from analysis.statistics.estimates import (
     Summary,
     mean_interval,
     quantile,

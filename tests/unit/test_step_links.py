@@ -11,12 +11,12 @@ import pytest
 import sim
 from sim import catalog
 from sim.catalog import steps
-from sim.perf import ideal_links
+from sim.steps import ideal_links
 from tests.harness import scenario
 from tests.step_jobs import FLAT, LLAMA, MIXTRAL, NARROW, plan_of
 
 if TYPE_CHECKING:
-    from sim.perf import StepPlan
+    from sim.steps import StepPlan
 
 EXACT = 1e-12
 

@@ -13,7 +13,7 @@ import pytest
 
 import sim
 from analysis.metrics import ratios
-from sim.perf import Impairment, StepPlan
+from sim.steps import Impairment, StepPlan
 from tests.harness import losses, play, seconds
 from tests.step_jobs import FLAT, LLAMA, NARROW, described
 

@@ -12,10 +12,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import sim
-from analysis import plots
-from analysis.calibrate.picture import main, panels
+from analysis.calibrate.__main__ import main_of_picture, panels
 from analysis.calibrate.rows import default_folder
-from analysis.plots import StepErrors
+from analysis.page import charts
+from analysis.page.charts import StepErrors
 from sim.catalog import steps
 
 FOLDER = default_folder()
@@ -98,7 +98,7 @@ def test_page_has_every_band() -> None:
 
 def test_each_step_is_a_dot_where_it_belongs() -> None:
     """Dots of all groups have their ratio, and their size but for a step aside of less than half; none is outside."""
-    figure = plots.draw_step_errors(INVENTED)
+    figure = charts.draw_step_errors(INVENTED)
     for axes, panel in zip(figure.axes, INVENTED, strict=True):
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
         for drawn, (name, wanted) in zip(axes.collections, panel.groups.items(), strict=True):
@@ -112,7 +112,7 @@ def test_each_step_is_a_dot_where_it_belongs() -> None:
 
 def test_bands_are_as_wide_as_stated() -> None:
     """The band of a panel lies between 1 / its factor and its factor."""
-    figure = plots.draw_step_errors(INVENTED)
+    figure = charts.draw_step_errors(INVENTED)
     for axes, panel in zip(figure.axes, INVENTED, strict=True):
         (band,) = axes.patches
         extent = band.get_extents().transformed(axes.transData.inverted())
@@ -122,15 +122,15 @@ def test_bands_are_as_wide_as_stated() -> None:
 def test_groups_are_told_apart() -> None:
     """Ten groups have ten pairs of colour and mark."""
     many = [StepErrors("many", {str(number): [(8, 1.0)] for number in range(10)}, 1.2)]
-    (axes,) = plots.draw_step_errors(many).axes
+    (axes,) = charts.draw_step_errors(many).axes
     looks = {(str(np.asarray(drawn.get_facecolor())), str(drawn.get_paths()[0].vertices)) for drawn in axes.collections}
     assert len(looks) == 10
 
 
 def test_nothing_is_cut_off() -> None:
     """Titles, legends and labels are inside the picture."""
-    figure = plots.draw_step_errors(INVENTED)
-    with plots.style():
+    figure = charts.draw_step_errors(INVENTED)
+    with charts.style():
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         extent = figure.get_tightbbox(canvas.get_renderer())
@@ -143,16 +143,16 @@ def test_nothing_is_cut_off() -> None:
 
 def test_the_same_picture_is_the_same_bytes() -> None:
     """Two figures of the same steps are the same file, without a date; other steps are another file."""
-    first, second = (plots.render(plots.draw_step_errors(INVENTED), ".svg") for _ in range(2))
+    first, second = (charts.render(charts.draw_step_errors(INVENTED), ".svg") for _ in range(2))
     assert first == second
-    assert first != plots.render(plots.draw_step_errors(INVENTED[:1]), ".svg")
+    assert first != charts.render(charts.draw_step_errors(INVENTED[:1]), ".svg")
     assert not re.search(rb"dc:date|20\d\d-\d\d-\d\d", first)
 
 
 def test_tables_that_are_not_there_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the published steps the command says which table is missing, and writes nothing."""
     target = tmp_path / "picture.svg"
-    assert main([str(target), "--data", str(tmp_path)]) == 2
+    assert main_of_picture([str(target), "--data", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"step-errors: hardware_presets.csv is not in {tmp_path}\n"
     assert not target.exists()
 
@@ -160,7 +160,7 @@ def test_tables_that_are_not_there_are_one_line(tmp_path: Path, capsys: pytest.C
 def test_a_kind_of_file_that_cannot_be_drawn_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The end of the file's name says the kind; of others the valid ones are named."""
     with pytest.raises(SystemExit):
-        main([str(tmp_path / "picture.jpeg")])
+        main_of_picture([str(tmp_path / "picture.jpeg")])
     assert "picture.jpeg has to end in .svg, .png, .pdf" in capsys.readouterr().err
 
 
@@ -179,7 +179,7 @@ def test_picture_of_the_page_is_current(tmp_path: Path) -> None:
         encoding="utf-8"
     )
     again = tmp_path / "again.svg"
-    assert main([str(again)]) == 0
+    assert main_of_picture([str(again)]) == 0
     now, written = (path.read_text(encoding="utf-8") for path in (again, PICTURE))
     assert re.findall(">([^<>]+)</text>", written) == re.findall(">([^<>]+)</text>", now) != []
     dots = [re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', text) for text in (written, now)]

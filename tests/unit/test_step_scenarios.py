@@ -12,7 +12,7 @@ import cli
 import sim
 from analysis.metrics import ratios
 from sim import catalog
-from sim.perf import flop_per_token
+from sim.steps import flop_per_token
 from tests.harness import play, prepared
 from tests.step_jobs import FLAT, MIXTRAL, NARROW, described, examined, job_of, plan_of
 from tests.unit.bad_input import Bad, steps

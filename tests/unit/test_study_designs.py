@@ -12,7 +12,7 @@ from analysis.study.axis import Axis
 from analysis.study.designs import DESIGNS, Design
 
 if TYPE_CHECKING:
-    from analysis.study.value import Point
+    from analysis.study.amounts import Point
 
 CHOSEN: dict[str, Any] = {
     "a": {"choices": ["x", "y", "z"]},

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import sim
-from analysis.study import first_look as looking
-from analysis.study.first_look import first_look
+from analysis.study import load as looking
+from analysis.study.load import first_look
 from tests.unit.bad_input import BASE
 from tests.unit.test_study_load import HOT, INTERVAL, RATE, changed, complaints, folder, loaded
 from tests.unit.test_study_reading import CLUSTERS, write_clusters
 
 if TYPE_CHECKING:
-    from analysis.study.value import Point
+    from analysis.study.amounts import Point
 
 __all__ = ["folder"]  # a fixture that every test here uses
 

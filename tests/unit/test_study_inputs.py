@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sim
-from analysis.provenance import scenario_digest
-from analysis.study.inputs import names_files, with_files
-from analysis.study.load import LoadedStudy, load_study
+from analysis.results.run import scenario_digest
+from analysis.study.load import LoadedStudy, load_study, names_files, with_files
 from analysis.sweep.campaign import Campaign
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import Serial
 from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal
 from analysis.sweep.task import Context, Task, play
-from sim.topology import GRAPH_FORMATS
+from analysis.sweep.workers import Crew, Serial
+from sim.cluster import GRAPH_FORMATS
 from tests import small
 
 if TYPE_CHECKING:

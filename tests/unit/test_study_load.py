@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import sim
-from analysis.study.first_look import first_look
-from analysis.study.load import LoadedStudy, find_study, load_study
+from analysis.study.load import LoadedStudy, find_study, first_look, load_study
 from tests.unit.bad_input import BASE
 
 STUDY = """\

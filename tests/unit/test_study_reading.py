@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import sim
-from analysis.study.first_look import first_look
-from analysis.study.load import load_study
+from analysis.study.load import first_look, load_study
 from tests.unit.test_study_load import HOT, changed, complaints, folder, loaded
 
 __all__ = ["folder"]  # a fixture that every test here uses

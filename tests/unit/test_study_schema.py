@@ -12,13 +12,12 @@ import jsonschema
 import pytest
 
 import sim
-from analysis.answers.questions import QUESTIONS
 from analysis.study.designs import DESIGNS
 from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.first_look import first_look
-from analysis.study.load import load_study
-from analysis.study.schema import study_schema
-from sim import documents
+from analysis.study.load import first_look, load_study
+from analysis.study.model import study_schema
+from analysis.study.questions.kinds import QUESTIONS
+from sim import yamlfile
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "howto" / "write-a-study.md").read_text(encoding="utf-8")
@@ -66,7 +65,7 @@ def test_it_is_a_schema() -> None:
 @pytest.mark.parametrize("name", sim.shipped("scenarios/studies"))
 def test_shipped_studies_fit(name: str) -> None:
     """Every shipped study fits the schema as it is written."""
-    VALIDATOR.validate(documents.load(sim.shipped("scenarios/studies")[name]).data)
+    VALIDATOR.validate(yamlfile.load(sim.shipped("scenarios/studies")[name]).data)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +119,8 @@ def test_parts_of_the_guide_are_good(tmp_path: Path, text: str) -> None:
     """Each part of a study in the guide goes with its last whole one."""
     (tmp_path / "part.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "whole.yaml").write_text(FILES[-1][1], encoding="utf-8")
-    part = documents.load(tmp_path / "part.yaml").data
-    whole = documents.load(tmp_path / "whole.yaml").data
+    part = yamlfile.load(tmp_path / "part.yaml").data
+    whole = yamlfile.load(tmp_path / "whole.yaml").data
     if "precision" in part:
         del whole["replications"]
     (tmp_path / "study.yaml").write_text(sim.dump(whole | part), encoding="utf-8")

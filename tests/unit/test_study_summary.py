@@ -10,10 +10,9 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from analysis.statistics import mean_interval, quantile
-from analysis.study.summary import FEWEST_DRAWS, predictive_difference, predictive_mean, summary_of
-from analysis.study.table import Cell, Outcome
-from analysis.study.value import Point
+from analysis.statistics.estimates import mean_interval, quantile
+from analysis.study.amounts import Point
+from analysis.study.table import FEWEST_DRAWS, Cell, Outcome, predictive_difference, predictive_mean, summary_of
 from sim import Ratio
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.document import render
+from analysis.results.run import render
 from analysis.study.load import load_study
-from analysis.study.summary import summary_of
+from analysis.study.table import summary_of
 from analysis.sweep.document import against_sweep, sweep_document
 from tests.answers_tools import broken, common_noise, table_of
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import sim
-from analysis.provenance import scenario_digest
+from analysis.results.run import scenario_digest
 from analysis.study.load import LoadedStudy, load_study
 from analysis.sweep import folder as module
 from analysis.sweep.folder import FolderError, StudyFolder
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.results import has_parquet
-from sim.topology import GRAPH_FORMATS
+from sim.cluster import GRAPH_FORMATS
 from tests import small
 from tests.unit.test_journal import files_of_at_most
 from tests.unit.test_sweep_results import REPLICATIONS, campaign_of, count, fabricated, study, tasks_of

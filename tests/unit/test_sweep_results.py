@@ -20,7 +20,7 @@ from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.results import Column, has_parquet, write_parquet, write_tables
 from analysis.sweep.task import Record, Task
-from sim import strict_yaml
+from sim import yamlfile
 
 FULL = Path("/dev/full")
 
@@ -38,7 +38,7 @@ def study(folder: Path, vary: dict[str, Any] | None = None, **changes: Any) -> L
     }
     data = {"name": "fabricated", "scenario": "quickstart", "vary": chosen if vary is None else vary, **changes}
     path = folder / "study.yaml"
-    path.write_text(strict_yaml.dump(data))
+    path.write_text(yamlfile.dump(data))
     return load_study(path)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim import strict_yaml
+from sim import yamlfile
 from tests import small
 from tests.unit.test_journal import files_of_at_most
 
@@ -55,7 +55,7 @@ class Sweep:
             "replications": 20,
         }
         self.study = folder / "halves.yaml"
-        self.study.write_text(strict_yaml.dump(data))
+        self.study.write_text(yamlfile.dump(data))
         self.out = folder / "out"
 
     @property

@@ -19,17 +19,16 @@ import pytest
 
 import analysis
 import sim
-from analysis.commands.playing import load_study as load_for_command
+from analysis.commands.studies import load_study as load_for_command
 from analysis.metrics import contributions
 from analysis.study.load import load_study
-from analysis.study.rows import Rows
+from analysis.study.table import Rows
 from analysis.sweep import task as module
 from analysis.sweep.campaign import Campaign, outcome_of
-from analysis.sweep.crew import Crew
-from analysis.sweep.executors import Serial
 from analysis.sweep.journal import Journal
 from analysis.sweep.sweep import REPLICATIONS, replications_of
 from analysis.sweep.task import MAKERS, Record, play, source_digest
+from analysis.sweep.workers import Crew, Serial
 from sim import Ratio
 from tests.sweep_tools import small_study, tasks_of
 

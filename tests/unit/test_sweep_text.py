@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from analysis.document import render
+from analysis.page.chapters.study import format_sweep
+from analysis.results.run import render
 from analysis.study.load import load_study
 from analysis.sweep.document import sweep_document
-from analysis.sweep.text import format_sweep
 from tests.answers_tools import broken, common_noise, table_of
 
 if TYPE_CHECKING:

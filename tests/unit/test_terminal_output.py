@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis.listing import format_inventory
+from analysis.page.chapters.listing import format_inventory
 from cli import app
 
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 RUN = "from cli import app; app(['run', 'quickstart', '--replications', '2', '--jobs', '1'])"
 LIST = """
 import os
-from analysis.listing import format_inventory
+from analysis.page.chapters.listing import format_inventory
 print(format_inventory(), end="|next|")
 os.environ["NO_COLOR"] = "1"
 print(format_inventory(), end="|next|")

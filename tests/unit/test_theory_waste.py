@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.theory import first_order_efficiency
-from sim.theory.classes import FailureClass, Store
-from sim.theory.expansion import decay, real
-from sim.theory.waste import ORDERS, waste_by_class
+from sim.formulas import first_order_efficiency
+from sim.formulas.arrays import decay, real
+from sim.formulas.goodput import ORDERS, FailureClass, Store, waste_by_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.theory.expansion import Number
+    from sim.formulas.arrays import Number
 
 MINUTE, HOUR = 60.0, 3600.0
 ROWS = ((0.5, 20.0, 120.0, 0.0, 0), (0.3, 600.0, 60.0, 150.0, 0), (0.2, 60.0, 400.0, 30.0, 1))

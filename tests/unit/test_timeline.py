@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.files import write_file
+from analysis.results.files import write_file
 from analysis.timeline import STEPPING, chrome_trace, encoded
 from sim import Bucket
-from sim.result import Outage
-from sim.timeline import Mark, Milestone, Span, Timeline
+from sim.engine.result import Mark, Milestone, Outage, Span, Timeline
 from tests import small
 
 DONE, WRONG = 0, 2

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sim.topology import FABRICS, edges, to_networkx
+from sim.cluster import FABRICS, edges, to_networkx
 from tests.harness import check_topology
 from tests.topology_cases import CASES, cluster_of
 from tests.topology_checks import planes_of

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.topology import format_list
+from analysis.cluster import format_list
 from tests import small
 
 DONE, WRONG = 0, 2

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.rates import Rate, parse_count, parse_rate, show_rate
 from sim.units import (
     BANDWIDTH,
     DURATION,
@@ -19,9 +18,13 @@ from sim.units import (
     POWER,
     SIZE,
     Dimension,
+    Rate,
     UnitError,
     parse,
+    parse_count,
+    parse_rate,
     show,
+    show_rate,
 )
 
 DAY = 86400.0

@@ -11,8 +11,8 @@ from analysis.validation.lab import Lab
 from analysis.validation.play import play
 from analysis.validation.table import load_table
 from sim import rng
-from sim.laws import Fixed
-from sim.repair import REPAIRS
+from sim.policies.repair import REPAIRS
+from sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.document import render
-from analysis.provenance import provenance
+from analysis.page.chapters.validation import format_validation
+from analysis.results.run import provenance, render
 from analysis.validation import record
-from analysis.validation.cells import HEADS, cells_of
-from analysis.validation.document import against, describe, described_row, described_verdict
 from analysis.validation.lab import Lab
-from analysis.validation.page import markdown
-from analysis.validation.play import play
-from analysis.validation.row import Estimate
+from analysis.validation.play import against, describe, described_row, described_verdict, play
+from analysis.validation.record import markdown
+from analysis.validation.row import HEADS, Estimate, cells_of
 from analysis.validation.table import Group, Table, chosen, load_table
-from analysis.validation.text import format_validation
 from tests.unit.test_validation_verdicts import row
 
 if TYPE_CHECKING:

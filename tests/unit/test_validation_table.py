@@ -10,10 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from analysis.validation.document import against, describe
 from analysis.validation.lab import Lab
 from analysis.validation.measures import MEASURES
-from analysis.validation.play import play, seed_of
+from analysis.validation.play import against, describe, play, seed_of
 from analysis.validation.row import Estimate, Row
 from analysis.validation.table import Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 import sim
-from sim.contracts import Bucket
 from sim.engine import Simulation
 from sim.engine.kernel import Order
-from sim.places import Place, Units
-from sim.theory.availability import missing_nodes_pmf, steady_unavailability
+from sim.engine.state_nodes import Place, Units
+from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from sim.policies.contracts import Bucket
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 from tests.intervals import close
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 

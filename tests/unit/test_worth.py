@@ -14,18 +14,16 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.cells import range_text
-from analysis.document import render
-from analysis.worth import Row, Worth, _gained, worth
-from analysis.worth_changes import KNOBS, Change, changes_of
-from analysis.worth_document import worth_document
-from analysis.worth_text import _points, _signed, format_worth
+from analysis.amounts import range_text
+from analysis.page.chapters.worth import _points, _signed, format_worth
+from analysis.results.run import render
+from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth, worth_document
 from sim import Ratio, catalog, units
-from sim.theory import optimal_interval
+from sim.formulas import optimal_interval
 from tests import small
 
 if TYPE_CHECKING:
-    from analysis.paired import Difference
+    from analysis.statistics.differences import Difference
 
 REPLICATIONS = 24
 RARE_ALARM = 1e-5

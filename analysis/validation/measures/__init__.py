@@ -50,4 +50,5 @@ _FILES: tuple[Mapping[str, Any], ...] = (
 )
 
 MEASURES: Mapping[str, Callable[..., Estimate]] = {name: measure for file in _FILES for name, measure in file.items()}
+
 assert len(MEASURES) == sum(len(file) for file in _FILES), "two measures have one name"

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from analysis.validation.row import Estimate
     from sim import Result
 
-__all__ = ["MEASURES"]
-
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
 WORK = 256 * DAY
+
 SELECTION, PREEMPTION = 3 * MINUTE, 20 * MINUTE
+
 AUTOMATIC, MANUAL = 120 * MINUTE, 2880 * MINUTE
+
 RANDOM_FAILURES = 4096 * 0.01 * 256
+
 """Nodes that compute, failures a day of each, days of computing: what theory expects."""
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from sim import Prepared, Result
 
-__all__ = ["HOST", "SOFTWARE", "Phase", "failures_at", "phases", "small"]
-
 _NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+
 HOST, SOFTWARE = 0, 1
+
 """Indices of the two sources of a small scenario: a node that dies, and a process that ends."""
 
 

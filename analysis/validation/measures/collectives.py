@@ -12,14 +12,12 @@ from analysis.calibrate.rows import default_folder
 from analysis.validation.lab import estimate
 from analysis.validation.row import Estimate
 from sim.catalog import accelerators, models, steps
-from sim.perf import Link, Links, Machine, Workload, breakdown, communicator_time, start_time
+from sim.steps import Link, Links, Machine, Workload, breakdown, communicator_time, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from analysis.validation.lab import Lab
-
-__all__ = ["MEASURES"]
 
 _K = 1024
 

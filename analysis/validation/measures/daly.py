@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from analysis.validation.lab import estimate
 from analysis.validation.row import Estimate
 from sim import Bucket
-from sim.theory import daly_interval, efficiency, expected_wallclock, optimal_interval, young_interval
+from sim.formulas import daly_interval, efficiency, expected_wallclock, optimal_interval, young_interval
 
 if TYPE_CHECKING:
     from analysis.validation.lab import Lab
 
-__all__ = ["MEASURES", "one_job", "seconds"]
-
 MINUTE, HOUR = 60.0, 3600.0
+
 DUMP, RESTART = 5 * MINUTE, 10 * MINUTE
+
 WORK = 500 * HOUR
 
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 import sim
-from analysis.processes import in_order
+from analysis.runs import in_order
 from analysis.validation.measures.trace_statistics import STATISTICS, Faults
 from analysis.validation.row import Estimate
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
     from analysis.validation.lab import Lab
 
-__all__ = ["LOG", "MEASURES"]
-
 LOG = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "infinitehbd" / "fault_events.csv"
+
 """Reference data that are not part of the project: the trace as a table, a row for each fault."""
 
 NODES, DAYS, DAY = 400, 348.0, 86400.0
+
 SPREAD_OF_MEDIAN = 1.2533
+
 """Standard error of a median over that of a mean, of a normal distribution [-]."""
 
 # Independent nodes with the rate and the unavailability of the trace: 4.2 faults per 1000 node-days, 2.35 % down.

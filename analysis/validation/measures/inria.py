@@ -9,16 +9,17 @@ from analysis.validation.lab import estimate
 from analysis.validation.measures.daly import one_job, seconds
 from analysis.validation.row import Estimate
 from sim import Bucket
-from sim.theory import efficiency, optimal_interval, young_interval
+from sim.formulas import efficiency, optimal_interval, young_interval
 
 if TYPE_CHECKING:
     from analysis.validation.lab import Lab
 
-__all__ = ["MEASURES"]
-
 SAVE, RECOVERY, DOWNTIME = 600.0, 600.0, 60.0
+
 INDIVIDUAL_MTBF = 125 * 365 * 86400.0
+
 FAILURES = 1000
+
 """Mean number of failures in a replication [-]."""
 
 

@@ -10,7 +10,7 @@ from analysis.validation.lab import estimate
 from analysis.validation.measures.daly import one_job, seconds
 from analysis.validation.row import Estimate
 from sim import Bucket
-from sim.theory import efficiency, young_interval
+from sim.formulas import efficiency, young_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,15 +20,20 @@ if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from sim import Prepared
 
-__all__ = ["MEASURES"]
-
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
 NODES, GPUS_PER_NODE = 2048, 8
+
 WINDOW = 54 * DAY
+
 INTERRUPTIONS = 466
+
 PLANNED = "planned"
+
 NOT_HARDWARE = ("software_bug", "dependency", "network_switch_cable")
+
 RARE = 3
+
 """Causes of at most so many events are one class in the test of the mix."""
 
 

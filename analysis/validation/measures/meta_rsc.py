@@ -8,22 +8,24 @@ from analysis.validation.lab import estimate
 from analysis.validation.measures.daly import seconds
 from analysis.validation.row import Estimate
 from sim import Bucket
-from sim.theory import efficiency, first_order_efficiency
+from sim.formulas import efficiency, first_order_efficiency
 
 if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from sim import Prepared
 
-__all__ = ["MEASURES"]
-
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
 NODE_FAILURES = 6.5
+
 """RSC-1: failures per 1000 node-days."""
+
 RESTART = 5 * MINUTE
+
 GPUS, GPUS_PER_NODE = 16000, 8
 
-
 MTTF = 1000 * DAY / (GPUS / GPUS_PER_NODE * NODE_FAILURES)
+
 """Mean time to a failure of any node of a job of 16,000 GPUs, by hand [s]."""
 
 

@@ -13,16 +13,14 @@ import numpy as np
 import sim
 from analysis.validation.lab import estimate
 from sim import Bucket
-from sim.theory import expected_shares, missing_nodes_pmf, steady_unavailability
-from sim.theory.elastic import elastic_shares
+from sim.formulas import expected_shares, missing_nodes_pmf, steady_unavailability
+from sim.formulas.elastic import elastic_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from analysis.validation.lab import Lab
     from analysis.validation.row import Estimate
-
-__all__ = ["MEASURES"]
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -60,9 +58,6 @@ def nodes_of(name: str, nodes: int, **law: Any) -> dict[str, Any]:
     """Return what a cluster of nodes that fail by a law changes; its job has all of them, and none of the luck."""
     cause = {"use": "component", "name": f"{name} node", "part": "node", **law}
     return {"cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}}, "failures": [cause]}
-
-
-# ------------------------------------------------------------------------------------------------- one job
 
 
 def job_share(
@@ -169,9 +164,6 @@ def waiting_share(
     return estimate(_shares(lab.results(lab.scenario(data), replications), "waiting"), expected)
 
 
-# ------------------------------------------------------------------------------------------------- nodes
-
-
 def nodes_down(
     lab: Lab, replications: int, *, case: str, nodes: int, life: float, repair: float, moment: int
 ) -> Estimate:
@@ -217,9 +209,6 @@ def stationary_failures(
     law = {"law": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
     data = scenario(case, horizon=seconds(days * DAY), initial="stationary", **nodes_of(case, nodes, law=law))
     return estimate(_counts(lab, data, replications), nodes * days / (scale * math.gamma(1.0 + 1.0 / shape)))
-
-
-# ------------------------------------------------------------------------------------------------- luck
 
 
 def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: float, of: str) -> Estimate:

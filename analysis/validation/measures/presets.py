@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import sim
-from analysis.crossover import Rivals, expected_crossover, paired_gains, published_case, simulated_crossover
+from analysis.pictures.crossover import Rivals, expected_crossover, paired_gains, published_case, simulated_crossover
 from analysis.validation.lab import estimate
 from analysis.validation.measures.by_hand import phases
 from analysis.validation.row import Estimate
@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from sim import Prepared
 
-__all__ = ["MEASURES"]
-
 _DAY = 86400.0
-_STEP = 6.0
 
-# ------------------------------------------------------------------------------------------------ without failures
+_STEP = 6.0
 
 
 def without_failures(lab: Lab, _: int, preset: str) -> Estimate:
@@ -71,9 +68,6 @@ def _counted(prepared: Prepared, seconds: float) -> float:
     return productive
 
 
-# ------------------------------------------------------------------------------------------------ the same failures
-
-
 def ahead(lab: Lab, replications: int, better: str, worse: str) -> Estimate:
     """Return by how much the ETTR of one preset is above that of another on the same failures [-].
 
@@ -89,9 +83,6 @@ def _ettr(lab: Lab, replications: int, preset: str) -> list[float]:
     prepared = lab.shipped("llama3-405b-54d", changes)
     jobs = [result.jobs[0] for result in lab.results(prepared, replications)]
     return [float(job.buckets[sim.Bucket.PRODUCTIVE]) / job.requested for job in jobs]
-
-
-# ------------------------------------------------------------------------------------------------------- crossover
 
 
 def _rivals(replicas: int) -> Rivals:

@@ -21,17 +21,15 @@ if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from sim import Prepared, Result
 
-__all__ = ["MEASURES"]
-
 _APART = 10_000.0
+
 """Time between two failures that have nothing to do with each other [s]."""
 
 _FAILURES = 300
+
 """Of a replication in which they come one by one [-]."""
 
 _MINUTE = 60.0
-
-# ----------------------------------------------------------------------------------------------------- detection
 
 
 def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> Estimate:
@@ -98,9 +96,6 @@ def known_after(lab: Lab, _: int, preset: str, fault: str) -> Estimate:
     return Estimate(wait)
 
 
-# --------------------------------------------------------------------------------------------------------- rates
-
-
 def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
     """Return the mean time between failures of 12,500 servers at 2.3 per 1,000 and day [min].
 
@@ -127,9 +122,6 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
     count = estimate(sum(result.jobs[0].interruptions.values()) for result in lab.results(prepared, replications))
     mean = prepared.horizon / _MINUTE / count.value
     return Estimate(mean, mean * count.error / count.value, replications)
-
-
-# --------------------------------------------------------------------------------------------- copies in memory
 
 
 def pairs_in_memory(lab: Lab, _: int, machines: int) -> Estimate:
@@ -187,9 +179,6 @@ def wasted_minutes(lab: Lab, replications: int, save: float, load: float, interv
     """Return the same in minutes, of times in minutes."""
     seconds = wasted(lab, replications, save * _MINUTE, load * _MINUTE, interval * _MINUTE)
     return Estimate(seconds.value / _MINUTE)
-
-
-# ------------------------------------------------------------------------------------------------------ who restarts
 
 
 def torchrun(lab: Lab, replications: int, of: str) -> Estimate:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from analysis.validation.row import Estimate
 from sim.catalog import models
-from sim.perf import Workload, checkpoint_size, flop_per_token, memory_use
+from sim.steps import Workload, checkpoint_size, flop_per_token, memory_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from analysis.validation.lab import Lab
-
-__all__ = ["MEASURES"]
 
 _GIB = 2.0**30
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import estimate
-from sim.theory import (
+from sim.formulas import (
     crew_limited_pmf,
     enough_probability,
     missing_nodes_pmf,
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-__all__ = ["MEASURES"]
-
 _DAY = 86400.0
-_YEAR = 365 * _DAY
-_LEAF_RATE = 0.08 / (365.25 * _DAY)
-"""Failures of one leaf switch [1/s], as in the scenario."""
-_LEAF_OUT = 8 * 3600.0
-"""How long it is out [s], as in the scenario."""
 
-# ---------------------------------------------------------------------------------------------- nodes down at once
+_YEAR = 365 * _DAY
+
+_LEAF_RATE = 0.08 / (365.25 * _DAY)
+
+"""Failures of one leaf switch [1/s], as in the scenario."""
+
+_LEAF_OUT = 8 * 3600.0
+
+"""How long it is out [s], as in the scenario."""
 
 
 def _fault(life: float, repair: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -155,9 +156,6 @@ def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
     tables = [result.jobs[0].totals[1:].sum(axis=(0, 2)) for result in lab.results(prepared, replications)]
     expected = 1 - enough_probability(missing_nodes_pmf(required + spares, down), spares)
     return estimate((float(table[sim.Bucket.STARVED] / table.sum()) for table in tables), expected)
-
-
-# ----------------------------------------------------------------------------------------------------- leaf switches
 
 
 def leaf_switches(lab: Lab, replications: int, what: Literal["waits", "slower", "gain", "stops"]) -> Estimate:

@@ -10,26 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from analysis.calibrate.anchors import anchors_of
-from analysis.calibrate.checks import MEGATRON, STRONG, recompute_ratios, utilisation
-from analysis.calibrate.fit import sources
-from analysis.calibrate.measures import large_mape, mape
-from analysis.calibrate.numbers import Array, Numbers
+from analysis.calibrate.fit import Array, Numbers, large_mape, mape, sources
+from analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, recompute_ratios, utilisation
 from analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
 from analysis.validation.row import Estimate
 from sim.catalog import accelerators, models, steps
-from sim.perf import Link, Links, Machine, Workload, breakdown, ideal_links, rerouted_pace
+from sim.steps import Link, Links, Machine, Workload, breakdown, ideal_links, rerouted_pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from analysis.calibrate.anchors import Anchor
+    from analysis.calibrate.outcome import Anchor
     from analysis.calibrate.rows import Row
     from analysis.validation.lab import Lab
-
-__all__ = ["MEASURES", "forget"]
-
-# ------------------------------------------------------------------------------------------- steps of the tables
 
 
 def _table(name: str) -> None:
@@ -117,9 +110,6 @@ def recomputed(_: Lab, __: int, model: str, published: float) -> Estimate:
     return Estimate(published * (1 + recompute_ratios(dense.rows, error)[model]))
 
 
-# ------------------------------------------------------------------------------------------ steps of no table
-
-
 @functools.cache
 def _anchors() -> tuple[Anchor, ...]:
     """Return the steps of Nemotron-4 340B, which is in no source of the fit."""
@@ -175,9 +165,6 @@ def deepseek_hours(_: Lab, __: int) -> Estimate:
     machine = Machine(chip, steps.efficiencies(chip, "fp8", experts=True), links, steps.constants())
     rate = work.sequences * work.sequence / breakdown(work, machine).total
     return Estimate(14.8e12 / rate * work.gpus / 3600 / 1e6)
-
-
-# ---------------------------------------------------------------------------------------------------- pipelines
 
 
 def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> Estimate:

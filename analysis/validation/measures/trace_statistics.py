@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["STATISTICS", "Faults"]
-
 TICKS = 10_000
+
 """Resolution of the published trace [1/day]."""
 
 

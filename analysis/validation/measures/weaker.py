@@ -8,14 +8,12 @@ import sim
 from analysis.validation.lab import estimate
 from analysis.validation.measures.by_hand import HOST, failures_at, phases, small
 from analysis.validation.row import Estimate
-from sim.theory import efficiency, optimal_interval, young_interval
+from sim.formulas import efficiency, optimal_interval, young_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from analysis.validation.lab import Lab
-
-__all__ = ["MEASURES"]
 
 _MINUTE = 60.0
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.theory.availability import missing_nodes_pmf
-from sim.theory.goodput import expected_shares
+from sim.formulas.goodput import expected_shares
+from sim.formulas.nodes import missing_nodes_pmf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 r"""Expected goodput of a job whose gaps between failures follow any law: renewal-reward integrals.
 
-The model of `sim.theory.goodput`, without its Poisson failures. Gaps X are independent and of one law; each begins
+The model of `sim.formulas.goodput`, without its Poisson failures. Gaps X are independent and of one law; each begins
 where the one before ended, at a failure, and runs while failures can hit the job: through the restart u, which another
 failure starts over, and the cycles of computing tau and writing b, but not through the downtime d. With ``restart = 0``
 and the restart in the downtime the gap is renewed when the job steps again. Where gaps run on while a failure is
@@ -14,7 +14,7 @@ detected, and that is short beside them, count detection to the restart. In a ga
 When is this the law? For faults that renew at each restart, such as those of the job's own software. A job of many
 nodes whose lives go on through its restarts is another matter: their failures together are a superposition of renewal
 processes, close to Poisson over times that are short against a node's life, whatever the law of a node
-(Palm-Khintchine), and then `sim.theory.goodput` holds with the sum of the rates. They are not close where few nodes
+(Palm-Khintchine), and then `sim.formulas.goodput` holds with the sum of the rates. They are not close where few nodes
 cause most failures, where all nodes are new (the rate then moves with their age), and where faults come in bursts or
 again after a repair: a law fitted to such gaps gets their spread right and their order wrong. All times [s]; shares of
 the job's wall clock [-].

@@ -1,0 +1,279 @@
+"""Tables of a calibration for the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.amounts import empty_table, number_of
+from analysis.calibrate.fit import errors, expert_priors, fit, mape, percent, sources
+from analysis.calibrate.outcome import (
+    EXCEPTIONS,
+    STRONG,
+    Check,
+    anchors,
+    calibrate,
+    calibrated_scatter,
+    change_checks,
+    checks,
+    constants_text,
+    nanotron_order,
+    scatter,
+    utilisation,
+)
+from analysis.calibrate.rows import default_folder, read_mixed, read_steps
+from analysis.page.cell_text import console
+from analysis.page.charts import SUFFIXES, StepErrors, draw_step_errors, render
+from analysis.progress import Progress
+from sim import catalog
+from sim.catalog import steps
+from sim.steps import Machine, breakdown
+from sim.steps.plan import BAND90
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+    from analysis.calibrate.fit import Array
+    from analysis.calibrate.outcome import Outcome
+    from analysis.calibrate.rows import Row
+
+_MARKS = {True: "ok", False: "MISSED", None: ""}
+
+_FEW = 5
+
+"""Rows below which a fit to them alone says nothing [-]."""
+
+
+def print_outcome(out: Console, found: Outcome, folder: Path) -> bool:
+    """Print all tables; return whether every target is reached."""
+    results = checks(found)
+    needed = change_checks(found)
+    _print_numbers(out, found)
+    _print_unused(out, found)
+    _print_sources(out, found)
+    _print_strong(out, found)
+    _print_experts(out, found)
+    _print_anchors(out, found, folder)
+    _print_checks(out, "Parts of the model taken away, fitted anew, beside an earlier model's loss", needed)
+    _print_checks(out, "Targets", results)
+    return all(check.good is not False for check in (*results, *needed))
+
+
+def _print_numbers(out: Console, found: Outcome) -> None:
+    """Print the fitted numbers beside what was known beforehand."""
+    out.print("Fitted numbers", style="bold")
+    table = empty_table("", "before", "fitted", "of best product")
+    for key, prior in found.fitted.items():
+        share = found.assumed.matmul.get((key[1], key[2])) if key[0] == "gemm" else None
+        name = " ".join(key[1:]) if key[0] != "attention" else f"attention {key[1]}"
+        value = f"{found.numbers.value(key):.4g}"
+        of_best = "" if share is None else percent(share)
+        table.add_row(name, f"{prior.median:.3g} x/: {np.exp(prior.deviation):.2f}", value, of_best)
+    for (generation, precision), guess in found.assumed.gemm.items():
+        table.add_row(f"{generation} {precision} (assumed)", "", f"{guess:.4g}", "")
+    out.print(table)
+
+
+def _print_unused(out: Console, found: Outcome) -> None:
+    """Print which rows are not fitted."""
+    out.print("\nNot fitted", style="bold")
+    for unused in (*found.dense.unused, *found.mixed.unused):
+        out.print(f"  {number_of(unused.rows, 'row')} of {unused.what}: {unused.reason}")
+
+
+def _print_sources(out: Console, found: Outcome) -> None:
+    """Print the errors of each source, fitted and left out."""
+    rows, error = found.dense.rows, found.dense_errors
+    left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.left}
+    out.print("\nModels without experts: errors by source", style="bold")
+    table = empty_table("", "rows", "error", "bias", "worst", "left out", "note")
+    for name, places in sources(rows).items():
+        note = EXCEPTIONS.get(name, "")
+        table.add_row(name, *_error_cells(error[places]), percent(left[name]), note)
+    reported = errors(found.dense.reported, found.numbers) if found.dense.reported else None
+    if reported is not None:
+        table.add_row(found.dense.reported[0].source, *_error_cells(reported), "", "capped, not fitted")
+    table.add_row("all", *_error_cells(error), "", "")
+    out.print(table)
+    factors = (
+        ("", scatter(error)),
+        (", with a factor for each source and precision", calibrated_scatter(rows, error)),
+        (", for each model and part of them too", calibrated_scatter(rows, error, by_model=True)),
+        (", of sources left out", scatter(np.concatenate([fold.errors for fold in found.left]))),
+    )
+    for what, value in factors:
+        out.print(f"  scatter{what}: {value:.3f}")
+
+
+def _print_strong(out: Console, found: Outcome) -> None:
+    """Print the strong scaling of one model point by point."""
+    places = sources(found.dense.rows)[STRONG]
+    out.print("\nStrong scaling of a 177B model on H100 (Megatron-LM README, chart)", style="bold")
+    table = empty_table("GPUs", "published", "ours", "delta", "MFU published", "MFU ours")
+    for place in places:
+        row, away = found.dense.rows[place], float(found.dense_errors[place])
+        time = row.measured * (1 + away)
+        both = (percent(utilisation(row, seconds)) for seconds in (row.measured, time))
+        table.add_row(f"{row.work.gpus:,}", f"{row.measured:.2f} s", f"{time:.2f} s", percent(away, "+"), *both)
+    out.print(table)
+
+
+def _print_experts(out: Console, found: Outcome) -> None:
+    """Print the errors of models with experts, by model and by release of the software."""
+    rows, error = found.mixed.rows, found.mixed_errors
+    left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.mixed_left}
+    out.print("\nModels with experts: errors by model and by release of the software", style="bold")
+    table = empty_table("", "rows", "error", "bias", "worst", "left out", "fitted to it alone")
+    for name, places in sources(rows).items():
+        table.add_row(name, *_error_cells(error[places]), percent(left[name]), "")
+    releases: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        releases.setdefault(row.release[:5], []).append(place)
+    for release, places in sorted(releases.items()):
+        alone = _alone([rows[place] for place in places], found) if len(places) >= _FEW else ""
+        table.add_row(f"release {release}", *_error_cells(error[places]), "", alone)
+    table.add_row("all", *_error_cells(error), "", "")
+    out.print(table)
+
+
+def _alone(rows: list[Row], found: Outcome) -> str:
+    """Return what the second fit to these rows alone gives."""
+    numbers = fit(rows, expert_priors(), found.numbers)
+    own = numbers.constants
+    text = f"expert_gemm {own.expert_gemm:.2f}, expert_launch {1e3 * own.expert_launch:.2f} ms"
+    return f"{text}: {percent(mape(errors(rows, numbers)))}"
+
+
+def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
+    """Print published results that are not fitted."""
+    out.print("\nEmergent: published, not fitted", style="bold")
+    table = empty_table("", "GPUs", "published", "ours", "delta")
+    for anchor in anchors(found):
+        numbers = (f"{anchor.published:.3g} {anchor.unit}", f"{anchor.modelled:.3g} {anchor.unit}")
+        table.add_row(anchor.what, f"{anchor.gpus:,}", *numbers, percent(anchor.modelled / anchor.published - 1, "+"))
+    out.print(table)
+    order = nanotron_order(folder, found.numbers)
+    text = f"{order.alike} of {order.pairs} pairs of cluster sizes of a model in the published order of MFU"
+    out.print(f"  nanotron, 8 to 512 GPUs, {text}; rank correlation of all layouts {order.correlation:.2f}")
+    out.print("  (their step has hardly anything to do at 512 GPUs, and falls by more than ours)")
+
+
+def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
+    """Print values beside their targets."""
+    out.print(f"\n{title}", style="bold")
+    table = empty_table("", "ours", "asked", "result")
+    for check in lines:
+        table.add_row(check.what, check.value, check.target, _MARKS[check.good])
+    out.print(table)
+
+
+def _error_cells(error: Array) -> list[str]:
+    """Return number, mean absolute error, bias and worst of errors as text."""
+    worst = float(error[np.abs(error).argmax()])
+    return [str(len(error)), percent(mape(error)), percent(float(error.mean()), "+"), percent(worst, "+")]
+
+
+# ----------------------------------------
+# Fit the step model to published steps: ``python -m analysis.calibrate.__main__``, or ``make fit-steps``.
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fit, print, write; return 0, 1 if a target is missed or 2 if the tables are not as they should be."""
+    parser = argparse.ArgumentParser(prog="fit-steps", description="Fit the step model to published steps.")
+    parser.add_argument("--data", type=Path, default=default_folder(), metavar="DIR", help="folder of the tables")
+    target = Path(catalog.__file__).parent / "step_constants.yaml"
+    parser.add_argument("--out", type=Path, default=target, metavar="FILE", help="where to write (the catalog)")
+    options = parser.parse_args(arguments)
+    try:
+        with Progress("fitting", quiet=False) as progress:
+            found = calibrate(options.data, progress)
+        good = print_outcome(console(sys.stdout), found, options.data)
+        options.out.write_text(constants_text(found), encoding="utf-8")
+    except (OSError, ValueError) as error:
+        console(sys.stderr).print(f"fit-steps: {error}", soft_wrap=True)
+        return 2
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+
+# ----------------------------------------
+# Draw how far modelled steps are from published ones: ``python -m analysis.calibrate.__main__ FILE``.
+
+_AUTHORS = {
+    "megatron_bridge": "Megatron-Bridge",
+    "nemo_2407": "NeMo",
+    "nemo_longseq": "NeMo",
+    "mlperf_gpt3": "MLPerf Training, GPT-3",
+    "megatron_h100_weak": "Megatron-LM on H100",
+    "megatron_h100_strong": "Megatron-LM on H100",
+    "llama3_table4": "Llama 3 report",
+    "vtrain_multi": "vTrain",
+    "llm_foundry_A100": "LLM Foundry",
+    "llm_foundry_A100-40": "LLM Foundry",
+    "megatron_sc21": "Megatron-LM on A100",
+    "korthikanti": "Megatron-LM on A100",
+    "torchtitan": "TorchTitan",
+    "mt_nlg": "DeepSpeed (MT-NLG)",
+    "DeepSeekV3": "DeepSeek-V3",
+    "Kimi_K2": "Kimi K2",
+    "Qwen3_235B_a22B": "Qwen3 235B-A22B",
+    "Qwen3_30B_a3B": "Qwen3 30B-A3B",
+}
+
+"""What sources are called in the legend, in its order; several tables of the same authors are one."""
+
+
+def panels(folder: Path) -> list[StepErrors]:
+    """Return the published steps of a folder beside what the numbers of the catalog give.
+
+    Raises
+    ------
+    ValueError
+        If a table is not there or not as it should be.
+    """
+    kinds = (
+        ("Models without experts", "fitted", read_steps(folder).rows),
+        ("Models with experts (Megatron-Bridge)", "experts", read_mixed(folder).rows),
+    )
+    sigma = steps.fit()["sigma"]
+    return [StepErrors(title, _ratios(rows), math.exp(BAND90 * sigma[name])) for title, name, rows in kinds]
+
+
+def _ratios(rows: Iterable[Row]) -> dict[str, list[tuple[int, float]]]:
+    """Return GPUs [-] and modelled over measured time [-] of each step, by author."""
+    found: dict[str, list[tuple[int, float]]] = {name: [] for name in _AUTHORS.values()}
+    for row in rows:
+        shares = steps.efficiencies(row.chip, row.work.precision, experts=row.work.shape.experts is not None)
+        time = breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
+        found[_AUTHORS[row.source]].append((row.work.gpus, time / row.measured))
+    return {name: ratios for name, ratios in found.items() if ratios}
+
+
+def main_of_picture(arguments: list[str] | None = None) -> int:
+    """Draw; return 0, or 2 if the tables are not as they should be or the picture cannot be written."""
+    parser = argparse.ArgumentParser(prog="step-errors", description="Draw modelled beside published steps.")
+    parser.add_argument("file", type=Path, metavar="FILE", help=f"the picture: {', '.join(SUFFIXES)}")
+    parser.add_argument("--data", type=Path, default=default_folder(), metavar="DIR", help="folder of the tables")
+    options = parser.parse_args(arguments)
+    if options.file.suffix not in SUFFIXES:
+        parser.error(f"{options.file.name} has to end in {', '.join(SUFFIXES)}")
+    try:
+        options.file.write_bytes(render(draw_step_errors(panels(options.data)), options.file.suffix))
+    except (OSError, ValueError) as error:
+        console(sys.stderr).print(f"step-errors: {error}", soft_wrap=True)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main_of_picture())

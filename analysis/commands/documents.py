@@ -1,0 +1,170 @@
+"""Commands that make documents of results: report, plot."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from analysis.commands.options import JsonOption, OverwriteOption, ProcessesOption, QuietOption
+from analysis.commands.terminal import Keeping, command_line, end, refuse, refuse_to_write, say, write
+
+if TYPE_CHECKING:
+    from analysis.page.model import Report
+
+FolderArgument = Annotated[
+    Path, typer.Argument(help="Folder that run, compare, sweep, sensitivity, optimize or validate filled with --out.")
+]
+
+
+def report(
+    folder: FolderArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The report; without it, report.html (or .md, .pptx) in the folder."),
+    ] = None,
+    format_: Annotated[
+        Literal["html", "md", "pptx"] | None,
+        typer.Option("--format", help="A page (html), Markdown, or five slides; without it, by the ending of --out."),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a document of results for a review: the answer in plain words first, then every number and its source."""
+    from analysis.page.build import FORMATS
+    from analysis.page.material import ReportError, damage_in_a_line
+
+    ending = out.suffix.lower().removeprefix(".") if out is not None else ""
+    kind = format_ or ending or "html"
+    if kind not in FORMATS or (out is not None and not ending and format_ is None):
+        refuse(f"--out {out}: must end in .{', .'.join(list(FORMATS)[:-1])} or .{list(FORMATS)[-1]}, or give --format")
+    if ending in FORMATS and ending != kind:
+        refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
+    target = folder / f"report.{kind}" if out is None else out
+    if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
+        refuse_to_write(target)
+    made = _made(folder, quiet=quiet)
+    try:
+        with damage_in_a_line(folder):
+            content = FORMATS[kind](made)
+    except ReportError as error:
+        refuse(str(error))
+    write(target, content)
+    if not quiet:
+        say(f"{target}: {made.title}, {_size(made, kind)}")
+
+
+def plot(
+    folder: FolderArgument,
+    picture: Annotated[str | None, typer.Argument(help="Which picture; without it, they are listed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The picture: a file that ends in .svg, .png or .pdf.")
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw one picture of a report, or list those that there are."""
+    from analysis.page import charts
+    from analysis.page.chapters.listing import terminal_width, wrapped
+    from analysis.page.material import ReportError, damage_in_a_line
+    from sim.yamlfile import suggest
+
+    if (picture is None) != (out is None):
+        refuse("plot: needs both the name of a picture and --out, or neither to list them")
+    if out is not None and out.suffix.lower() not in charts.SUFFIXES:
+        refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
+    if out is not None and os.path.isdir(folder):  # noqa: PTH112
+        refuse_to_write(out)
+    pictures = _made(folder, quiet=quiet).pictures
+    if picture is None or out is None:
+        longest, width = max(map(len, pictures), default=0), terminal_width()
+        lines = [wrapped(found.title, width, f"{key:{longest}}  ", longest + 2) for key, found in pictures.items()]
+        say("\n".join(itertools.chain.from_iterable(lines)))
+        return
+    if picture not in pictures:
+        refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")
+    try:
+        with damage_in_a_line(folder):
+            content = charts.render(charts.draw(pictures[picture].chart), out.suffix.lower())
+    except ReportError as error:
+        refuse(f"{folder}: {error}")
+    write(out, content)
+
+
+def _size(made: Report, kind: str) -> str:
+    """Return how much there is of a report that is written as this."""
+    from analysis.amounts import number_of
+
+    if kind == "pptx":
+        return "5 slides"
+    sections, pictures = number_of(len(made.sections), "section"), number_of(len(made.pictures), "picture")
+    return f"{sections}, {pictures} as tables" if kind == "md" else f"{sections}, {pictures}"
+
+
+def _made(folder: Path, *, quiet: bool) -> Report:
+    """Return the report of a folder, or end with one line about why there is none."""
+    from analysis.page.build import report_of
+    from analysis.page.material import ReportError, damage_in_a_line
+    from analysis.progress import Progress
+
+    try:
+        with damage_in_a_line(folder), Progress("replications", quiet=quiet) as progress:
+            return report_of(folder, progress)
+    except ReportError as error:
+        refuse(f"{folder}: {error}")
+
+
+# ----------------------------------------
+# The command that holds Ettrick against what others found: ettrick validate.
+
+
+def validate(
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A group of rows, or one row by its id. Repeatable.")
+    ] = None,
+    seed: Annotated[str, typer.Option(help="Seed of all scenarios: a number, or random for a new one.")] = "1",
+    jobs: ProcessesOption = 0,
+    as_json: JsonOption = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the JSON to this folder, for ettrick report."),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare with published values, with theory and with other programs; status 1 if a row fails."""
+    from analysis.page.chapters import validation
+    from analysis.progress import Progress
+    from analysis.results.run import provenance, render
+    from analysis.validation.lab import Lab
+    from analysis.validation.play import against, describe, play, seed_of
+    from analysis.validation.table import load_table
+
+    keep = Keeping(out, "validate.json", overwrite=overwrite)
+    keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
+    try:
+        lab = Lab(seed_of(seed), jobs)
+    except ValueError as error:
+        refuse(f"--seed: {error}")
+    try:
+        with Progress("rows", quiet=quiet or as_json) as progress:
+            found = play(load_table(), lab, only or (), progress)
+    except ValueError as error:
+        refuse(f"--only: {error}")
+    content = describe(found) | {"provenance": provenance(command_line())}
+    rendered = render(content)
+    content = json.loads(rendered)
+    complaint = keep.write(rendered, {})
+    say(rendered if as_json else validation.format_validation(content))
+    if complaint is not None:
+        refuse(complaint)
+    end(against(content))
+
+
+def _has_no_more(found: Any, only: list[str]) -> bool:
+    """Return whether a validation has no rows but those that are asked for: all of them, or by names."""
+    return not only or all(
+        group["name"] in only or row["id"] in only for group in found["groups"] for row in group["rows"]
+    )

@@ -1,0 +1,521 @@
+"""The command that compares scenarios: ettrick compare."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from analysis.commands.options import (
+    ClusterArgument,
+    ClusterSetOption,
+    JsonOption,
+    OverwriteOption,
+    ProcessesOption,
+    QuietOption,
+    ScenarioArgument,
+    ScenariosArgument,
+    SeedOption,
+    SetOption,
+    YesOption,
+    complete_accelerators,
+    complete_bundles,
+    complete_models,
+    complete_presets,
+)
+from analysis.commands.terminal import (
+    Keeping,
+    changes,
+    command_line,
+    end,
+    load_cluster,
+    load_scenario,
+    mistakes_in_lines,
+    refuse,
+    refuse_to_write,
+    say,
+    warn,
+    write,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.compare import Loaded, Recipe, Variant
+    from analysis.runs import Ensemble
+    from sim import Prepared, Scenario
+
+# ----------------------------------------
+# The command that simulates a scenario: ettrick run.
+
+
+def run(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    replications: Annotated[int, typer.Option(help="How many replications.", min=1)] = 32,
+    precision: Annotated[
+        str | None, typer.Option(help="Replicate until the 95 % interval's half-width is this: 0.1pt or 2%.")
+    ] = None,
+    metric: Annotated[str, typer.Option(help="The metric that --precision is about.")] = "ettr",
+    band: Annotated[
+        int, typer.Option(help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0)
+    ] = 0,
+    jobs: ProcessesOption = 0,
+    as_json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the resolved scenario and the JSON to this folder.")] = None,
+    node_log: Annotated[
+        bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
+    ] = False,
+    overwrite: OverwriteOption = False,
+    yes: YesOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Simulate a scenario and say where every GPU-hour went."""
+    if 0 < band < 20:
+        refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
+    if node_log and out is None:
+        refuse("--node-log: needs --out, the folder to write nodes.csv to")
+    described = load_scenario(scenario, set_, seed)
+    keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
+
+    import sim
+    from analysis import runs
+    from analysis.page.chapters.run import format_run
+    from analysis.progress import Progress
+    from analysis.results import files as reasons
+    from analysis.results.run import document, render
+
+    is_quiet = quiet or as_json
+    most = math.inf if yes else sim.MOST_EVENTS
+    bands = None
+    try:
+        found = _replicated(
+            described, replications, precision, metric, jobs, most, keeps_log=node_log, is_quiet=is_quiet
+        )
+        if band:
+            with Progress("draws of rates", quiet=is_quiet) as progress:
+                bands = runs.band(found, band, processes=jobs, progress=progress, most_events=most)
+    except (runs.RequestError, sim.WorkError) as error:
+        refuse(str(error))
+    text = render(document(found, command=command_line(), bands=bands))
+    content = json.loads(text)
+    complaint = keep.write(text, _beside(described, found, has_log=node_log), stale="nodes.csv")
+    say(text if as_json else format_run(content, found.prepared))
+    if complaint is not None:
+        refuse(complaint)
+    end(reasons.against_run(content, precision, precise=found.precise))
+
+
+def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> Keeping:
+    """Return where results go, or end with one line if the folder holds those of another scenario, or of more."""
+    from analysis.results.run import scenario_digest
+
+    keep = Keeping(out, "run.json", overwrite=overwrite)
+    keep.refuse_others(
+        lambda found: found["provenance"]["scenario_sha256"] == scenario_digest(described),
+        lambda found: found["replications"],
+        replications,
+    )
+    return keep
+
+
+def _replicated(
+    described: Scenario,
+    replications: int,
+    precision: str | None,
+    metric: str,
+    jobs: int,
+    most_events: float,
+    *,
+    keeps_log: bool,
+    is_quiet: bool,
+) -> Ensemble:
+    """Return the replications of a scenario."""
+    from analysis import runs
+    from analysis.progress import Progress
+    from sim import prepare
+
+    prepared = prepare(described)
+    warn(prepared.warnings)
+    wanted = runs.Precision.parse(precision) if precision is not None else None
+    with Progress("replications", quiet=is_quiet) as progress:
+        return runs.replicate(
+            prepared,
+            replications,
+            precision=wanted,
+            metric=metric,
+            processes=jobs,
+            progress=progress,
+            keeps_log=keeps_log,
+            most_events=most_events,
+        )
+
+
+def _beside(described: Scenario, found: Ensemble, *, has_log: bool) -> dict[str, str]:
+    """Return the files that lie beside the document."""
+    from analysis.metrics import log_csv
+    from sim import dump
+
+    files = {"scenario.resolved.yaml": dump(described.dump())}
+    if has_log:
+        files["nodes.csv"] = log_csv(found.results, [source.name for source in found.prepared.sources])
+    return files
+
+
+def compare(
+    scenarios: ScenariosArgument,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=A,B,...",
+            help="Make a variant of each value, e.g. spares.hot=0,4,16. Repeatable: all combinations.",
+        ),
+    ] = None,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    replications: Annotated[int, typer.Option(help="How many replications of each variant.", min=2)] = 32,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Replicate until the half-width of each difference's 95 % interval is this: 0.1pt or 2%."),
+    ] = None,
+    at_equal: Annotated[
+        Literal["gpus", "power", "cost"] | None,
+        typer.Option(help="Compare unlike clusters by what they make of a GPU, of a megawatt, or of money."),
+    ] = None,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Also run the variants without the checkpoint stores that recovery presets add."),
+    ] = False,
+    jobs: ProcessesOption = 0,
+    as_json: JsonOption = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the resolved scenarios and the JSON to this folder.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+    yes: YesOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run several variants on the same failures and say by how much they differ."""
+    from analysis import compare as compare_document
+    from analysis import compare as variants
+    from analysis.compare import compare as play
+    from analysis.page.chapters import compare as compare_text
+    from analysis.progress import Progress
+    from analysis.results import files
+    from analysis.results.run import render
+    from analysis.runs import Precision, RequestError
+    from sim import MOST_EVENTS, WorkError
+
+    keep = Keeping(out, "compare.json", overwrite=overwrite)
+    try:
+        wanted = Precision.parse(precision) if precision is not None else None
+        asked = None if precision else replications
+        wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
+        loaded, ready = _ready(wishes, keep, asked, split_stores=split)
+        with Progress("replications", quiet=quiet or as_json) as progress:
+            found = play(
+                ready,
+                replications,
+                precision=wanted,
+                at_equal=at_equal,
+                processes=jobs,
+                progress=progress,
+                most_events=math.inf if yes else MOST_EVENTS,
+            )
+    except (RequestError, WorkError) as error:
+        refuse(str(error))
+    base = wishes[0].name
+    document = compare_document.compare_document(
+        found,
+        loaded.cannot_run,
+        command=command_line(),
+        varied=[text.partition("=")[0].strip() for text in wishes[0].varied],
+        without_stores=loaded.without_stores,
+        instead_of=base if base in loaded.cannot_run else None,
+    )
+    text = render(document)
+    content = json.loads(text)
+    complaint = keep.write(text, _resolved(loaded.scenarios), stale="variant-*.resolved.yaml")
+    say(text if as_json else compare_text.format_comparison(content))
+    if complaint is not None:
+        refuse(complaint)
+    end(files.against_comparison(content, precision))
+
+
+def _ready(
+    wishes: Sequence[Recipe], keep: Keeping, asked: int | None, *, split_stores: bool
+) -> tuple[Loaded, list[Variant]]:
+    """Return the variants, and those of them that can be run; or end if none can, or the folder holds others."""
+    from analysis import compare as variants
+
+    with mistakes_in_lines():
+        loaded = variants.load_variants(wishes, split_stores=split_stores)
+    _refuse_others(keep, loaded.scenarios, asked)
+    ready = variants.prepared(loaded)
+    if not ready:
+        end([f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()])
+    warn([f"left out: {line}" for line in loaded.reasons])
+    warn(variants.warnings(ready))
+    return loaded, ready
+
+
+def _refuse_others(keep: Keeping, scenarios: Mapping[str, Scenario], asked: int | None) -> None:
+    """End with one line if the folder holds a comparison of other scenarios, or of more replications."""
+    from analysis.results.run import scenario_digest
+
+    mine = {name: scenario_digest(scenario) for name, scenario in scenarios.items()}
+    keep.refuse_others(
+        lambda found: {name: row["scenario_sha256"] for name, row in found["variants"].items()} == mine,
+        lambda found: found["replications"],
+        asked,
+    )
+
+
+def _resolved(scenarios: Mapping[str, Scenario]) -> dict[str, str]:
+    """Return the files of the variants, in their order: names of variants may hold what names of files cannot."""
+    from sim import dump
+
+    return {
+        f"variant-{number}.resolved.yaml": dump(scenario.dump())
+        for number, scenario in enumerate(scenarios.values(), start=1)
+    }
+
+
+# ----------------------------------------
+# The command that shows what a scenario rests on: ettrick explain.
+
+
+def explain(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    worth: Annotated[
+        bool, typer.Option("--worth", help="What each cause removed, and each knob better by a tenth, is worth.")
+    ] = False,
+    replications: Annotated[
+        int | None,
+        typer.Option(
+            help="How many replications stand beside the closed form; 8 unless told, 0 for none. With --worth: of each "
+            "change, 16 unless told, 8 at least.",
+            min=0,
+        ),
+    ] = None,
+    jobs: ProcessesOption = 0,
+    as_json: JsonOption = False,
+    yes: YesOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Show what a scenario rests on: the step, the way back, the closed form, and where every number comes from."""
+    import sim
+
+    most = math.inf if yes else sim.MOST_EVENTS
+    if worth:
+        described = load_scenario(scenario, set_, seed)
+        _explain_worth(described, replications, jobs, most, as_json=as_json, quiet=quiet or as_json)
+        return
+    described = load_scenario(scenario, set_, seed, must_fit=False)
+
+    from analysis.explain import describe
+    from analysis.page.chapters.cluster import format_explanation
+    from analysis.progress import Progress
+    from analysis.results.run import render
+    from analysis.runs import replicate
+
+    prepared = sim.examine(described)
+    warn(prepared.warnings)
+    count = 8 if replications is None else replications
+    too_large = _too_large(described, prepared)
+    simulated = None
+    if count and too_large is None:
+        try:
+            with Progress("replications", quiet=quiet or as_json) as progress:
+                simulated = replicate(
+                    sim.prepare(described), count, processes=jobs, progress=progress, most_events=most
+                )
+        except sim.WorkError as error:
+            refuse(str(error))
+    text = render(describe(prepared, simulated, command=command_line()))
+    say(text if as_json else format_explanation(json.loads(text)))
+    end([] if too_large is None else [too_large])
+
+
+def _too_large(described: Scenario, prepared: Prepared) -> str | None:
+    """Return why a job does not fit into the memory of its accelerators, if it does not."""
+    import sim
+
+    try:
+        sim.check_memory(described, prepared.jobs)
+    except sim.PathError as error:
+        return error.rule
+    return None
+
+
+def _explain_worth(
+    described: Scenario, replications: int | None, jobs: int, most_events: float, *, as_json: bool, quiet: bool
+) -> None:
+    """Print what each cause and each knob of a scenario is worth."""
+    import sim
+    from analysis.page.chapters.worth import format_worth
+    from analysis.progress import Progress
+    from analysis.results.run import render
+    from analysis.worth import worth, worth_document
+
+    count = 16 if replications is None else replications
+    if count < 8:
+        refuse(f"--replications {count}: --worth needs at least 8, or luck could not be told from worth")
+    try:
+        with Progress("replications", quiet=quiet) as progress:
+            found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
+    except sim.WorkError as error:
+        refuse(str(error))
+    warn(found.base.prepared.warnings)
+    text = render(worth_document(found, command=command_line()))
+    say(text if as_json else format_worth(json.loads(text)))
+
+
+# ----------------------------------------
+# The command that writes a first scenario: ettrick init.
+
+
+def init(
+    path: Annotated[Path | None, typer.Argument(help="The file; without it, starter.yaml or what --name says.")] = None,
+    gpus: Annotated[int, typer.Option(help="GPUs of the job: whole nodes, or 64 for each NVL72 rack.", min=1)] = 1024,
+    accelerator: Annotated[
+        str, typer.Option(help="A name from ettrick list.", autocompletion=complete_accelerators)
+    ] = "h100",
+    model: Annotated[
+        str, typer.Option(help="A name from ettrick list.", autocompletion=complete_models)
+    ] = "llama3-70b",
+    failures: Annotated[
+        str, typer.Option(metavar="BUNDLE", help="A name from ettrick list.", autocompletion=complete_bundles)
+    ] = "llama3-table5",
+    recovery: Annotated[
+        str, typer.Option(metavar="PRESET", help="A name from ettrick list.", autocompletion=complete_presets)
+    ] = "slurm-requeue",
+    horizon: Annotated[str, typer.Option(help="How long is simulated.")] = "30 d",
+    name: Annotated[str | None, typer.Option(help="Name of the scenario; without it, that of the file.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a first scenario that runs as it is, with a comment on every value."""
+    target = path or Path(f"{name or 'starter'}.yaml")
+    if target.suffix.lower() not in (".yaml", ".yml"):
+        refuse(f"{target}: must end in .yaml or .yml")
+    if name is not None and not name.strip():
+        refuse("--name: must not be empty")
+    refuse_to_write(target, "")
+    if target.exists() and not overwrite:
+        refuse(f"{target}: is there already; name another file or add --overwrite")
+
+    from analysis.progress import Progress
+    from analysis.results import files
+    from analysis.starter import StarterError, Wishes, starter
+
+    wishes = Wishes(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
+    try:
+        with Progress("layouts", quiet=quiet) as progress:
+            text = starter(wishes, command_line(), progress)
+    except StarterError as error:
+        refuse(str(error))
+    complaint = files.write_file(target, text.encode())
+    if complaint is not None:
+        refuse(f"{target}: {complaint}")
+    say(f"{target}: {gpus:,} {accelerator}, {model}, {failures}, {recovery}; next: ettrick run {target}")
+
+
+# ----------------------------------------
+# Commands about clusters: ettrick topology ...
+
+topology = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, draw and export a cluster.")
+
+
+@topology.command(name="list")
+def list_topologies() -> None:
+    """List the topologies that come with Ettrick."""
+    from analysis.cluster import format_list
+
+    say(format_list())
+
+
+@topology.command()
+def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonOption = False) -> None:
+    """Show what a cluster is made of, and what goes with each of its parts."""
+    described = load_cluster(cluster, set_)
+
+    from analysis.cluster import describe, format_topology
+
+    content = describe(described)
+    say(json.dumps(content, indent=2, ensure_ascii=False) if as_json else format_topology(content))
+
+
+@topology.command()
+def place(
+    scenario: ScenarioArgument,
+    set_: SetOption = None,
+    failed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART:UNIT", help="A part of the fabric that is out, such as spine:3. Repeatable."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where the jobs of a scenario sit, what bandwidth their groups get, and what a lost node takes."""
+    described = load_scenario(scenario, set_, None)
+
+    import sim
+    from analysis.cluster import describe_jobs, format_jobs, parts_named
+
+    try:
+        content = describe_jobs(described, parts_named(failed or ()))
+    except ValueError as error:
+        refuse(f"--failed {error}")
+    warn(sim.examine(described).warnings)
+    say(json.dumps(content, indent=2) if as_json else format_jobs(content))
+
+
+@topology.command(name="check")
+def check_topology(cluster: ClusterArgument, set_: ClusterSetOption = None) -> None:
+    """Check a topology file."""
+    described = load_cluster(cluster, set_)
+    nodes, gpus = described.hosts
+    say(f"{cluster}: a valid topology, '{described.name}': {nodes * gpus:,} GPUs in {nodes:,} nodes")
+
+
+@topology.command()
+def plot(
+    cluster: ClusterArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The picture: a file that ends in .svg, .png or .pdf.")],
+    set_: ClusterSetOption = None,
+) -> None:
+    """Draw a cluster: every part of a small one, the tiers of a large one."""
+    from analysis.page import charts
+
+    if out.suffix.lower() not in charts.SUFFIXES:
+        refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
+    refuse_to_write(out)
+    described = load_cluster(cluster, set_)
+    write(out, charts.render(charts.draw_topology(described.build()), out.suffix.lower()))
+
+
+@topology.command()
+def export(
+    cluster: ClusterArgument,
+    format_: Annotated[Literal["graphml", "json"], typer.Option("--format", help="How the graph is written.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; omitted: standard output.")] = None,
+    set_: ClusterSetOption = None,
+) -> None:
+    """Write a cluster as a graph of hosts, switches and cables."""
+    if out is not None:
+        refuse_to_write(out)
+    described = load_cluster(cluster, set_)
+
+    from sim.cluster import GRAPH_FORMATS
+
+    text = GRAPH_FORMATS[format_](described.build())
+    if out is None:
+        say(text.rstrip("\n"))
+    else:
+        write(out, text.encode())

@@ -1,0 +1,169 @@
+"""What a scenario asked for, owned and paid, and how sections tell its phases, causes and amounts."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from analysis.amounts import Form, form_of, number_of
+from sim import NO_FAILURE, units
+
+if TYPE_CHECKING:
+    from analysis.page.material import Focus, Material
+    from analysis.page.traced import Traced
+
+_Share = TypeVar("_Share", float, "Traced")
+
+HOUR, YEAR = units.DURATION.units["h"], units.DURATION.units["year"]
+
+GLOSSES = {
+    "productive": "training whose result was kept",
+    "degraded": "the slower part of training with a slow node, lost bandwidth or missing replicas",
+    "checkpoint_stall": "training stands still while its state is saved",
+    "lost_work": "training since the last saved state, thrown away by a failure and done again",
+    "detection": "something has failed and the job does not know yet",
+    "reschedule": "failed nodes are taken out and others put in",
+    "initialize": "processes start and connect until they can load their state",
+    "restore": "the last saved state is loaded",
+    "starved": "the job holds its place and waits for nodes to replace lost ones",
+    "queued": "the job waits in the queue for all its nodes",
+    "maintenance": "planned work on nodes while they stay in the job",
+    "auxiliary": "periodic work that stops training, such as evaluation",
+    "spare_idle": "healthy nodes kept ready as spares",
+    "repair": "nodes in repair, or waiting for it",
+    "qualification": "nodes in tests after a repair",
+    "stranded": "healthy nodes in a unit of which too few nodes are healthy",
+    "unallocated": "healthy nodes that no job asked for",
+    "draining": "nodes that wait for their jobs to leave",
+}
+
+"""What each bucket holds, in plain words; docs/reference/buckets.md has it exactly."""
+
+
+class Account(NamedTuple):
+    """What a mean replication asked for, owned and paid.
+
+    Parameters
+    ----------
+    requested
+        GPU-time that its jobs asked for [GPU s].
+    owned
+        All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if nothing tells it.
+    window
+        Length of the accounting window [s]; ``None`` with `owned`.
+    price
+        All that was paid over the GPU-time owned [currency / GPU s]; ``None`` without prices.
+    currency
+        Of the price; empty without prices.
+    """
+
+    requested: float
+    owned: float | None
+    window: float | None
+    price: float | None
+    currency: str
+
+    @property
+    def a_year(self) -> float | None:
+        """How often the accounting window fits into a year [-]."""
+        return YEAR / self.window if self.window else None
+
+
+def account_of(focus: Focus) -> Account:
+    """Return what a mean replication asked for, owned and paid, from its document.
+
+    The document has productive GPU-time as a share of what jobs requested and of what the cluster owned, so the one
+    follows from the other; nothing tells what was owned where nothing was productive.
+    """
+    content = focus.document
+    requested = sum(job["requested_gpu_s"] for job in content["per_job"].values())
+    shares = content["time_shares"]["productive"], content["cluster_shares"]["productive"]
+    if not requested or not shares[0] or not shares[1]:
+        return Account(requested, None, None, None, "")
+    owned = requested / asked_for(*shares)
+    window = owned / (focus.prepared.nodes * focus.prepared.gpus_per_node)
+    cost = content["cost"]
+    if cost is None or not cost["total"]:
+        return Account(requested, owned, window, None, "")
+    return Account(requested, owned, window, cost["total"] / owned, cost["currency"])
+
+
+_ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
+
+"""What is written in capitals in the name of a cause."""
+
+
+def asked_for(of_requested: _Share, of_owned: _Share) -> _Share:
+    """Return which share of the GPU-time owned jobs asked for, from what the same GPU-time is of either [-]."""
+    return of_owned / of_requested
+
+
+def basis(focus: Focus) -> str:
+    """Return what the numbers of a section are means of, as a line of small print."""
+    count = focus.document["replications"]
+    if focus.known is not None or count == focus.wanted:
+        return f"Of {focus.name}: means over all {number_of(count, 'replication')}."
+    return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, played again."
+
+
+def phase_name(bucket: str) -> str:
+    """Return what a bucket is called."""
+    return bucket.replace("_", " ")
+
+
+def cause_name(cause: str) -> str:
+    """Return what a cause is called."""
+    if cause == NO_FAILURE:
+        return "no failure"
+    return _ABBREVIATIONS.sub(lambda found: found[0].upper(), cause.replace("_", " "))
+
+
+def percent(value: float, interval: tuple[float, float] | None = None) -> str:
+    """Return a share in percent, with its interval, unless it is but a rounding error wide."""
+    is_wide = interval is not None and interval[1] - interval[0] > 1e-9
+    return form_of("ettr", [value]).value(value, interval if is_wide else None)
+
+
+def hours(seconds: float) -> str:
+    """Return GPU-time [GPU s] in GPU-hours for a table, without the unit."""
+    return Form("", HOUR).plain(seconds) if seconds else "0"
+
+
+def gpu_hours(seconds: float) -> str:
+    """Return GPU-time [GPU s] in GPU-hours for a sentence: to three digits."""
+    amount = float(f"{seconds / HOUR:.3g}")
+    if abs(amount) >= 1e6:
+        return (
+            f"{amount / 1e6:,.3g} million GPU-hours" if abs(amount) < 1e9 else f"{amount / 1e6:,.0f} million GPU-hours"
+        )
+    return f"{amount:,.0f} GPU-hours" if abs(amount) >= 100 else f"{amount:.3g} GPU-hours"
+
+
+def money(amount: float, currency: str) -> str:
+    """Return an amount of money."""
+    return form_of("cost", [amount], currency)._replace(least=-math.inf).plain(amount)
+
+
+def compact(seconds: float) -> str:
+    """Return GPU-time [GPU s] in GPU-hours as it fits into a small cell: ``12.3 k``."""
+    amount = seconds / HOUR
+    for prefix, size in (("M", 1e6), ("k", 1e3)):
+        if abs(amount) >= 0.9995 * size:
+            return f"{amount / size:.3g} {prefix}" if abs(amount) < 999.5 * size else f"{amount / size:,.0f} {prefix}"
+    return f"{amount:.3g}" if abs(amount) >= 1 or not amount else f"{amount:.1g}"
+
+
+# ----------------------------------------
+# The currency of what is paid for.
+
+
+def currency_of(material: Material) -> str:
+    """Return the currency of the prices of a study or a scenario; empty without prices."""
+    if material.sweep is not None:
+        return str(material.sweep["currency"] or "")
+    if material.study is not None:
+        cost = material.study.template.scenario(material.study.common).cost
+    else:
+        cost = None if material.focus is None else material.focus.scenario.cost
+    return "" if cost is None else str(cost.currency)

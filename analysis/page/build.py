@@ -1,0 +1,281 @@
+"""A folder of results as a report: an opening by the kind of results, and every section that has something to say."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.amounts import number_of
+from analysis.page.cell_text import form_for, title_of
+from analysis.page.chapters import (
+    answers,
+    cluster,
+    compare,
+    front,
+    inputs,
+    optimum,
+    reproduce,
+    run,
+    scale,
+    sensitivity,
+    study,
+    typical,
+    validation,
+)
+from analysis.page.chapters import cluster as step
+from analysis.page.chapters import compare as bridge
+from analysis.page.chapters import compare as comparison
+from analysis.page.chapters import front as finish
+from analysis.page.chapters import inputs as basis
+from analysis.page.chapters import optimum as optimize
+from analysis.page.chapters import run as closed_form
+from analysis.page.chapters import run as losses
+from analysis.page.chapters import run as missing_nodes
+from analysis.page.chapters import run as rolling
+from analysis.page.chapters import run as where_time_goes
+from analysis.page.chapters import scale as frontier
+from analysis.page.chapters import sensitivity as tornado
+from analysis.page.chapters import sensitivity as variance
+from analysis.page.chapters import validation as validate
+from analysis.page.chapters.compare import variant_labels
+from analysis.page.chapters.reproduce import footer
+from analysis.page.formats import html, markdown, slides
+from analysis.page.material import Material, chosen_cells, read_results
+from analysis.page.model import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from analysis.amounts import Form
+    from analysis.page.model import Opening, Section
+
+# ----------------------------------------
+# The data of the explorer: all cells of a sweep, as small as they can be.
+
+_FEW = 40
+
+"""Values of an axis, at most, that can be chosen from a list."""
+
+_LINES = 12
+
+"""Values of an axis, at most, that begin as a line each."""
+
+_DIGITS = 9
+
+_UNITS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "T": "trillions", "G": "billions"}
+
+_UNITS |= {"M": "millions"}
+
+"""What units are called beside an axis."""
+
+
+class _Axis(NamedTuple):
+    """An axis along which the cells differ: its values in order, and their numbers where all have one."""
+
+    key: str
+    title: str
+    values: tuple[str, ...]
+    numbers: tuple[float, ...] | None
+
+
+def explorer_data(material: Material) -> dict[str, Any] | None:
+    """Return the data of the explorer, ready for JSON; ``None`` where there is nothing to explore.
+
+    ======== ==========================================================================================================
+    axes     along which the cells differ: ``key``, ``title``, their ``values`` as labels, their ``numbers`` [SI] or
+             null, and whether there are ``few`` enough of them to be chosen from a list
+    metrics  ``key``, ``title``, and the ``unit`` of its numbers
+    cells    ``at``, places of its labels in the axes; and for each metric seven ``numbers`` in its unit: mean, 95 %
+             interval, band of what is not known exactly (90 %), 5 % and 95 % of single runs; null where there is none;
+             the same as ``texts``: mean, interval, band, single runs, and why there is no mean
+    unknown  titles of what is not known exactly
+    start    what is shown first: the axes ``x`` and ``series`` (-1: none), and of each axis the place of the value that
+             is kept (-1: all values)
+    ======== ==========================================================================================================
+    """
+    content = material.sweep
+    if content is None:
+        return None
+    axes = _axes(content)
+    if not axes or not content["metrics"] or len(content["cells"]) < 2:
+        return None
+    forms = {metric: form_for(content["cells"], metric, content["currency"] or "") for metric in content["metrics"]}
+    return {
+        "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],
+        "metrics": [
+            {"key": metric, "title": title_of(metric), "unit": _UNITS.get(form.unit, form.unit)}
+            for metric, form in forms.items()
+        ],
+        "cells": [_cell(cell, axes, forms) for cell in content["cells"]],
+        "unknown": [str(axis["title"]) for axis in content["axes"].values() if axis["unknown"]],
+        "start": _start(content, axes),
+    }
+
+
+def _axes(content: Mapping[str, Any]) -> list[_Axis]:
+    """Return the axes along which cells differ."""
+    found = []
+    for key, axis in content["axes"].items():
+        numbers: dict[str, float | None] = {value["label"]: value["number"] for value in axis.get("values") or ()}
+        present = {cell["values"][key] for cell in content["cells"] if key in cell["values"]}
+        for cell in content["cells"]:
+            if key in cell["values"]:
+                numbers.setdefault(cell["values"][key], cell["numbers"].get(key))
+        used = {label: number for label, number in numbers.items() if label in present}
+        if len(used) < 2 or any(key not in cell["values"] for cell in content["cells"]):
+            continue
+        known = [number for number in used.values() if number is not None and math.isfinite(number)]
+        if len(known) == len(used) == len(set(known)):
+            used = dict(sorted(used.items(), key=lambda item: item[1] or 0.0))
+            found.append(_Axis(key, str(axis["title"]), tuple(used), tuple(sorted(known))))
+        else:
+            found.append(_Axis(key, str(axis["title"]), tuple(used), None))
+    return found
+
+
+def _cell(cell: Mapping[str, Any], axes: Sequence[_Axis], forms: Mapping[str, Form]) -> dict[str, Any]:
+    """Return a cell as numbers and as texts."""
+    at = [axis.values.index(cell["values"][axis.key]) for axis in axes]
+    numbers, texts = [], []
+    for metric, form in forms.items():
+        summary = cell["metrics"].get(metric) if cell["status"] == "ok" else None
+        numbers.append(None if summary is None or summary["mean"] is None else _numbers(summary, form))
+        texts.append(_texts(cell, summary, form))
+    return {"at": at, "numbers": numbers, "texts": texts}
+
+
+def _ends(summary: Mapping[str, Any], key: str) -> tuple[float, float] | None:
+    """Return an interval, if both of its ends are known."""
+    ends = summary[key] if key != "one_run" else [summary["p05"], summary["p95"]]
+    return None if ends is None or None in ends else (ends[0], ends[1])
+
+
+def _numbers(summary: Mapping[str, Any], form: Form) -> list[float | None]:
+    """Return mean, interval, band, and quantiles of single runs, in the unit of the form."""
+    ranges = [_ends(summary, key) or (None, None) for key in ("mean_ci95", "band90", "one_run")]
+    values = [summary["mean"], *(end for ends in ranges for end in ends)]
+    return [None if value is None else float(f"{value / form.size:.{_DIGITS}g}") for value in values]
+
+
+def _texts(cell: Mapping[str, Any], summary: Mapping[str, Any] | None, form: Form) -> list[str]:
+    """Return mean, interval, band, single runs, and why there is no mean: texts, empty where there is none."""
+    if cell["status"] != "ok":
+        return ["", "", "", "", f"{cell['status']}: {cell['trouble']}".removesuffix(": ")]
+    if summary is None or summary["mean"] is None:
+        cut = 0 if summary is None else summary["censored"]
+        reason = (
+            f"no mean: not finished in {cut} of {number_of(summary['replications'], 'run')}" if summary and cut else ""
+        )
+        return ["", "", "", "", reason or "no mean: the runs do not support one"]
+    mean, ci95 = summary["mean"], _ends(summary, "mean_ci95")
+    ranges = [form.range(mean, _ends(summary, key)).strip() for key in ("mean_ci95", "band90", "one_run")]
+    return [form.plain(mean, ci95), *ranges, ""]
+
+
+def _start(content: Mapping[str, Any], axes: Sequence[_Axis]) -> dict[str, Any]:
+    """Return what is shown first: along the axis with the most numbers, a line for each value of that with fewest."""
+    order = sorted(range(len(axes)), key=lambda place: (axes[place].numbers is None, -len(axes[place].values)))
+    x = order[0]
+    few = [place for place in order[1:] if len(axes[place].values) <= _LINES]
+    series = min(few, key=lambda place: len(axes[place].values)) if few else -1
+    chosen = chosen_cells(content)
+    is_grid = len(content["cells"]) == math.prod(len(axis.values) for axis in axes)
+    if chosen is None or not is_grid:
+        return {"x": x, "series": series, "at": [-1] * len(axes)}
+    labels = content["cells"][chosen[0]]["values"]
+    return {"x": x, "series": series, "at": [axis.values.index(labels[axis.key]) for axis in axes]}
+
+
+# ----------------------------------------
+# The sections of a report: one file each, in the order in which they are read.
+#
+# A new section is a file with a function ``section(material) -> Section | None``, and a line in `SECTIONS`. It returns
+# ``None`` where the results have nothing for it.
+
+SECTIONS: tuple[Callable[[Material], Section | None], ...] = (
+    where_time_goes.section,
+    answers.section,
+    comparison.section,
+    bridge.bridge_section,
+    study.section,
+    study.heat_maps_section,
+    front.section,
+    finish.finish_section,
+    tornado.section,
+    variance.variance_section,
+    optimum.section,
+    losses.losses_section,
+    typical.section,
+    rolling.rolling_section,
+    missing_nodes.missing_nodes_section,
+    scale.scale_section,
+    frontier.section,
+    cluster.section,
+    step.step_section,
+    closed_form.closed_form_section,
+    basis.basis_section,
+    inputs.section,
+    validation.section,
+    reproduce.section,
+)
+
+
+# ----------------------------------------
+# The first screen of a report, by the kind of results: one file each.
+
+OPENINGS: dict[str, Callable[[Material], Opening]] = {
+    "run": run.opening,
+    "compare": compare.opening,
+    "sweep": study.opening,
+    "sensitivity": sensitivity.opening,
+    "optimize": optimize.opening,
+    "validate": validate.opening,
+}
+
+
+_MOST_NAMED = 4
+
+"""Variants that a title names."""
+
+
+def report_of(folder: Path, progress: Callable[[int, int | None], None] | None = None) -> Report:
+    """Return the report of a folder of results.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    progress
+        Called with the number of replications done and the total, while a scenario is played again.
+
+    Raises
+    ------
+    ReportError
+        If it holds none, or they cannot be read.
+    """
+    material = Material(read_results(folder), progress)
+    opening = OPENINGS[material.kind](material)
+    made = [make(material) for make in SECTIONS]
+    sections = tuple(section for section in made if section is not None)
+    return Report(_title(material), opening, sections, explorer_data(material), footer(material))
+
+
+def _title(material: Material) -> str:
+    """Return what the report is about, in a few words."""
+    if material.kind == "compare":
+        names = list(variant_labels(list(material.main["variants"])).values())
+        return f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''} compared"
+    if material.kind == "validate":
+        return "Validation of Ettrick"
+    return str(material.main.get("study") or material.main["scenario"])
+
+
+# ----------------------------------------
+# What a report can be written as: one file each, a function from the report to the content of a file.
+#
+# A new format is a file with a function ``write(report) -> bytes``, and a line in `FORMATS`.
+
+FORMATS: dict[str, Callable[[Report], bytes]] = {"html": html.write, "md": markdown.write, "pptx": slides.write}
+
+"""By the ending of the file."""

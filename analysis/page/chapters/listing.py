@@ -1,0 +1,79 @@
+"""What comes with the program, as text for standard output."""
+
+from __future__ import annotations
+
+import textwrap
+
+import sim
+from analysis.page.cell_text import Page, console
+
+_WIDEST_NAMES = 0.4
+
+"""Share of the width that names may take; longer ones have a line of their own."""
+
+
+def kinds() -> list[str]:
+    """Return what kinds of things come with the program, each as one word."""
+    return [_word(kind) for kind in sim.inventory()]
+
+
+def format_inventory(width: int | None = None, only: str = "") -> str:
+    """Return a line for each scenario, study, topology, strategy and entry of the catalog, with its source.
+
+    Parameters
+    ----------
+    width
+        Columns that lines are wrapped to; by default those of the terminal, and whole lines where there is none.
+    only
+        The one kind that is listed, one of `kinds`; all without it.
+    """
+    page = Page()
+    out = console(page)
+    width = terminal_width() if width is None else width
+    for kind, entries in sim.inventory().items():
+        if only not in ("", _word(kind)):
+            continue
+        out.print(f"{kind}:", style="bold", soft_wrap=True)
+        longest = max(map(len, entries))
+        for name, text in entries.items():
+            for line in _lines(name, text, longest, width):
+                out.print(line, soft_wrap=True)
+    return page.text()
+
+
+def _word(kind: str) -> str:
+    """Return the heading of a kind as one word, without the place in a scenario."""
+    return kind.split(" (")[0].replace(" ", "-")
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that standard output is; ``None`` where it is none."""
+    page = Page()
+    return console(page).width if page.isatty() else None
+
+
+def _lines(name: str, text: str, longest: int, width: int | None) -> list[str]:
+    """Return a name with the text beside it, or below it where names are too long for that."""
+    if width is not None and longest > _WIDEST_NAMES * width:
+        return [f"  {name}", *wrapped(text, width, "    ", 4)]
+    return wrapped(text, width, f"  {name:{longest}}  ", longest + 4)
+
+
+def wrapped(text: str, width: int | None, first: str, indent: int) -> list[str]:
+    """Return a text in lines that hang below its beginning.
+
+    Parameters
+    ----------
+    text
+        The text.
+    width
+        Columns; ``None`` for one whole line.
+    first
+        What stands before the text in the first line.
+    indent
+        Blanks before it in the others.
+    """
+    if width is None:
+        return [f"{first}{text}"]
+    room = max(width, indent + 20)
+    return textwrap.wrap(text, room, initial_indent=first, subsequent_indent=" " * indent, break_on_hyphens=False)

@@ -1,0 +1,832 @@
+"""Time between interruptions, and goodput, at other sizes, with measured points."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sim
+from analysis.amounts import form_of, listed, time_text
+from analysis.page.account import HOUR
+from analysis.page.chapters.run import TOO_FAR, distance
+from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
+from analysis.page.material import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
+from analysis.page.model import Column, Grid, Picture, Section
+from sim import units
+from sim.yamlfile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from analysis.page.charts.data import Range
+    from analysis.page.material import Focus, Material, Rates
+    from sim import Prepared
+
+    Row = tuple[int, float | None, float | None]
+    """A size, what the formula says, and what it says where failures grow faster."""
+
+# ----------------------------------------
+# The scenario of a report at other sizes: what a formula says there, and what was simulated.
+
+_DOWN, _UP = 4, 3
+
+"""How many times the job is halved and doubled: what is far from it rests on nothing."""
+
+_LEAST, _MOST = 1024, 131_072
+
+"""Sizes between which it is halved and doubled [GPUs]; once in any case."""
+
+_GPUS = "jobs.0.gpus"
+
+
+class AtSize(NamedTuple):
+    """What a formula says of a size; ``None`` where it says nothing.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the first job [-].
+    mtti, mtti_faster
+        Running time between interruptions [s], with hardware failures in proportion to the GPUs, and growing faster.
+    ettr, ettr_faster
+        Share of productive time [-], likewise; of a job that restarts as a whole, with spares enough to wait for nodes
+        as rarely as at its own size.
+    exponent
+        The power of the number of GPUs with which failures grow that grow faster [-]; 0 where none do.
+    """
+
+    gpus: int
+    mtti: float
+    mtti_faster: float | None
+    ettr: float | None
+    ettr_faster: float | None
+    exponent: float
+
+
+class Simulated(NamedTuple):
+    """A size that was simulated: mean and 95 % interval."""
+
+    gpus: int
+    mean: float
+    ci95: Range | None
+
+
+def at_sizes(prepared: Prepared) -> list[AtSize]:
+    """Return what formulas say of the size of the first job, doubled and halved; empty where they say nothing.
+
+    A pool of spares in proportion to the job would be too small for a small job, and too large for a large one; so the
+    part of its productive time that waits for nodes leave is held as it is.
+    """
+    rates = interruption_rates(prepared)
+    if rates is None or not math.isfinite(prepared.jobs[0].mtti):
+        return []
+    down = min(max(math.floor(math.log2(rates.gpus / _LEAST)), 1), _DOWN)
+    up = min(max(math.floor(math.log2(_MOST / rates.gpus)), 1), _UP)
+    base = prepared if waiting(prepared) is None else with_nodes_at_hand(prepared)
+    now, at_hand = (shares["productive"] if (shares := shares_of(one)) else 0.0 for one in (prepared, base))
+    served = now / at_hand if at_hand > 0 else 1.0
+    scaled = [at_size(base, rates.gpus * 2.0**power) for power in range(-down, up + 1)]
+    found = [_at(one, prepared, rates, served) for one in scaled if one is not None]
+    if sim.job_shares(prepared) is None:
+        # Other sizes of a job that it says nothing of are none of its business.
+        found = [size._replace(ettr=None, ettr_faster=None) for size in found]
+    return list({size.gpus: size for size in found}.values())
+
+
+def waiting(prepared: Prepared) -> float | None:
+    """Return for which share of the time the job waits for nodes, detection left out [-], as a formula says.
+
+    0 where the formula does not know; ``None`` where replicas wait one by one, which is no share of a job's time.
+    """
+    recovery: Any = prepared.recovery
+    shares = shares_of(prepared)
+    if recovery.elastic or shares is None:
+        return None
+    away = sum(shares.get(name, 0.0) for name in ("starved", "queued"))
+    return min(away / (1 - shares["detection"]), 1.0)
+
+
+def simulated_mtti(material: Material) -> list[Simulated]:
+    """Return the running time between interruptions of the scenario that is looked at, as it was simulated [s].
+
+    Nothing of several jobs, which are not interrupted equally often.
+    """
+    focus = material.focus
+    if focus is None or len(focus.prepared.jobs) > 1:
+        return []
+    return _simulated(focus.prepared.jobs[0].gpus, focus.document["metrics"]["mtti_running"])
+
+
+def simulated_shares(material: Material) -> list[Simulated]:
+    """Return the ETTR of the scenario that is looked at, and of all sizes of it that a sweep has simulated [-]."""
+    focus, sweep, study = material.focus, material.sweep, material.study
+    if focus is None:
+        return []
+    chosen = None if sweep is None or study is None else chosen_cells(sweep)
+    cells = [] if chosen is None or sweep is None else _same_but_for_size(sweep, chosen[0])
+    if not cells or any("ettr" not in cell["metrics"] for cell in cells):
+        return _simulated(focus.prepared.jobs[0].gpus, focus.document["metrics"]["ettr"])
+    assert study is not None
+    points = {point.number: point for point in study.points()}
+    sizes = [study.scenario(points[cell["point"]]).jobs[0].gpus for cell in cells]
+    if len(set(sizes)) < len(sizes):
+        # What varies is not the size: it only comes with it.
+        return _simulated(focus.prepared.jobs[0].gpus, focus.document["metrics"]["ettr"])
+    pairs = zip(sizes, cells, strict=True)
+    return sorted(one for gpus, cell in pairs for one in _simulated(gpus, cell["metrics"]["ettr"]))
+
+
+def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
+    """Return what formulas say of a scenario at a size, with the rates of the scenario as it is.
+
+    Waits for nodes leave the part `served` of its productive time [-].
+    """
+    form, gpus = sim.closed_form(scaled), scaled.jobs[0].gpus
+    mtti, more, shares = rates.mtti(gpus), 0.0, []
+    for row in form.extrapolated:
+        counted = interruption_rates(prepared, row.bundle)
+        if row.superlinear is not None and counted is not None:
+            shares.append(row.superlinear)
+            more += counted.growing * gpus / rates.gpus * ((gpus / row.counted[1]) ** (row.exponent - 1) - 1)
+    return AtSize(
+        gpus,
+        mtti,
+        1 / (1 / mtti + more) if more > 0 else None,
+        _share(form.ettr, served),
+        _share(min(shares, default=None), served),
+        max((row.exponent for row in form.extrapolated), default=0.0) if more > 0 else 0.0,
+    )
+
+
+def _share(ettr: float | None, served: float) -> float | None:
+    """Return a share of time of a part of the time [-]; a rounding error is not below nothing."""
+    return None if ettr is None else max(served * ettr, 0.0)
+
+
+def _same_but_for_size(sweep: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Return the cells that differ from one in nothing but the axis that sets the GPUs of the job, if there is one."""
+    axes = [name for name, axis in sweep["axes"].items() if _GPUS in axis["paths"]]
+    if not axes:
+        return []
+    here = sweep["cells"][number]["values"]
+    alike = [
+        cell
+        for cell in sweep["cells"]
+        if cell["status"] == "ok" and all(cell["values"][axis] == here[axis] for axis in here if axis not in axes)
+    ]
+    return alike if len(alike) > 1 else []
+
+
+def _simulated(gpus: int, metric: dict[str, Any] | None) -> list[Simulated]:
+    """Return a simulated size; nothing where there is no mean."""
+    if metric is None or metric["mean"] is None:
+        return []
+    return [Simulated(gpus, metric["mean"], _range(metric["mean_ci95"]))]
+
+
+def _range(ends: Sequence[float | None] | None) -> Range | None:
+    """Return an interval whose ends are both known."""
+    if ends is None or ends[0] is None or ends[1] is None:
+        return None
+    return ends[0], ends[1]
+
+
+# ----------------------------------------
+# What a closed form says of a scenario whose failures are rarer, and which comes back faster.
+
+FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))
+
+"""How many times as long between failures [-]."""
+
+SCALES = (0.5, 1.0, 2.0)
+
+"""Times of detection and recovery, relative to those of the scenario [-]."""
+
+LEVELS = (0.90, 0.95, 0.97)
+
+"""Shares of productive time that are asked for [-]."""
+
+_NEVER = 1e4
+
+"""A factor at which failures are so rare that they cost nothing but in proportion to their rate [-]."""
+
+_PLACES = 49
+
+"""Places of the picture in each direction [-]."""
+
+_NEAR = 5e-4
+
+"""How far from a level a factor may lead that is taken for the one that leads there [-]."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """The share of productive time over the failure rate and the time to come back, by closed form.
+
+    Parameters
+    ----------
+    prepared
+        The scenario, which a closed form describes.
+    """
+
+    prepared: Prepared
+
+    @functools.cached_property
+    def values(self) -> tuple[tuple[float, ...], ...]:
+        """ETTR by `SCALES` and `FACTORS` [-]."""
+        return tuple(tuple(_ettr(at_rate(each, factor)) for factor in FACTORS) for each in self._scaled)
+
+    @functools.cached_property
+    def best(self) -> tuple[float, ...]:
+        """ETTR by `SCALES` where hardly anything fails [-]."""
+        return tuple(shares["productive"] for shares in self._rare)
+
+    @functools.cached_property
+    def pauses(self) -> tuple[float, ...]:
+        """Mean time from a failure to stepping again, by `SCALES` [s]; of failures that do not meet."""
+        mtti = _NEVER * self.prepared.jobs[0].mtti
+        return tuple((found.get("detection", 0.0) + found.get("restart", 0.0)) * mtti for found in self._rare)
+
+    def fine(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[tuple[float, ...], ...]]:
+        """Return factors [-], pauses [s], and ETTR by both [-]: values of the formula, smooth between them."""
+        import numpy as np
+
+        factors = np.geomspace(FACTORS[0], FACTORS[-1], _PLACES)
+        pauses = np.linspace(self.pauses[0], self.pauses[-1], _PLACES)
+        grid = _smooth(self.pauses, _smooth(np.log(FACTORS), np.array(self.values).T, np.log(factors)).T, pauses)
+        return tuple(map(float, factors)), tuple(map(float, pauses)), tuple(tuple(map(float, row)) for row in grid)
+
+    def factor_for(self, level: float, scale: float) -> float | None:
+        """Return how many times as long it has to be between failures for a level [-].
+
+        Parameters
+        ----------
+        level
+            Share of productive time [-].
+        scale
+            One of `SCALES`.
+
+        Returns
+        -------
+        float or None
+            The factor; 0 if the first of `FACTORS` is enough, infinite if the last is not, ``None`` if none could be.
+        """
+        from scipy.optimize import brentq
+
+        row = SCALES.index(scale)
+        values, prepared = self.values[row], self._scaled[row]
+        if self.best[row] <= level:
+            return None
+        if values[0] >= level:
+            return 0.0
+        if values[-1] < level:
+            return math.inf
+        place = next(index for index, value in enumerate(values) if value >= level)
+        ends = math.log(FACTORS[place - 1]), math.log(FACTORS[place])
+        logs = [math.log(factor) for factor in FACTORS]
+        guess = float(brentq(lambda log: float(_smooth(logs, values, log)) - level, *ends))
+        if abs(_ettr(at_rate(prepared, math.exp(guess))) - level) > _NEAR:
+            guess = float(brentq(lambda log: _ettr(at_rate(prepared, math.exp(log))) - level, *ends, xtol=1e-3))
+        return math.exp(guess)
+
+    @functools.cached_property
+    def _scaled(self) -> tuple[Prepared, ...]:
+        """The scenario with faster and slower detection and recovery."""
+        return tuple(_at_scale(self.prepared, scale) for scale in SCALES)
+
+    @functools.cached_property
+    def _rare(self) -> tuple[dict[str, float], ...]:
+        """Shares of time where hardly anything fails [-]."""
+        return tuple(_shares(at_rate(each, _NEVER)) for each in self._scaled)
+
+
+def _smooth(places: Any, shares: Any, at: Any) -> Any:
+    """Return shares between places, each column by itself: as smooth as can be without a new high or low.
+
+    What is interpolated is the logit, in which shares are nearly straight lines at both ends (F. N. Fritsch and
+    J. Butland, SIAM J. Sci. Stat. Comput. 5, 1984).
+    """
+    import numpy as np
+    from scipy.interpolate import PchipInterpolator
+
+    known = np.clip(np.asarray(shares), 1e-9, 1 - 1e-9)
+    return 1 / (1 + np.exp(-PchipInterpolator(places, np.log(known / (1 - known)), axis=0)(at)))
+
+
+def _at_scale(prepared: Prepared, scale: float) -> Prepared:
+    """Return the scenario with all times of detection and recovery so many times as long."""
+    scenario = prepared.scenario
+    changes: dict[str, Any] = {}
+    for part in ("detection", "recovery"):
+        strategy: Any = getattr(scenario, part)
+        changes[part] = strategy.model_copy(update={"scale": scale * strategy.scale})
+    if scale == 1:
+        return prepared
+    # The topology does not change, and takes longest to build.
+    found = sim.examine(scenario.model_copy(update=changes))
+    pairs = zip(found.sources, prepared.sources, strict=True)
+    sources = tuple(replace(source, blast=known.blast) for source, known in pairs)
+    same = {name: getattr(prepared, name) for name in ("blast", "network", "packed_by")}
+    return replace(found, sources=sources, **same)
+
+
+def _ettr(prepared: Prepared) -> float:
+    """Return the share of productive time by the closed form [-]."""
+    return _shares(prepared)["productive"]
+
+
+def _shares(prepared: Prepared) -> dict[str, float]:
+    """Return the shares of time by the closed form [-]."""
+    found = shares_of(prepared)
+    assert found is not None, "a closed form describes it"
+    return found
+
+
+# ----------------------------------------
+# How reliable and how fast to come back: what it takes for 90, 95 and 97 %.
+
+_MINUTE = 60.0
+
+_SHARE = form_of("ettr", [])
+
+_HALF = 0.5
+
+_POINT = 0.01
+
+_LONGEST = 70
+
+"""Letters of a name that fits into a title."""
+
+_WORDS = (
+    "How much rarer failures would have to be, or how much faster the job would have to come back, for a given share "
+    "of productive time. Along a line the one makes up for the other. All causes become rarer by the same factor; all "
+    "times of detection and recovery become shorter by the same factor; intervals between saves that a rule chooses "
+    "are chosen anew, and others stay."
+)
+
+
+def section(material: Material) -> Section | None:
+    """Return the section; ``None`` where nothing fails or has to come back, or no formula describes the scenario.
+
+    A formula that is far from what was simulated describes nothing.
+    """
+    focus = material.focus
+    if focus is None or not math.isfinite(focus.prepared.jobs[0].mtti):
+        return None
+    formula = focus.document["closed_form"]
+    now, off = formula["ettr"], distance(formula)
+    requirement = Requirement(focus.prepared)
+    if now is None or abs(off) > TOO_FAR or not requirement.pauses[-1] > requirement.pauses[0] > 0:
+        return None
+    asked = asked_level(material.sweep)
+    levels = tuple(sorted({*LEVELS, *([] if asked is None else [asked])}))
+    answers = {level: requirement.factor_for(level, 1.0) for level in levels}
+    title = _told(now, answers, asked, focus.name if material.sweep is not None and len(focus.name) <= _LONGEST else "")
+    by = "By the formula" if not off else f"By the formula, which is {abs(off) / _POINT:.1g} points off here"
+    title = f"{by}, {title}"
+    table = _table(focus, requirement, answers)
+    picture = Picture(
+        "requirement-frontier",
+        _chart(title, requirement, levels),
+        f"Contours of productive time (ETTR) over the time between failures and the time to come back. {title}.",
+        f"The mark is the scenario, {focus.name}; lines are {listed([f'{100 * level:g}' for level in levels])} % of "
+        "productive time.",
+        table,
+    )
+    return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (picture,), _notes(focus, now))
+
+
+def asked_level(sweep: dict[str, Any] | None) -> float | None:
+    """Return the share of productive time that a study asks to reach [-], if it asks for one."""
+    for answer in () if sweep is None else sweep["answers"]:
+        level = answer["data"].get("at_least")
+        if answer["ask"] == "threshold" and answer["data"].get("metric") == "ettr" and isinstance(level, float):
+            return level if 0 < level < 1 else None
+    return None
+
+
+def _told(now: float, answers: dict[float, float | None], asked: float | None, name: str) -> str:
+    """Return what it takes for a level that is not reached, or how far failures may be more frequent.
+
+    Of the level that is asked for, or else of the lowest that is not reached.
+    """
+    missed = [level for level in (LEVELS if asked is None else (asked,)) if now < level]
+    where = f"with {name}" if name else "here"
+    if missed:
+        level = missed[0]
+        factor = answers[level]
+        if factor is None:
+            return f"{_percent(level)} of productive time is out of reach {where}, however rare failures are"
+        if math.isinf(factor):
+            factor_text = f"more than {FACTORS[-1]:g} times"
+            return f"{_percent(level)} of productive time takes failures {factor_text} as rare as {where}"
+        return f"{_percent(level)} of productive time takes failures {_times(factor)} as rare as {where}"
+    level = LEVELS[-1] if asked is None else asked
+    factor = answers[level]
+    times = _times(1 / factor) if factor else f"more than {1 / FACTORS[0]:g} times"
+    return f"failures could be {times} as frequent as {where} before productive time falls below {_percent(level)}"
+
+
+def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> Contours:
+    """Return the plane."""
+    factors, pauses, grid = requirement.fine()
+    ticks = tuple((2.0**power, f"{2.0**power:g}") for power in range(-2, 5))
+    return Contours(
+        title,
+        "%",
+        Scale("time between failures, relative to the scenario", is_log=True, ticks=ticks),
+        Scale("minutes from a failure to stepping again"),
+        factors,
+        tuple(pause / _MINUTE for pause in pauses),
+        tuple(tuple(100 * value for value in row) for row in grid),
+        tuple(100 * level for level in levels),
+        ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / _MINUTE),
+    )
+
+
+def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | None]) -> Grid:
+    """Return the factors that the levels take, as fast as now and twice as fast."""
+    mtti = focus.prepared.jobs[0].mtti
+    name = focus.name
+    now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
+    rows = [
+        (
+            _percent(level),
+            _needed(answers[level], mtti),
+            _needed(requirement.factor_for(level, _HALF), mtti),
+        )
+        for level in answers
+    ]
+    return Grid(
+        "How long it must run between interruptions",
+        (
+            Column("productive time"),
+            Column(f"coming back in {now}, as here", False),
+            Column(f"coming back in {half}", False),
+        ),
+        tuple(rows),
+        note=f"By the formula the job of {name} is interrupted every {time_text(mtti)} of running.",
+    )
+
+
+def _needed(factor: float | None, mtti: float) -> str:
+    """Return a factor in words, with the time between interruptions [s]."""
+    if factor is None:
+        return "out of reach: saves alone cost more"
+    if factor == 0:
+        return f"less than {FACTORS[0]:g} times ({time_text(FACTORS[0] * mtti)})"
+    if math.isinf(factor):
+        return f"more than {FACTORS[-1]:g} times ({time_text(FACTORS[-1] * mtti)})"
+    return f"{_times(factor)} ({time_text(factor * mtti)})"
+
+
+def _notes(focus: Focus, now: float) -> tuple[str, ...]:
+    """Return what the formula is, and how far it is from the simulation."""
+    found = focus.document["metrics"]["ettr"]
+    simulated = focus.document["closed_form"]["simulated"]
+    notes = ["A formula for the long run, not a simulation: between the places at which it was asked, it is smooth."]
+    if found["mean"] is not None:
+        told = f"For the scenario it says {_SHARE.plain(now)} where the simulation says "
+        ci95 = None if found["mean_ci95"] is None or None in found["mean_ci95"] else tuple(found["mean_ci95"])
+        notes.append(f"{told}{_SHARE.value(found['mean'], ci95)}.")
+        if simulated is not None and simulated["replications"] < focus.wanted:
+            notes.append(f"The simulation is of {simulated['replications']} replications, played again.")
+    broken = focus.document["closed_form"]["assumptions"]
+    if broken:
+        notes.append(f"What the formula takes for granted and the scenario breaks: {'; '.join(broken)}.")
+    return tuple(notes)
+
+
+def _times(factor: float) -> str:
+    """Return a factor in words; near 1 with a digit more."""
+    return f"{factor:.2f} times" if 0.9 < factor < 1.1 else f"{factor:.2g} times"
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:g} %"
+
+
+# ----------------------------------------
+# What was measured of large jobs, and by whom: points to lay over curves.
+
+BASES = {
+    "primary": "read in the source",
+    "derived": "computed from figures of the source",
+    "secondary": "quoted by others",
+}
+
+"""How the points are known, in words."""
+
+_DATA = Path(__file__).parents[1] / "measured.yaml"
+
+
+class MeasuredPoint(NamedTuple):
+    """One published value.
+
+    Parameters
+    ----------
+    name
+        Whose job it was.
+    gpus
+        Its size [-].
+    value
+        Time between interruptions [s], or share of productive time [-].
+    basis
+        How it is known: a key of `BASES`.
+    source
+        Who says so.
+    is_bound
+        Whether the true value is above it.
+    range
+        Ends of what the source leaves open, in the unit of the value; ``None`` where it states one number.
+    note
+        What else is in it, or is not.
+    doubt
+        Why it may be no measurement; empty where nobody doubts that.
+    """
+
+    name: str
+    gpus: int
+    value: float
+    basis: str
+    source: str
+    is_bound: bool = False
+    range: tuple[float, float] | None = None
+    note: str = ""
+    doubt: str = ""
+
+    @property
+    def remarks(self) -> str:
+        """How it is known, and what to know of it."""
+        return "; ".join(filter(None, (BASES[self.basis], self.note, self.doubt)))
+
+
+def measured_points(quantity: str) -> tuple[MeasuredPoint, ...]:
+    """Return what was published of a quantity, ``mtti`` or ``ettr``, the smallest jobs first."""
+    return _points()[quantity]
+
+
+def largest_measured(quantity: str) -> int:
+    """Return the size of the largest job of which a quantity was measured beyond doubt [GPUs]."""
+    return max(point.gpus for point in measured_points(quantity) if not point.doubt)
+
+
+@functools.cache
+def _points() -> Mapping[str, tuple[MeasuredPoint, ...]]:
+    """Return the points of the file by quantity."""
+    content: dict[str, Any] = load(_DATA).data
+    found = {"mtti": tuple(map(_time, content["mtti"])), "ettr": tuple(map(_share_of_measured, content["ettr"]))}
+    return {name: tuple(sorted(points, key=lambda point: point.gpus)) for name, points in found.items()}
+
+
+def _time(entry: Mapping[str, Any]) -> MeasuredPoint:
+    """Return a time between interruptions: as it is stated, or the time over the count."""
+    if "count" in entry:
+        return _point(entry, units.parse(entry["time"], units.DURATION) / entry["count"])
+    return _point(entry, units.parse(entry["mtti"], units.DURATION))
+
+
+def _share_of_measured(entry: Mapping[str, Any]) -> MeasuredPoint:
+    """Return a share of productive time."""
+    ends = [units.parse(end, units.FRACTION) for end in entry.get("range", ())]
+    point = _point(entry, units.parse(entry["ettr"], units.FRACTION))
+    return point._replace(is_bound=entry.get("bound") == "above", range=(ends[0], ends[1]) if ends else None)
+
+
+def _point(entry: Mapping[str, Any], value: float) -> MeasuredPoint:
+    """Return a point with what all of them state."""
+    return MeasuredPoint(
+        entry["name"],
+        entry["gpus"],
+        value,
+        entry["basis"],
+        entry["source"],
+        note=entry.get("note", ""),
+        doubt=entry.get("doubt", ""),
+    )
+
+
+_LEAST_SCALE = 0.001
+
+"""Share of productive time below which no curve is drawn, and no number told [-]."""
+
+_EXTRAPOLATED = "beyond what was measured"
+
+_WORDS_SCALE = (
+    "The curves are a formula: hardware fails in proportion to the number of GPUs, and what comes once a job, whatever "
+    "its size, as often at every size. Nodes, spares and replicas grow with the job; the time of a step and of a save "
+    "stay. Dots were measured by others, on clusters and with policies of their own: they show what is usual, and "
+    "need not lie on the curves."
+)
+
+
+def scale_section(material: Material) -> Section | None:
+    """Return the section; ``None`` where there is no scenario, or no formula for how often it is interrupted."""
+    focus = material.focus
+    sizes = [] if focus is None else at_sizes(focus.prepared)
+    if focus is None or not sizes:
+        return None
+    here = focus.prepared.jobs[0].gpus
+    items = [_interruptions(here, sizes, simulated_mtti(material))]
+    shares = simulated_shares(material)
+    if any(size.ettr is not None for size in sizes) or shares:
+        items.append(_shares_of_scale(here, sizes, shares))
+    measured = [
+        _measured("mtti", "Time between interruptions", time_text),
+        _measured("ettr", "Productive time", _percent_of_scale),
+    ]
+    return Section(
+        "scale", items[-1].title, (_WORDS_SCALE, *_of_spares(focus)), (*items, *measured), _notes_of_scale(focus, sizes)
+    )
+
+
+def _of_spares(focus: Focus) -> tuple[str, ...]:
+    """Return how many spares the curves take for granted, where the formula knows of waits for nodes."""
+    away = waiting(focus.prepared)
+    if away is None:
+        return ()
+    text = "At every size, and however fast failures grow, the pool of spares is taken to be large enough that the job "
+    if away < _LEAST_SCALE:
+        return (f"{text}hardly ever waits for nodes: for less than 0.1 % of the time.",)
+    return (f"{text}waits for nodes as rarely as here by the formula: {_percent_of_scale(away)} of the time.",)
+
+
+def _interruptions(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> Picture:
+    """Return the picture of the time between interruptions."""
+    now, last = next(size for size in sizes if size.gpus == here), sizes[-1]
+    title = (
+        f"By the formula a job of {here:,} GPUs is interrupted every {time_text(now.mtti)} of running, one of "
+        f"{last.gpus:,} GPUs every {time_text(last.mtti)}"
+    )
+    rows: list[Row] = [(size.gpus, size.mtti, size.mtti_faster) for size in sizes]
+    chart = Curves(
+        title,
+        Scale("GPUs of the job", is_log=True),
+        Scale("hours of running between interruptions", is_log=True),
+        _series(rows, simulated, HOUR),
+        edges=((float(here), "this job"),),
+        dots=_dots(measured_points("mtti"), HOUR),
+        shaded_from=(float(largest_measured("mtti")), _EXTRAPOLATED),
+    )
+    known = "; ".join(f"{point.name} {time_text(point.value)}" for point in measured_points("mtti"))
+    return Picture(
+        "interruptions-by-size",
+        chart,
+        "Running time between interruptions falls as the job grows, from "
+        f"{time_text(sizes[0].mtti)} at {sizes[0].gpus:,} GPUs to {time_text(last.mtti)} at {last.gpus:,}. "
+        f"Measured: {known}.",
+        "Running time is that in which the job steps or saves; published times may count its stops as well. Both axes "
+        "are logarithmic: equal distances are equal ratios.",
+        _grid("Running time between interruptions by size of the job", rows, simulated, time_text),
+    )
+
+
+def _shares_of_scale(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> Picture:
+    """Return the picture of the share of productive time."""
+    rows: list[Row] = [(size.gpus, size.ettr, size.ettr_faster) for size in sizes if size.ettr is not None]
+    title = _told_of_scale(here, rows, simulated)
+    chart = Curves(
+        title,
+        Scale("GPUs of the job", is_log=True),
+        Scale("ETTR, % of requested GPU-time"),
+        _series(rows, simulated, 0.01, _LEAST_SCALE),
+        edges=((float(here), "this job"),),
+        dots=_dots(measured_points("ettr"), 0.01),
+        shaded_from=(float(largest_measured("ettr")), _EXTRAPOLATED),
+    )
+    return Picture(
+        "goodput-by-size",
+        chart,
+        f"Share of productive time (ETTR) against the size of the job. {title}.",
+        "With the same policies at every size. ETTR is the share of the requested GPU-time that becomes progress.",
+        _grid("ETTR by size of the job", rows, simulated, _percent_of_scale),
+    )
+
+
+def _told_of_scale(here: int, rows: Sequence[Row], simulated: Sequence[Simulated]) -> str:
+    """Return what the picture of goodput says: of the sizes that were simulated, or else of the formula."""
+    if len(simulated) > 1:
+        first, last = simulated[0], simulated[-1]
+        return (
+            f"With the same policies simulated ETTR goes from {_SHARE.plain(first.mean, first.ci95)} at "
+            f"{first.gpus:,} GPUs to {_SHARE.plain(last.mean, last.ci95)} at {last.gpus:,}"
+        )
+    if not rows:
+        only = simulated[0]
+        return f"{only.gpus:,} GPUs have an ETTR of {_SHARE.plain(only.mean, only.ci95)}; no formula says more of it"
+    (now,) = (row for row in rows if row[0] == here)
+    size, share, _ = rows[-1]
+    assert now[1] is not None
+    assert share is not None
+    known = f" (simulated here: {_SHARE.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
+    goes = "falls" if share < now[1] else "rises"
+    before, after = _percent_of_scale(now[1]), _percent_of_scale(share)
+    return f"By the formula ETTR {goes} from {before} at {here:,} GPUs to {after} at {size:,}{known}"
+
+
+def _series(rows: Sequence[Row], simulated: Sequence[Simulated], size: float, least: float = 0.0) -> tuple[Series, ...]:
+    """Return the curves of a picture, in units of a size; where they are lower than `least`, they end."""
+    rows = [(gpus, _from(usual, least), _from(faster, least)) for gpus, usual, faster in rows]
+    found = []
+    if rows:
+        x = tuple(float(row[0]) for row in rows)
+        found.append(Series("formula", x, tuple(_in(row[1], size) for row in rows), look="dashed", hue=0))
+    faster = [row for row in rows if row[2] is not None]
+    if faster:
+        # It begins where failures begin to grow faster: at the last size before.
+        start = rows[max(rows.index(faster[0]) - 1, 0)]
+        path = [(start[0], start[1]), *((row[0], row[2]) for row in faster)]
+        x, y = tuple(float(gpus) for gpus, _ in path), tuple(_in(value, size) for _, value in path)
+        found.append(Series("failures grow faster than the job", x, y, look="dashed", hue=-1))
+    if simulated:
+        means = tuple(one.mean / size for one in simulated)
+        ends = tuple(None if one.ci95 is None else (one.ci95[0] / size, one.ci95[1] / size) for one in simulated)
+        found.append(Series("simulated", tuple(float(one.gpus) for one in simulated), means, ends, hue=1))
+    return tuple(found)
+
+
+def _from(value: float | None, least: float) -> float | None:
+    return None if value is None or value < least else value
+
+
+def _in(value: float | None, size: float) -> float | None:
+    return None if value is None else value / size
+
+
+def _dots(points: Sequence[MeasuredPoint], size: float) -> tuple[Dot, ...]:
+    """Return measured points in units of a size; what is no plain measurement says so in its name."""
+    return tuple(
+        Dot(
+            point.name + (" (more than)" if point.is_bound else " (perhaps projected)" if point.doubt else ""),
+            float(point.gpus),
+            point.value / size,
+            f"{point.source} ({point.remarks})",
+        )
+        for point in points
+    )
+
+
+def _grid(title: str, rows: Sequence[Row], simulated: Sequence[Simulated], text: Callable[[float], str]) -> Grid:
+    """Return the numbers of a picture as a table."""
+    by_size = {row[0]: row for row in rows}
+    played = {one.gpus: one for one in simulated}
+    has_faster = any(row[2] is not None for row in rows)
+    lines = []
+    for gpus in sorted({*by_size, *played}):
+        row, one = by_size.get(gpus, (gpus, None, None)), played.get(gpus)
+        line = [f"{gpus:,}", "no formula" if row[1] is None else text(row[1])]
+        if has_faster:
+            line.append("as counted" if row[2] is None else text(row[2]))
+        lines.append([*line, "not simulated" if one is None else _with_range(one, text)])
+    heads = ["GPUs", "formula", *(["failures grow faster"] if has_faster else []), "simulated, 95 % interval"]
+    return Grid(title, tuple(Column(head) for head in heads), tuple(map(tuple, lines)))
+
+
+def _with_range(one: Simulated, text: Callable[[float], str]) -> str:
+    """Return a simulated mean with its interval."""
+    if one.ci95 is None or one.ci95[0] == one.ci95[1]:
+        return f"{text(one.mean)}, the same in all runs"
+    return f"{text(one.mean)} [{text(one.ci95[0])}, {text(one.ci95[1])}]"
+
+
+def _measured(quantity: str, title: str, text: Callable[[float], str]) -> Grid:
+    """Return the published points as a table."""
+    rows = [
+        (point.name, f"{point.gpus:,}", _value(point, text), point.remarks, point.source)
+        for point in measured_points(quantity)
+    ]
+    heads = (Column("job", False), Column("GPUs"), Column("value"), Column("how it is known", False))
+    return Grid(f"{title}, as published", (*heads, Column("source", False)), tuple(rows))
+
+
+def _value(point: MeasuredPoint, text: Callable[[float], str]) -> str:
+    """Return a published value as its source leaves it."""
+    if point.range is not None:
+        return f"{text(point.range[0])} to {text(point.range[1])}"
+    return f"more than {text(point.value)}" if point.is_bound else text(point.value)
+
+
+def _percent_of_scale(value: float) -> str:
+    return f"below {100 * _LEAST_SCALE:g} %" if value < _LEAST_SCALE else f"{100 * value:.3g} %"
+
+
+def _notes_of_scale(focus: Focus, sizes: Sequence[AtSize]) -> tuple[str, ...]:
+    """Return what to know of the curves."""
+    jobs = focus.prepared.jobs
+    notes = [f"The curves are those of {focus.name}."]
+    if focus.known is None and len(jobs) == 1:
+        notes.append(
+            f"The simulated running time between interruptions is of {focus.replications} replications, played again."
+        )
+    if len(jobs) > 1:
+        notes.append(f"Of several jobs the size is that of {jobs[0].name}; all of them grow together.")
+    power = max(size.exponent for size in sizes)
+    if power:
+        notes.append(
+            f"Failures that grow faster than the job: with the power {power:g} of its GPUs beyond the largest job on "
+            "which they were counted. The power follows from one site (arXiv 2602.00277, from secondary readings)."
+        )
+    return tuple(notes)

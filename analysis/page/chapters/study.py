@@ -1,0 +1,1289 @@
+"""What drives the answer of a study: other answers, phases, the input that matters most, lost time, and a formula."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.amounts import capital, empty_table, label_text, name_of, number_of, phrases
+from analysis.metrics import lower_is_better
+from analysis.page.cell_text import (
+    Sheet,
+    finished_text,
+    folded,
+    form_for,
+    known,
+    luck_text,
+    mean_text,
+    range_text,
+    title_of,
+    where_text,
+)
+from analysis.page.cells import (
+    Axis,
+    Line,
+    axes_of,
+    best_of,
+    levels_of,
+    lines_along,
+    mean_of,
+    missing_text,
+    place_of,
+    running,
+    share_of_lines,
+    status_text,
+)
+from analysis.page.chapters.answers import Asked, Rows, answers_of
+from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
+from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
+from analysis.page.glossary import BUCKETS, bucket_words, glossed, metric_words
+from analysis.page.material import SENSITIVITY, chosen_cells
+from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
+from analysis.page.traced import (
+    COUNT,
+    PERCENT,
+    POINTS,
+    Estimate,
+    Places,
+    Shown,
+    apart,
+    band_text,
+    between,
+    cell_mean,
+    ends_of,
+    has_bands,
+    line,
+    listed,
+    number,
+    people_form,
+    points_form,
+    sentence,
+    shown_of_cells,
+    told,
+    verb,
+)
+from sim import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rich.table import Table
+
+    from analysis.amounts import Form
+    from analysis.page.cell_text import Content
+    from analysis.page.cells import Level
+    from analysis.page.chapters.answers import Told
+    from analysis.page.material import Material
+    from analysis.page.model import Words
+
+# ----------------------------------------
+# One metric of a grid as matrices: two axes down and across, and a matrix for each combination of the others.
+
+_MOST_ROWS = 40
+
+_MOST_COLUMNS = 12
+
+"""Columns of a matrix at most; wider ones are told row by row."""
+
+_MOST_MATRICES = 12
+
+_MOST_NAMED = 10
+
+
+def print_matrices(sheet: Sheet, content: Content, chosen: Sequence[str], metric: str, form: Form) -> bool:
+    """Print the means of one metric over two axes, for each combination of the others; return whether that is fit."""
+    shape = _shape(content, chosen)
+    if shape is None:
+        return False
+    tables = _matrices(content, *shape, metric, form)
+    if not all(sheet.fits(table, 1) for _, table in tables):
+        # The other way round there are fewer columns, or shorter ones.
+        tables = _matrices(content, shape[1], shape[0], shape[2], metric, form)
+        if not all(sheet.fits(table, 1) for _, table in tables):
+            return False
+        shape = shape[1], shape[0], shape[2]
+    down, across = (content["axes"][name]["title"] for name in shape[:2])
+    sheet.heading(f"{title_of(metric)}: {down} (down) and {across} (across)")
+    for title, table in tables:
+        if title:
+            sheet.tell(title)
+        sheet.table(table, 1)
+    _print_below(sheet, content, metric, form)
+    return True
+
+
+def _shape(content: Content, chosen: Sequence[str]) -> tuple[str, str, list[str]] | None:
+    """Return which axes go down and across, and the others; ``None`` where the cells are better told one by one.
+
+    They are a whole grid without anything unknown or any precision. Down and across go the two with the most values.
+    """
+    cells = content["cells"]
+    counts = {name: len({cell["values"][name] for cell in cells}) for name in chosen}
+    if len(chosen) < 2 or content["precision"] is not None or any(cell["draws"] for cell in cells):
+        return None
+    largest = sorted(chosen, key=lambda name: -counts[name])[:2]
+    down, across = (name for name in chosen if name in largest)
+    if counts[across] > _MOST_COLUMNS >= counts[down]:
+        down, across = across, down
+    matrices = len({tuple(cell["values"][name] for name in chosen if name not in largest) for cell in cells})
+    is_whole = counts[down] * counts[across] * matrices == len(cells)
+    fits = counts[down] <= _MOST_ROWS and counts[across] <= _MOST_COLUMNS and matrices <= _MOST_MATRICES
+    return (down, across, [name for name in chosen if name not in largest]) if is_whole and fits else None
+
+
+def _matrices(
+    content: Content, down: str, across: str, others: Sequence[str], metric: str, form: Form
+) -> list[tuple[str, Table]]:
+    """Return a matrix of means for each combination of the other axes, with its title; the best has an asterisk."""
+    axes = [*others, down, across]
+    cells = {tuple(cell["values"][name] for name in axes): cell for cell in content["cells"]}
+    best = _best(content, metric)
+    values = {name: list(dict.fromkeys(cell["values"][name] for cell in content["cells"])) for name in axes}
+    found = []
+    for fixed in itertools.product(*(values[name] for name in others)):
+        table = empty_table(content["axes"][down]["title"], *values[across])
+        for row in values[down]:
+            texts = []
+            for column in values[across]:
+                cell = cells[*fixed, row, column]
+                mean = mean_text(cell["metrics"].get(metric, {}), form)
+                texts.append(f"{mean}{' *' if cell['cell'] == best else '  '}")
+            table.add_row(row, *texts)
+        where = zip((content["axes"][name]["title"] for name in others), fixed, strict=True)
+        found.append((", ".join(f"{title} = {label}" for title, label in where), table))
+    return found
+
+
+def _best(content: Content, metric: str) -> int | None:
+    """Return the number of the cell with the best mean."""
+    means = {cell["cell"]: mean for cell in content["cells"] if (mean := known(cell, metric, "mean")) is not None}
+    pick = min if lower_is_better(metric) else max
+    return pick(means, key=lambda number: means[number], default=None)
+
+
+def _print_below(sheet: Sheet, content: Content, metric: str, form: Form) -> None:
+    """Print how well the means of matrices are known, and where jobs were not finished."""
+    ranges = [known(cell, metric, "mean_ci95") for cell in content["cells"]]
+    halves = [(ends[1] - ends[0]) / 2 for ends in ranges if ends is not None]
+    if halves:
+        low, high = (f"{half / form.size:.2g}" for half in (min(halves), max(halves)))
+        span = f"{low if low == high else f'{low} to {high}'} {form.step or form.unit}".rstrip()
+        word = "lowest" if lower_is_better(metric) else "highest"
+        sheet.tell(f"* the {word} mean; 95 % intervals are means ± {span}")
+    late = [cell for cell in content["cells"] if cell["censored"]]
+    if late:
+        told = [f"({where_text(content, cell)}) in {finished_text(cell)} runs" for cell in late[:_MOST_NAMED]]
+        more = f" and {len(late) - _MOST_NAMED} more cells" if len(late) > _MOST_NAMED else ""
+        sheet.tell(f"finished at the horizon: {', '.join(told)}{more}")
+
+
+# ----------------------------------------
+# A study that was run, as text for the terminal: the answers first, then the table.
+
+
+def format_sweep(content: Content, *, width: int | None = None) -> str:
+    """Return the document of a study (as read back from JSON) as text.
+
+    Parameters
+    ----------
+    content
+        The document.
+    width
+        Columns; omitted: those of ``COLUMNS``, or of the terminal. Without either, sentences are not broken.
+    """
+    sheet = Sheet(width)
+    sheet.title(content["study"])
+    asked = [content["question"]] if content["question"] else []
+    for text in (*asked, _setting(content), *_precision(content), *content["at_equal_lines"]):
+        sheet.tell(text)
+    for warning in content["warnings"]:
+        sheet.tell(f"warning: {_warning(warning, content)}")
+    _print_answers(sheet, content)
+    shown = [cell for cell in content["cells"] if cell["status"] == "ok"]
+    if shown:
+        _print_results(sheet, content, shown)
+    _print_troubles(sheet, content)
+    for title, lines in (("Assumptions", content["assumptions"]), ("Notes", content["notes"])):
+        if lines:
+            sheet.heading(title)
+            for text in lines:
+                sheet.tell(f"- {text}")
+    return sheet.text()
+
+
+def _setting(content: Content) -> str:
+    """Return what was run, in a line."""
+    counts, design = content["counts"], content["design"]["use"]
+    numbers = content["replications"]
+    parts = [f"scenario {content['scenario']}", f"design {design}", number_of(counts["cells"], "cell")]
+    if counts["points"] > counts["cells"]:
+        parts.append(f"{counts['points']:,} points with the draws of what is unknown")
+    if numbers:
+        span = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+        parts.append(f"{span} {'replication' if span == '1' else 'replications'} each")
+    parts.append(f"seed {content['seed']}")
+    return ", ".join(parts)
+
+
+def _precision(content: Content) -> Iterator[str]:
+    """Yield which precision was asked for, in how many cells it was reached, and with how many replications."""
+    asked = content["precision"]
+    if asked is None:
+        return
+    cells = [cell for cell in content["cells"] if cell["precise"] is not None]
+    met = sum(cell["precise"] for cell in cells)
+    name = name_of(asked["metric"] or content["metrics"][0])
+    yield (
+        f"precision {asked['width']}, the half-width of the 95 % interval of {name}: "
+        f"reached in {met} of {number_of(len(cells), 'cell')}"
+    )
+
+
+def _print_answers(sheet: Sheet, content: Content) -> None:
+    """Print every answer: its first sentence, and below it the others."""
+    titles = {name: axis["title"] for name, axis in content["axes"].items()}
+    for answer in content["answers"]:
+        sheet.heading(_asked(answer, titles))
+        for text in answer["sentences"]:
+            sheet.tell(text)
+
+
+def _asked(answer: Content, titles: Mapping[str, str]) -> str:
+    """Return what was asked, as a title; axes are called by their titles."""
+    about = answer.get("metric") or answer["data"].get("metric") or ""
+    names = [name_of(about)] if about else [name_of(name) for name in answer.get("metrics", ())]
+    keys = {"axis": "by", "between": "between", "along": "along", "for_each": "for each", "over": "over"}
+    ways = [f"{word} {_words(answer[key], titles)}" for key, word in keys.items() if answer.get(key)]
+    title = " ".join([f"{answer['ask']}:", ", ".join(names), *ways])
+    return title[:1].upper() + title[1:]
+
+
+def _words(value: Any, titles: Mapping[str, str]) -> str:
+    return ", ".join(titles.get(name, name) for name in ([value] if isinstance(value, str) else value))
+
+
+def _print_results(sheet: Sheet, content: Content, cells: Sequence[Content]) -> None:
+    """Print the metrics: as matrices where one metric of a grid makes some, else a row for each cell."""
+    chosen = [name for name in content["axes"] if len({cell["values"][name] for cell in content["cells"]}) > 1]
+    metrics = [name for name in content["metrics"] if any(name in cell["metrics"] for cell in cells)]
+    if not metrics:
+        return
+    forms = {name: form_for(cells, name, content["currency"] or "") for name in metrics}
+    if len(metrics) == 1 and print_matrices(sheet, content, chosen, metrics[0], forms[metrics[0]]):
+        return
+    sheet.heading(title_of(metrics[0]))
+    headline, *others = metrics
+    has_band = any(known(cell, headline, "band90") for cell in cells)
+    has_luck = any(known(cell, headline, "p05") or known(cell, headline, "std") for cell in cells)
+    is_precise, has_unfinished = content["precision"] is not None, any(cell["censored"] for cell in cells)
+    table = empty_table(
+        *(content["axes"][name]["title"] for name in chosen) if chosen else ("study",),
+        "mean", "95 %\ninterval", *(["luck of\none run"] if has_luck else []),
+        *(["90 % band of\nunknown inputs"] if has_band else []), *(folded(name_of(name)) for name in others),
+        *(["runs\nfinished"] if has_unfinished else []), *(["replications"] if is_precise else []),
+    )  # fmt: skip
+    for cell in cells[:_MOST_ROWS]:
+        found, form = cell["metrics"].get(headline, {}), forms[headline]
+        row = [cell["values"][name] for name in chosen] or [content["study"]]
+        row += [mean_text(found, form), range_text(found.get("mean_ci95"), form)]
+        row += [luck_text(found, form)] if has_luck else []
+        row += [range_text(found.get("band90"), form)] if has_band else []
+        row += [mean_text(cell["metrics"].get(name, {}), forms[name]) for name in others]
+        row += [finished_text(cell)] if has_unfinished else []
+        row += [f"{cell['replications']:,}{'' if cell['precise'] else ': too few'}"] if is_precise else []
+        table.add_row(*row)
+    sheet.table(table, len(chosen) or 1)
+    if len(cells) > _MOST_ROWS:
+        sheet.tell(f"{len(cells) - _MOST_ROWS} more cells are in the results")
+
+
+def _print_troubles(sheet: Sheet, content: Content) -> None:
+    """Print the cells without results, with the reasons, those of the same reason together."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for cell in content["cells"]:
+        if cell["status"] != "ok":
+            reasons.setdefault((cell["status"], cell["trouble"]), []).append(f"({where_text(content, cell)})")
+    if not reasons:
+        return
+    sheet.heading("Without results")
+    words = {"infeasible": "cannot run", "failed": "failed", "crashed": "crashed"}
+    for (status, reason), places in reasons.items():
+        more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
+        named = ", ".join(places[:_MOST_NAMED])
+        sheet.tell(f"- {named}{more}: {words.get(status, status)}: {reason}")
+
+
+def _warning(warning: Content, content: Content) -> str:
+    """Return a warning, with the number of cells unless it is about all of them."""
+    count, total = warning["cells"], content["counts"]["cells"]
+    return warning["warning"] if count == total else f"{warning['warning']} ({count} of {total} cells)"
+
+
+_MOST = 3
+
+_YES_OR_NO = "p_finish_by"
+
+"""Of a single run it is 0 or 1, which does not scatter."""
+
+_TIME_SHARE = "time_shares."
+
+_OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effective_mfu", _YES_OR_NO)
+
+"""Metrics that phases of time explain."""
+
+_LEAST = 0.001
+
+"""A change of a share of time that is told."""
+
+_CLOSE = 0.005
+
+"""How far a formula may be from the interval of the simulation without a word about it."""
+
+
+def drivers(material: Material, answers: Sequence[tuple[Asked, Told]]) -> tuple[Words, ...]:
+    """Return three points that say what drives the first of some answers, or as many as there are.
+
+    One other answer of the study comes first; then what matters most, where time is lost, and what a formula
+    says; then the rest of the answers.
+    """
+    asked, first = answers[0]
+    others = _others(answers)
+    pair, told_of = _pair(asked, first), [one for one, _ in answers[1:]]
+    second = pair[1] if pair is not None and _of_phases(asked, pair) else None
+    kinds: tuple[Callable[[], Words], ...] = (
+        lambda: _of_phases(asked, pair),
+        lambda: _of_sensitivity(material) or _of_axes(asked, first.cell, told_of, second),
+        lambda: _of_shares(asked, first.cell),
+        lambda: of_formula(asked, first.cell, far=False),
+    )
+
+    def found() -> Iterator[Words]:
+        yield from others[:1]
+        yield from (kind() for kind in kinds)
+        yield from others[1:]
+
+    kept: list[Words] = []
+    for words in found():
+        if words and len(kept) < _MOST:
+            kept.append(words)
+    # Luck drives nothing: it is told where there is nothing else to tell.
+    alone = () if kept else _of_luck(asked, first.cell)
+    return (alone,) if alone else tuple(kept)
+
+
+def _others(answers: Sequence[tuple[Asked, Told]]) -> list[Words]:
+    """Return the other answers in short, without those that ask the same; what an axis does by and by comes last."""
+    seen: set[tuple[str, str, str]] = set()
+    found: list[tuple[bool, int, Words]] = []
+    for position, (asked, one) in enumerate(answers):
+        content = asked.content
+        ask, along = content["ask"], content.get("along") or content.get("axis") or ""
+        if ask in ("best", "crossover"):
+            # Who is best for each value of an axis, and along it, is the same.
+            ask, along = "best", along or content.get("for_each") or ()
+            along = along[0] if isinstance(along, list) and len(along) == 1 else along
+        key = (ask, asked.metric, str(along))
+        if position and key not in seen:
+            found.append((content["ask"] == "trend", len(found), one.point))
+        seen.add(key)
+    return [point for *_, point in sorted(found, key=lambda one: one[:2])]
+
+
+def _of_sensitivity(material: Material) -> Words:
+    """Return the input that moves the metric most when it alone changes; empty without such results."""
+    content = material.of(SENSITIVITY)
+    if content is None or not content.get("tornado"):
+        return ()
+    places, swing = Places(SENSITIVITY, content), content["tornado"][0]
+    moves = [(index, move) for index, move in enumerate(swing["moves"]) if move["change"] is not None]
+    if not swing["resolved"] or not moves:
+        return ()
+    index, move = max(moves, key=lambda pair: abs(pair[1]["change"]["mean"]))
+    found = places.estimate("tornado", 0, "moves", index, "change", interval="ci95")
+    center = places.at("center", "mean")
+    if found is None or center is None:
+        return ()
+    title, metric = content["axes"][swing["axis"]]["title"], content["metric"]
+    form = people_form(metric, [center.value], (material.sweep or {}).get("currency") or "")
+    word = "raises" if found.mean.value > 0 else "lowers"
+    what = metric_words(metric).removeprefix("the ")
+    start = f"{title} moves the {what} most: {move['label']} instead of {swing['center']} {word} it by "
+    return sentence(start, apart(found, form, center))
+
+
+def _pair(asked: Asked, first: Told) -> tuple[int, int] | None:
+    """Return the cells of the first and the second option; ``None`` where there are no two."""
+    cell = first.cell
+    if first.other is not None and cell is not None and first.other != cell:
+        return cell, first.other
+    groups = [group for group in asked.data.get("groups", ()) if group["best"] and asked.cell(group["best"]) == cell]
+    if groups and cell is not None:
+        others = [asked.cell(entry["at"]) for entry in groups[0]["order"][1:2]]
+        return (cell, others[0]) if others and others[0] is not None else None
+    found = chosen_cells({**asked.places.content, "answers": [asked.content]})
+    return None if found is None or found[1] is None else (found[0], found[1])
+
+
+def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
+    """Return what time the first option spends on less, and on more, than the second one; empty where that is open."""
+    if asked.metric not in _OF_TIME:
+        return ()
+    names = [] if pair is None else [one for one in BUCKETS if one != "productive"]
+    changes = []
+    for name in names:
+        here, there = (asked.rows.mean(one, f"{_TIME_SHARE}{name}") for one in pair or ())
+        if here is not None and there is not None and here.value != there.value:
+            changes.append((name, here - there))
+    changes.sort(key=lambda change: -abs(change[1].value))
+    if pair is None or not changes or abs(changes[0][1].value) < _LEAST:
+        return ()
+    kept = [one for one in changes if abs(one[1].value) >= max(_LEAST, abs(changes[0][1].value) / 10)][:_MOST]
+    told_of = []
+    for place, (name, change) in enumerate(kept):
+        word = "less" if change.value < 0 else "more"
+        unit = POINTS if not place else POINTS._replace(unit="")
+        told_of.append(line(number(abs(change), unit), f" {word} ", "of its time " if not place else "", "on ",
+                            bucket_words(name)))  # fmt: skip
+    where, first, second = _apart(asked, *pair)
+    start = line("with ", where, ", ") if where else ""
+    return sentence(start, "the job spends ", listed(told_of), " with ", first, " instead of ", second)
+
+
+def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
+    """Return what two cells have in common, and what is not so in the one and in the other."""
+    ours, theirs = (asked.places.get("cells", cell, "values") for cell in (one, other))
+    differ = [name for name in asked.varying if ours[name] != theirs[name]]
+    common = {name: ours[name] for name in asked.varying if name not in differ}
+    return asked.where(common), asked.briefly(ours, *differ), asked.shortly({name: theirs[name] for name in differ})
+
+
+def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: int | None) -> Words:
+    """Return the largest change of the metric by one step along one axis from the answer; empty without such a step.
+
+    A step leads to the next value of numbers, and to the nearest result of names: how far a grid reaches was the choice
+    of who made it, and says nothing of what drives the answer. Left out is what is told otherwise: the step to the
+    second option, and axes that another answer is about.
+    """
+    here = asked.mean(cell)
+    if cell is None or here is None:
+        return ()
+    mine: dict[str, str] = asked.places.get("cells", cell, "values")
+    told_of = {one.content.get("axis") for one in others if one.content["ask"] == "compare"}
+    names = [name for name in asked.varying if name not in told_of]
+    steps = [step for name in names for step in _steps(asked, mine, name, here) if step[-1] != second]
+    if not steps:
+        return ()
+    axis, label, found, other = max(steps, key=lambda step: abs(step[2].mean.value))
+    if not found.mean.value or (found.low and found.high and found.low.value * found.high.value <= 0):
+        return ()
+    word = " higher" if found.mean.value > 0 else " lower"
+    rest = {name: value for name, value in mine.items() if name != axis and name in asked.varying}
+    where = line("with ", asked.where(rest), ", ") if rest else ""
+    size = line(asked.apart(found, here.mean), word, asked.gpu_years(found, cell, other))
+    pair = line(asked.briefly({axis: label}), " instead of ", asked.value(axis, mine[axis]))
+    return sentence(where, asked.subject, " is ", size, " with ", pair)
+
+
+def _steps(
+    asked: Asked, mine: Mapping[str, str], name: str, here: Estimate
+) -> list[tuple[str, str, Estimate, int]]:  # fmt: skip
+    """Return the steps along one axis: its name, the value there, the change of the metric, and the cell."""
+    axis = asked.axis(name)
+    labels = [entry["label"] for entry in asked.places.get("axes", name, "values")]
+    if axis is not None and axis.is_numeric:
+        order = [label for _, label in sorted(zip(axis.numbers, axis.labels, strict=True))]
+        place = order.index(mine[name])
+        labels = order[max(place - 1, 0) : place + 2]
+    found = []
+    for label in labels:
+        other = asked.cell({**mine, name: label})
+        there = asked.mean(other)
+        if label != mine[name] and other is not None and there is not None:
+            found.append((name, label, _step(asked, name, mine, label) or between(there, here), other))
+    if axis is None or not axis.is_numeric:
+        found = sorted(found, key=lambda step: abs(step[2].mean.value))[:1]
+    return found
+
+
+def _step(asked: Asked, name: str, mine: Mapping[str, str], label: str) -> Estimate | None:
+    """Return a step as a trend along the axis has it, from pairs of runs with the same failures; ``None`` without."""
+    for position in range(len(asked.places.get("answers"))):
+        other = Asked(asked.places, position)
+        if (
+            other.content["ask"] != "trend"
+            or other.data.get("along") != name
+            or other.data.get("metric") != asked.metric
+        ):
+            continue
+        for place, content in enumerate(other.data["lines"]):
+            is_line = all(mine[axis] == value for axis, value in content["at"].items())
+            for index, step in enumerate(content["steps"] if is_line else ()):
+                if {step["from"], step["to"]} == {mine[name], label}:
+                    found = other.difference("lines", place, "steps", index, "difference")
+                    if found is None or step["to"] == label:
+                        return found
+                    return found.changed(lambda change: change * -1)
+    return None
+
+
+def _of_shares(asked: Asked, cell: int | None) -> Words:
+    """Return what the largest part of the lost time goes to; empty where that is not known."""
+    lost = {name: found for name in BUCKETS if name != "productive"
+            if (found := _share(asked, cell, f"{_TIME_SHARE}{name}")) is not None and found.mean.value > 0}  # fmt: skip
+    if not lost or cell is None:
+        return ()
+    name = max(lost, key=lambda one: lost[one].mean.value)
+    is_most = lost[name].mean.value > sum(one.mean.value for one in lost.values()) / 2
+    start = "of the lost time most goes to " if is_most else "of the lost time the largest part goes to "
+    return sentence(_at(asked, cell), start, bucket_words(name), ": ", told(lost[name], PERCENT))
+
+
+def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
+    """Return a share of time, of the document or else of the runs."""
+    mean = asked.rows.mean(cell, name)
+    return asked.mean(cell, name) or (None if mean is None else Estimate(mean))
+
+
+def _at(asked: Asked, cell: int) -> Words:
+    """Return which combination a sentence is about; empty where there is but one."""
+    if len(asked.places.get("cells")) < 2:
+        return ()
+    return line("with ", asked.where(asked.places.get("cells", cell, "values")), ", ")
+
+
+def _of_luck(asked: Asked, cell: int | None) -> Words:
+    """Return how far single runs of the answer lie apart; empty where the data do not tell."""
+    if cell is None or asked.metric == _YES_OR_NO:
+        return ()
+    keys = ("cells", cell, "metrics", asked.metric)
+    words = luck(asked.places, *keys, form=asked.form)
+    std, mean = asked.places.at(*keys, "std"), asked.places.at(*keys, "mean")
+    if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
+        return words
+    size = (number(std, points_form(asked.form)),)
+    start = "luck alone moves a single run: typically it is "
+    return sentence(start, size, " away from the mean of all runs (standard deviation)")
+
+
+def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
+    """Return what a formula says beside the simulation; empty where there is none.
+
+    Parameters
+    ----------
+    asked
+        The answer.
+    cell
+        The combination.
+    far
+        Whether it is told if both are far apart, which is what the answer does not cover, or if they are not.
+    """
+    found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
+    simulated = asked.mean(cell, "ettr")
+    if found is None or simulated is None or cell is None:
+        return ()
+    start = line(_at(asked, cell), f"a formula for a long run gives {metric_words('ettr')} as ", number(found, PERCENT))
+    ends = simulated.interval or (simulated.mean.value, simulated.mean.value)
+    is_close = ends[0] - _CLOSE <= found.value <= ends[1] + _CLOSE
+    if is_close is far:
+        return ()
+    why = ": it has neither the start with all parts in order nor queues nor the end at the horizon" if far else ""
+    return sentence(start, ", the simulation ", told(simulated, PERCENT), why)
+
+
+# ----------------------------------------
+# The first screen about a study.
+
+_MOST_ASSUMPTIONS = 3
+
+_FEWEST_VALUES = 3
+
+"""Values from which on an axis has a course that might go on."""
+
+_TROUBLES = (
+    ("infeasible", "cannot run as they are stated and have no results"),
+    ("failed", "failed and have no results"),
+    ("crashed", "crashed and have no results"),
+)
+
+
+def opening(material: Material) -> Opening:
+    """Return the first screen."""
+    content = material.main
+    places = Places(material.results.file, content)
+    answers = answers_of(places, Rows(material.table))
+    question = str(content["question"] or content["description"] or content["study"])
+    if not answers:
+        return glossed(Opening(question, _silent(content), (), None, (), _not_covered(material, places, None, None)))
+    asked, first = answers[0]
+    picture = first.picture(_title(first.title))
+    replayed = material.focus is not None and any(source.use == "replay" for source in material.focus.scenario.failures)
+    unknown = _unknown(places, asked, first, RECORDED if replayed else EXACTLY)
+    doubt = first.doubt or joined([unknown, _chance(places, asked, first)])
+    caveat = of_formula(asked, first.cell, far=True)
+    found = glossed(
+        Opening(
+            question,
+            joined([_unanswered(asked), first.answer]),
+            doubt,
+            picture,
+            drivers(material, answers),
+            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(material, places, asked, first)),
+        )
+    )
+    return replace(found, glossary=(*_presets(asked, first), *found.glossary))
+
+
+def _unanswered(asked: Asked) -> Words:
+    """Return that what was asked first has no answer, and why; empty where it has one."""
+    said = asked.places.get("answers", 0, "sentences") if asked.position else ()
+    if not asked.position:
+        return ()
+    reason = said[0].removesuffix(".") if said else ""
+    return sentence("the first question has no answer", f": {reason}" if reason else "")
+
+
+def _presets(asked: Asked, first: Told) -> list[tuple[str, str]]:
+    """Return what recoveries of the catalog that the answer names do."""
+    names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
+    is_named = any("recovery.use" in asked.places.get("axes", axis, "paths") for axis in asked.varying)
+    titles = [(name, str(catalog.recovery(name)["title"])) for name in names if is_named]
+    return [(name, f"{capital(title.partition(': ')[2] or title)}.") for name, title in titles]
+
+
+def _title(title: Words) -> str:
+    """Return what the picture says, as text."""
+    return capital(plain(title).replace("“", "").replace("”", ""))
+
+
+def _silent(content: dict[str, Any]) -> Words:
+    """Return why there is no answer."""
+    said = [text for answer in content["answers"] for text in answer["sentences"]]
+    if said:
+        return tuple(joined([(text,) for text in said]))
+    if not any(cell["status"] == "ok" for cell in content["cells"]):
+        reason = next((cell["trouble"] for cell in content["cells"] if cell["trouble"]), "")
+        return ("Nothing that was tried can run", f": {reason}." if reason else ".")
+    return ("The study asks no question of its results; the figures below show all that it tried.",)
+
+
+def _unknown(places: Places, asked: Asked, first: Told, otherwise: str) -> Words:
+    """Return how far what is not known exactly moves the answer; or what else it holds for."""
+    titles = [(str(axis["title"]),) for axis in places.get("axes").values() if axis["unknown"]]
+    if not titles:
+        return (otherwise,)
+    verb = "is" if len(titles) == 1 else "are"
+    start = line("not known exactly ", verb, " ", listed(titles))
+    if first.band:
+        return sentence(start, ": in nine cases of ten they move the answer ", first.band)
+    if first.cell is None:
+        return sentence(start)
+    told = not_known(places, "cells", first.cell, "metrics", asked.metric, form=asked.form, what=f"the {asked.what}")
+    return sentence(start) if told == (EXACTLY,) else joined([sentence(start), told])
+
+
+def _chance(places: Places, asked: Asked, first: Told) -> Words:
+    """Return what the ranges of the answer are."""
+    if first.cell is None:
+        return ()
+    return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
+
+
+def _not_covered(material: Material, places: Places, asked: Asked | None, first: Told | None) -> tuple[Words, ...]:
+    """Return what the answer does not cover: points without results, notes, and what is assumed about the answer."""
+    found: list[Words] = []
+    for status, what in _TROUBLES:
+        count = places.at("counts", status)
+        if count is not None and count.value:
+            total = places.at("counts", "points")
+            assert total is not None
+            found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
+    stated = places.get("assumptions")
+    own = [text for text in stated if text in _own(material)] or stated
+    terms = set() if asked is None or first is None else _terms(asked, first)
+    ranked = sorted(dict.fromkeys(own), key=lambda text: (-len(terms & _words_of_sweep(text)), len(text)))
+    *noted, last = not_covered(places.get("notes"), [entry["warning"] for entry in places.get("warnings")], ())
+    found += [*noted, *(sentence(f"assumed: {text}") for text in ranked[:_MOST_ASSUMPTIONS])]
+    if len(ranked) > _MOST_ASSUMPTIONS:
+        found.append(("More is assumed; all of it is listed with its source further down.",))
+    return (*found, last)
+
+
+def _terms(asked: Asked, first: Told) -> set[str]:
+    """Return words by which an assumption is known to be about the answer: of its axes and of the values it names."""
+    axes = " ".join(asked.title(axis) for axis in asked.varying)
+    text = plain(first.answer)
+    named = [entry["label"] for axis in asked.varying for entry in asked.places.get("axes", axis, "values")
+             if plain(asked.value(axis, entry["label"])).strip("“”") in text]  # fmt: skip
+    return _words_of_sweep(axes) | _words_of_sweep(" ".join(named))
+
+
+def _words_of_sweep(text: str) -> set[str]:
+    """Return the words of a text that tell of what it is: names, large numbers, and not the small words."""
+    found = re.findall(r"[a-z][a-z0-9-]{3,}|\d{3,}", text.lower().replace(",", ""))
+    return {word.removesuffix("s") for word in found}
+
+
+def edge(asked: Asked, first: Told) -> tuple[Words, ...]:
+    """Return that the best is the last value that was tried, so that beyond it there may be better; empty elsewhere."""
+    if asked.content["ask"] != "best" or first.cell is None:
+        return ()
+    found: list[Words] = []
+    labels = asked.places.get("cells", first.cell, "values")
+    groups = [group for group in asked.data["groups"] if group["best"] and asked.cell(group["best"]) == first.cell]
+    rivals = [one for group in groups for one in group["may_be_best"]]
+    for name in asked.varying:
+        axis = asked.axis(name)
+        if axis is None or not axis.is_numeric or name in asked.content.get("for_each", ()):
+            continue
+        order = [label for _, label in sorted(zip(axis.numbers, axis.labels, strict=True))]
+        is_sure = all(one.get(name) == labels[name] for one in rivals)
+        if is_sure and len(order) >= _FEWEST_VALUES and labels[name] in (order[0], order[-1]):
+            word = "below" if labels[name] == order[0] else "above"
+            found.append(sentence(f"nothing {word} ", asked.values(name, [labels[name]]), " was tried"))
+    return tuple(found)
+
+
+def _own(material: Material) -> tuple[str, ...]:
+    """Return the assumptions of the study, without those of its scenario."""
+    study = material.study
+    return () if study is None else tuple(study.study.assumptions)
+
+
+# ----------------------------------------
+# Which of many lines a picture shows.
+
+MOST_LINES = 8
+
+"""Lines that can be told apart in a picture."""
+
+
+def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tuple[list[Line], str]:
+    """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
+
+    Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
+    which moves the metric most. Else it is the best ones.
+
+    Parameters
+    ----------
+    lines
+        All of them.
+    others
+        The axes that they differ in.
+    metric
+        By which lines are ranked.
+    """
+    if len(lines) <= MOST_LINES:
+        return list(lines), ""
+    ranked = _ranked(lines, metric)
+    if len(others) > 1:
+        sets = [(axis, _apart_in(axis, lines, ranked[0])) for axis in others]
+        axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
+        if len(found) > 1:
+            fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
+            kept = _even(found)
+            part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
+            named = [line._replace(name=axis.told(line.at[axis.name])) for line in kept]
+            return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
+    best = ranked[:MOST_LINES]
+    return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
+
+
+def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
+    """Return lines by the mean rank of their cells, best first."""
+    cells = [cell for line in lines for cell in line.cells]
+    rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
+
+    def place(line: Line) -> float:
+        return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
+
+    return sorted(lines, key=place)
+
+
+def _apart_in(axis: Axis, lines: Sequence[Line], best: Line) -> list[Line]:
+    """Return the lines that differ from the best one in an axis alone, and that one itself."""
+    return [line for line in lines if all(line.at[name] == best.at[name] for name in line.at if name != axis.name)]
+
+
+def _spread(lines: Sequence[Line], metric: str) -> float:
+    """Return how far lines are apart, by their means over all places."""
+    means = []
+    for curve in lines:
+        values = [value for cell in curve.cells if (value := mean_of(cell, metric)) is not None]
+        means += [sum(values) / len(values)] if values else []
+    return max(means) - min(means) if means else 0.0
+
+
+def _even(lines: Sequence[Line]) -> list[Line]:
+    """Return as many lines as there is room for, evenly chosen."""
+    count = len(lines)
+    if count <= MOST_LINES:
+        return list(lines)
+    return [lines[round(index * (count - 1) / (MOST_LINES - 1))] for index in range(MOST_LINES)]
+
+
+# ----------------------------------------
+# What curves say, in a sentence that is worked out from their numbers.
+
+Content_of_curve_titles = dict[str, Any]
+
+_SAME = 1e-9
+
+_LONGEST = 180
+
+"""Letters of a sentence that is a title too."""
+
+
+def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown, levels: Sequence[Level]) -> str:
+    """Return what the curves of a metric along an axis say.
+
+    Parameters
+    ----------
+    lines
+        What is shown, each with two means or more.
+    levels
+        Values that questions ask of the metric.
+    """
+    cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
+    means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
+    name = capital(metric.name)
+    if len({metric.form.plain(mean) for mean in means}) == 1:
+        return f"{name} {verb(metric.name, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
+    if levels and len(levels[0].sentence) <= _LONGEST:
+        return levels[0].sentence
+    if len(lines) == 1:
+        return _one_line(cells, axis, metric)
+    return _ahead(lines, axis, metric) or _span(cells, axis, metric)
+
+
+def _one_line(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Shown) -> str:
+    """Return where a single curve is best if that is inside, else where it comes from and goes to."""
+    name, key = capital(metric.name), metric.metric
+    is_lowest = lower_is_better(key)
+    best = (min if is_lowest else max)(cells, key=lambda cell: mean_of(cell, key) or 0.0)
+    first, last = cells[0], cells[-1]
+    if all(_is_apart(best, end, metric) for end in (first, last)):
+        word = "lowest" if is_lowest else "highest"
+        told = f"{name} {verb(metric.name, 'is', 'are')} {word}"
+        here = axis.phrase(best["values"][axis.name])
+        alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
+        if len(alike) == 1:
+            return f"{told} with {here}: {cell_mean(best, metric)}"
+        ends = [label_text(cell["values"][axis.name]) for cell in (alike[0], alike[-1])]
+        return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
+    labels = [axis.phrase(first["values"][axis.name]), label_text(last["values"][axis.name])]
+    goes = verb(metric.name, "goes", "go")
+    means = [cell_mean(cell, metric) for cell in (first, last)]
+    if _is_apart(first, last, metric):
+        return f"{name} {goes} from {means[0]} with {labels[0]} to {means[1]} with {labels[1]}"
+    return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
+
+
+def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
+    """Return which line is best at the last value that all have, if its interval is clear of all others'."""
+    key = metric.metric
+    common = set.intersection(*({cell["values"][axis.name] for cell in line.cells} for line in lines))
+    labels = [cell["values"][axis.name] for cell in lines[0].cells if cell["values"][axis.name] in common]
+    if not labels:
+        return ""
+    last = [next(cell for cell in line.cells if cell["values"][axis.name] == labels[-1]) for line in lines]
+    known = [(line, cell) for line, cell in zip(lines, last, strict=True) if mean_of(cell, key) is not None]
+    if len(known) < len(lines):
+        return ""
+    sign = 1 if lower_is_better(key) else -1
+    known.sort(key=lambda pair: sign * (mean_of(pair[1], key) or 0.0))
+    (line, best), (_, second) = known[:2]
+    if not _is_apart(best, second, metric):
+        return ""
+    word = "lowest" if lower_is_better(key) else "highest"
+    place = capital(f"with {axis.phrase(labels[-1])}")
+    return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
+
+
+def _span(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Shown) -> str:
+    """Return between which values all curves are."""
+    order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
+    low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
+    if low == high:
+        low, high = (metric.form.plain(mean_of(cell, metric.metric) or 0.0) for cell in (order[0], order[-1]))
+    return f"{capital(metric.name)} {verb(metric.name, 'is', 'are')} between {low} and {high} over {axis.title}"
+
+
+def _is_apart(one: Content_of_curve_titles, other: Content_of_curve_titles, metric: Shown) -> bool:
+    """Return whether two cells differ by more than both of their intervals together."""
+    means, halves = [], 0.0
+    for cell in (one, other):
+        means.append(mean_of(cell, metric.metric) or 0.0)
+        ends = ends_of(cell["metrics"][metric.metric].get("mean_ci95"))
+        halves += 0.0 if ends is None else (ends[1] - ends[0]) / 2
+    return one is not other and abs(means[0] - means[1]) > max(halves, _SAME * max(map(abs, means)))
+
+
+# ----------------------------------------
+# How each metric moves along the axes of a study.
+
+_MOST_METRICS = 6
+
+_MOST_AXES = 3
+
+_MOST_PICTURES = 4
+
+"""Pictures that one is divided into, by the values of one axis."""
+
+
+def section(material: Material) -> Section | None:
+    """Return the section; ``None`` where there is nothing to say."""
+    content = material.sweep
+    if content is None or len(running(content)) < 2:
+        return None
+    pictures = list(_pictures(content))
+    if not pictures:
+        return None
+    notes = [
+        "The darker band is the 95 % interval of the mean: what more replications would make smaller. The luck of a "
+        "single run is in the table of all results."
+    ]
+    if any(has_bands(running(content), metric) for metric in content["metrics"][:_MOST_METRICS]):
+        notes.append(
+            "The lighter band holds 90 % of what the unknown inputs may be; means are at their central values."
+        )
+    for metric in content["metrics"][1:_MOST_METRICS]:
+        told = shown_of_cells(running(content), metric, content["currency"])
+        if _is_level(content, told):
+            value = told.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
+            notes.append(f"{capital(told.name)} {verb(told.name, 'is', 'are')} {value} in all combinations.")
+    titles = list(dict.fromkeys(picture.chart.title for picture in pictures))
+    return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
+
+
+def _pictures(content: Content_of_curve_titles) -> Iterator[Picture]:
+    """Yield the pictures: the headline along every axis that matters, other metrics along the first of them."""
+    axes = _axes(content)
+    metrics = [metric for metric in content["metrics"] if best_of(running(content), metric)][:_MOST_METRICS]
+    for position, metric in enumerate(metrics):
+        told = shown_of_cells(running(content), metric, content["currency"])
+        if position and _is_level(content, told):
+            continue
+        if not axes:
+            yield _intervals(content, told)
+        for axis in axes[:1] if position else axes:
+            yield from _along(content, axis, told, divides=position == 0)
+
+
+def _is_level(content: Content_of_curve_titles, metric: Shown) -> bool:
+    """Return whether a metric is the same in all combinations, to the digits that are told."""
+    means = [mean_of(cell, metric.metric) for cell in running(content)]
+    return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
+
+
+def _axes(content: Content_of_curve_titles) -> list[Axis]:
+    """Return the axes to go along: those that questions name, else those of numbers, the one with most values first."""
+    numeric = [axis for axis in axes_of(content) if axis.is_numeric and share_of_lines(content, axis) > 0]
+    # Where most points are on no line, lines tell of a few points only.
+    numeric = [axis for axis in numeric if share_of_lines(content, axis) >= 0.5] or numeric[:1]
+    named = [answer.get("along") for answer in content["answers"]]
+    asked = [axis for name in dict.fromkeys(named) for axis in numeric if axis.name == name]
+    return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
+
+
+def _along(content: Content_of_curve_titles, axis: Axis, metric: Shown, *, divides: bool) -> Iterator[Picture]:
+    """Yield the pictures of a metric along an axis."""
+    lines = [line for line in lines_along(content, axis) if sum(_is_known(line, metric)) > 1]
+    key = f"{_key(metric.metric)}-along-{_key(axis.name)}"
+    slowest = next((other for other in axes_of(content) if other.name != axis.name), None)
+    if len(lines) > MOST_LINES and divides and slowest is not None and len(slowest.labels) <= _MOST_PICTURES:
+        for number, label in enumerate(slowest.labels, start=1):
+            mine = [_without(line, slowest, content, axis) for line in lines if line.at[slowest.name] == label]
+            if mine:
+                place = f"With {slowest.phrase(label)}"
+                yield _curves(content, axis, metric, mine, f"{key}-{number}", place)
+    elif lines:
+        yield _curves(content, axis, metric, lines, key, "")
+
+
+def _is_known(line: Line, metric: Shown) -> list[bool]:
+    """Return of which cells of a line there is a mean."""
+    return [metric.mean(cell["metrics"].get(metric.metric, {})) != "" for cell in line.cells]
+
+
+def _without(line: Line, axis: Axis, content: Content_of_curve_titles, along: Axis) -> Line:
+    """Return a line whose name leaves an axis out, which the picture is about."""
+    others = [other for other in axes_of(content) if other.name not in (axis.name, along.name)]
+    return line._replace(
+        name=", ".join(other.told(line.at[other.name]) for other in others),
+        at={other.name: line.at[other.name] for other in others},
+    )
+
+
+def _curves(
+    content: Content_of_curve_titles, axis: Axis, metric: Shown, lines: Sequence[Line], key: str, place: str
+) -> Picture:
+    """Return a picture with one curve for each line, of many lines for the best."""
+    others = [other for other in axes_of(content) if other.name in lines[0].at]
+    kept, which = few_lines(lines, others, metric.metric)
+    series = tuple(_series(line, axis, metric, hue) for hue, line in enumerate(kept))
+    formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
+    levels = levels_of(content, axis, metric)
+    title = curves_title(kept, axis, metric, () if place else levels)
+    title = capital(f"{place}: {title}") if place else title
+    lines_across = tuple((level.height, level.name) for level in levels)
+    chart = Curves(title, axis.scale, Scale(metric.head), (*series, *([formula] if formula else [])), lines_across)
+    each = " and ".join(other.title for other in others)
+    caption = [which or (f"One line for each {each}." if each and len(lines) > 1 else "")]
+    caption += ["Dashed: the closed form, a formula without luck." if formula else "", _troubles(content, metric)]
+    told = "; ".join(_line_text(line, axis, metric) for line in kept[:4])
+    alt = f"{capital(metric.name)} along {axis.title}. {capital(told)}."
+    return Picture(key, chart, alt, " ".join(part for part in caption if part), _table(kept, axis, metric, title))
+
+
+def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
+    """Return a line as a curve."""
+    found = [cell["metrics"].get(metric.metric, {}) for cell in line.cells]
+    numbers = [cell["numbers"][axis.name] for cell in line.cells]
+    bands = tuple(metric.ends(one.get("band90")) for one in found)
+    return Series(
+        line.name,
+        tuple(number / axis.size for number in numbers),
+        tuple(metric.of(one.get("mean")) for one in found),
+        tuple(metric.ends(one.get("mean_ci95")) for one in found),
+        bands if any(bands) else (),
+        hue=hue,
+    )
+
+
+def _formula(line: Line, axis: Axis, metric: Shown) -> Series | None:
+    """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
+    values = [cell["closed_form"]["ettr"] for cell in line.cells]
+    if metric.metric != "ettr" or all(value is None for value in values):
+        return None
+    places = tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells)
+    return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
+
+
+def _line_text(line: Line, axis: Axis, metric: Shown) -> str:
+    """Return where a line begins and where it ends."""
+    known = [cell for cell, is_known in zip(line.cells, _is_known(line, metric), strict=True) if is_known]
+    ends = [
+        f"{metric.told(cell['metrics'][metric.metric])} at {label_text(cell['values'][axis.name])}"
+        for cell in (known[0], known[-1])
+    ]
+    return f"{line.name + ': ' if line.name else ''}from {ends[0]} to {ends[1]}"
+
+
+def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid:
+    """Return the same numbers: a row for each value of the axis, a column for each line."""
+    cells = [{cell["values"][axis.name]: cell for cell in curve.cells} for curve in lines]
+    has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
+    order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
+    columns = [Column(capital(axis.title), is_number=False)]
+    for curve in lines:
+        columns += [Column(curve.name or capital(metric.name))]
+        columns += [Column("90 % band of unknown inputs")] if has_band else []
+    rows = []
+    for label, _ in order:
+        row = [label_text(label)]
+        for by_label in cells:
+            cell = by_label.get(label)
+            row.append(_cell_text(cell, metric))
+            row += [band_text(cell, metric) if cell is not None else "no results"] if has_band else []
+        if any(label in by_label for by_label in cells):
+            rows.append(row)
+    return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
+
+
+def _cell_text(cell: Content_of_curve_titles | None, metric: Shown) -> str:
+    if cell is None:
+        return "no results"
+    return metric.told(cell["metrics"].get(metric.metric, {})) or missing_text(cell, metric.metric)
+
+
+def _troubles(content: Content_of_curve_titles, metric: Shown) -> str:
+    """Return how many combinations have no mean, and why."""
+    missing = [cell for cell in content["cells"] if cell["status"] != "ok"]
+    unknown = [cell for cell in running(content) if cell["metrics"].get(metric.metric, {}).get("mean") is None]
+    total = len(content["cells"])
+    texts = []
+    if missing:
+        texts.append(f"{len(missing)} of {number_of(total, 'combination')} cannot run or failed.")
+    if unknown:
+        texts.append(f"{len(unknown)} of {number_of(total, 'combination')} have no mean of {metric.name}.")
+    return " ".join(texts)
+
+
+def _intervals(content: Content_of_curve_titles, metric: Shown) -> Picture:
+    """Return a picture of a study without an axis of numbers: a row for each combination."""
+    cells, axes = running(content), axes_of(content)
+    best = best_of(cells, metric.metric)
+    kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
+    rows, texts = [], []
+    for cell in kept:
+        found = cell["metrics"].get(metric.metric, {})
+        text = _cell_text(cell, metric)
+        name = label_text(cell["values"][axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content["study"]
+        note = "" if found.get("mean") is not None else text
+        ends, band = metric.ends(found.get("mean_ci95")), metric.ends(found.get("band90"))
+        rows.append(Interval(name, metric.of(found.get("mean")), ends, band, note))
+        texts.append((name, text))
+    top = best[0]["metrics"][metric.metric]
+    title = f"The best {metric.name} is {metric.told(top)}, with {place_of(best[0], axes)}"
+    heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
+    alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
+    more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
+    caption = " ".join(part for part in (more, _troubles(content, metric)) if part)
+    chart = Intervals(title, metric.unit, tuple(rows))
+    return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, Grid(title, heads, texts))
+
+
+def _key(name: str) -> str:
+    """Return a name as it stands in links."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+# ----------------------------------------
+# Two axes of a study against each other.
+
+_MOST_COLUMNS_HEAT_MAPS, _MOST_ROWS_HEAT_MAPS = 12, 40
+
+
+def heat_maps_section(material: Material) -> Section | None:
+    """Return the section; ``None`` where there is nothing to say."""
+    content = material.sweep
+    pair = None if content is None else _pair_of_heat_maps(content)
+    if content is None or pair is None or not best_of(running(content), content["metrics"][0]):
+        return None
+    metric = shown_of_cells(running(content), content["metrics"][0], content["currency"])
+    pictures = [_picture(content, pair, fixed, metric, number) for number, fixed in enumerate(_fixed(content, pair))]
+    found = [picture for picture in pictures if picture is not None]
+    return Section("heat-maps", found[0].chart.title, (), tuple(found)) if found else None
+
+
+def _pair_of_heat_maps(content: Content_of_curve_titles) -> tuple[Axis, Axis] | None:
+    """Return the two axes with the most combinations that are there: rows and columns; ``None`` without a grid."""
+    axes = [axis for axis in axes_of(content) if len(axis.labels) > 1]
+    pairs = [
+        (one, other)
+        for one, other in itertools.combinations(axes, 2)
+        if min(len(one.labels), len(other.labels)) > 2 or len(one.labels) + len(other.labels) > 5
+    ]
+    filled = [pair for pair in pairs if _share_of_heat_maps(content, pair) > 0.5]
+    if not filled:
+        return None
+    one, other = max(filled, key=lambda pair: len(pair[0].labels) * len(pair[1].labels))
+    # Pages are higher than wide.
+    return (one, other) if len(one.labels) >= len(other.labels) else (other, one)
+
+
+def _share_of_heat_maps(content: Content_of_curve_titles, pair: tuple[Axis, Axis]) -> float:
+    """Return which share of the combinations of two axes the fullest of their tables has."""
+    counts: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    names = {axis.name for axis in pair}
+    for cell in content["cells"]:
+        rest = tuple(label for name, label in cell["values"].items() if name not in names)
+        counts.setdefault(rest, set()).add(tuple(cell["values"][axis.name] for axis in pair))
+    return max(map(len, counts.values())) / (len(pair[0].labels) * len(pair[1].labels))
+
+
+def _fixed(content: Content_of_curve_titles, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
+    """Return the values of the other axes of each picture: all if there are few, else those of the best cell."""
+    others = [axis for axis in axes_of(content) if axis not in pair]
+    found = [dict(zip((axis.name for axis in others), labels, strict=True))
+             for labels in itertools.product(*(axis.labels for axis in others))]  # fmt: skip
+    if len(found) <= _MOST_PICTURES:
+        return found
+    best = best_of(running(content), content["metrics"][0])[0]
+    return [{axis.name: best["values"][axis.name] for axis in others}]
+
+
+def _picture(
+    content: Content_of_curve_titles, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
+) -> Picture | None:
+    """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
+    cells = {
+        (cell["values"][pair[0].name], cell["values"][pair[1].name]): cell
+        for cell in content["cells"]
+        if all(cell["values"][name] == label for name, label in fixed.items())
+    }
+    best = best_of([cell for cell in cells.values() if cell["status"] == "ok"], metric.metric)
+    if not best:
+        return None
+    rows, columns = _labels(pair[0], _MOST_ROWS_HEAT_MAPS), _labels(pair[1], _MOST_COLUMNS_HEAT_MAPS)
+    values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
+    texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
+    place = phrases(fixed, fixed, content)
+    title = _title_of_heat_maps(best, pair, metric, f"with {place}" if place else "")
+    across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
+    # The unit is in the title, so that numbers fit into the cells.
+    chart = HeatMap(
+        title, metric.unit, down, across, values, texts, capital(pair[0].title), capital(pair[1].title),
+        high_is_good=not lower_is_better(metric.metric),
+    )  # fmt: skip
+    table = Grid(
+        title,
+        (Column(f"{capital(pair[0].title)} / {pair[1].title}", is_number=False), *(Column(label) for label in across)),
+        [(row, *line) for row, line in zip(down, texts, strict=True)],
+        note=f"{metric.head}, means at the central values of what is unknown.",
+    )
+    worst = best[-1]
+    alt = (
+        f"{metric.head} by {pair[0].title} and {pair[1].title}: from {cell_mean(worst, metric)} with "
+        f"{place_of(worst, pair)} to {cell_mean(best[0], metric)} with {place_of(best[0], pair)}."
+    )
+    return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
+
+
+def _labels(axis: Axis, most: int) -> tuple[str, ...]:
+    """Return the values of an axis that are shown: all, or as many as there is room for, evenly chosen."""
+    count = len(axis.labels)
+    if count <= most:
+        return axis.labels
+    return tuple(axis.labels[round(index * (count - 1) / (most - 1))] for index in range(most))
+
+
+def _value(cell: Content_of_curve_titles | None, metric: Shown) -> float | None:
+    """Return what shades a cell."""
+    return None if cell is None else metric.of(cell["metrics"].get(metric.metric, {}).get("mean"))
+
+
+def _text(cell: Content_of_curve_titles | None, metric: Shown) -> str:
+    """Return what is written in a cell: the mean with the digits that its interval deserves, or why there is none."""
+    if cell is None:
+        return "not run"
+    if cell["status"] != "ok":
+        return status_text(cell)
+    found = cell["metrics"].get(metric.metric, {})
+    if found.get("mean") is None:
+        return missing_text(cell, metric.metric)
+    return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
+
+
+def _title_of_heat_maps(
+    best: Sequence[Content_of_curve_titles], pair: tuple[Axis, Axis], metric: Shown, place: str
+) -> str:
+    """Return where the metric is best and where it is worst."""
+    high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
+    if high == low:
+        told = f"{metric.name} {verb(metric.name, 'is', 'are')} {high} in all combinations"
+    else:
+        as_good = sum(cell_mean(cell, metric) == high for cell in best)
+        where = f"with {place_of(best[0], pair)}" if as_good == 1 else f"in {as_good} combinations"
+        moves = f"{metric.name} {verb(metric.name, 'goes', 'go')}"
+        told = f"{moves} from {low} with {place_of(best[-1], pair)} to {high} {where}"
+    return capital(f"{place}: {told}" if place else told)
+
+
+def _caption(
+    content: Content_of_curve_titles,
+    pair: tuple[Axis, Axis],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    fixed: Mapping[str, str],
+) -> str:
+    """Return what to know to read it."""
+    texts = ["Numbers in the cells are means; their intervals are in the table of all results."]
+    for axis, kept in ((pair[0], rows), (pair[1], columns)):
+        if len(kept) < len(axis.labels):
+            texts.append(f"Of {len(axis.labels)} values of {axis.title} {len(kept)} are shown.")
+    if fixed and len(_fixed(content, pair)) == 1:
+        texts.append("Other axes are at the values of the best combination.")
+    return " ".join(texts)

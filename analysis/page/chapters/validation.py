@@ -1,0 +1,521 @@
+"""Where Ettrick was held against published values, theory and other programs."""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.amounts import Form, empty_table, listed
+from analysis.page.cell_text import Page, console
+from analysis.page.charts.data import Bar, Bars
+from analysis.page.glossary import glossed
+from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
+from analysis.page.traced import COUNT, PERCENT, Places, Traced, number, total
+from analysis.validation.play import against
+from analysis.validation.row import HEADS, LABELS, cells_of, conventions, in_words
+from sim import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rich.console import Console
+
+    from analysis.page.material import Focus, Material
+    from analysis.page.model import Words
+
+    Content = Mapping[str, Any]
+
+_ROOT = Path(__file__).resolve().parents[3]
+
+_RECORDS = (_ROOT / "docs/reference/validation.json", _ROOT / "analysis/validation/recorded.json")
+
+"""Where the recorded run of the whole table is: in a checkout, and in an installed copy."""
+
+_NUMBERS = 4
+
+"""Of `HEADS`, those that are numbers."""
+
+_CONVENTIONS = "conventions"
+
+"""Of `HEADS`, that which is told below a table."""
+
+TWO_SIDED = ("relative", "absolute", "printed", "sampling")
+
+"""Kinds of tolerance whose limit is how far off a row may be."""
+
+_LIMIT = (
+    "The limit of a row is the tolerance that it states, and what luck may add: a quantile of Student's t times the "
+    "standard error over independent replications. All rows with luck in them share one probability of a false alarm."
+)
+
+
+def section(material: Material) -> Section | None:
+    """Return the section: the whole table where the results are a validation, or else what bears on the scenario."""
+    if material.kind == "validate":
+        return _whole(material.main)
+    if material.focus is None:
+        return None
+    content = recorded()
+    return _unrecorded() if content is None else _of_scenario(content, bearing(material.focus))
+
+
+def recorded() -> Content | None:
+    """Return the recorded run of the whole table; ``None`` where there is none."""
+    path = next((path for path in _RECORDS if path.is_file()), None)
+    if path is None:
+        return None
+    content: dict[str, Any] = json.loads(path.read_bytes())
+    return content
+
+
+def _whole(content: Content) -> Section:
+    """Return all that a validation found."""
+    items: list[Picture | Grid] = []
+    picture = _distances(content)
+    if picture is not None:
+        items.append(picture)
+    items.append(Grid("Labels", (Column("label", False), Column("meaning", False)), tuple(LABELS.items())))
+    for group in content["groups"]:
+        items += [_rows(group), _sources(group)]
+    if content["not_checked"]:
+        heads = (Column("paper", False), Column("what", False), Column("why not", False))
+        rows = tuple((entry["paper"], entry["what"], entry["why"]) for entry in content["not_checked"])
+        items.append(Grid("Not checked", heads, rows))
+    return Section("validation", _verdict(content), (*against(content), *in_words(content), _LIMIT), tuple(items))
+
+
+def _verdict(content: Content) -> str:
+    """Return the verdict on all rows."""
+    counts = content["counts"]
+    played = counts["pass"] + counts["fail"]
+    told = f"{counts['pass']} of {played} comparisons are within their limits"
+    return f"{told}, {counts['skipped']} were skipped" if counts["skipped"] else told
+
+
+def _rows(group: Content) -> Grid:
+    """Return the rows of a group with all that the terminal shows, and why some failed or were skipped.
+
+    Conventions are told once, below the table: where rows differ in them, each has the letter of its own.
+    """
+    has_reasons = any(row["reason"] for row in group["rows"])
+    shared = dict.fromkeys(conventions(row["conventions"]) for row in group["rows"])
+    letters = dict(zip(shared, string.ascii_letters, strict=False)) if len(shared) > 1 else {}
+    shown = [head for head in HEADS if head != _CONVENTIONS or letters]
+    heads = [Column("row", False), Column("quantity", False)]
+    heads += [Column(head, index < _NUMBERS) for index, head in enumerate(shown)]
+    rows = []
+    for row in group["rows"]:
+        cells = dict(zip(HEADS, cells_of(row), strict=True))
+        cells[_CONVENTIONS] = letters.get(cells[_CONVENTIONS], "")
+        reason = [row["reason"] or "none"] if has_reasons else []
+        rows.append((row["id"], row["quantity"], *(cells[head] for head in shown), *reason))
+    if has_reasons:
+        heads.append(Column("reason", False))
+    told = [f"{letter}: {text or 'none that matter'}" for text, letter in letters.items()]
+    told = told or [f"{text}, in all rows" for text in shared if text]
+    note = f"Conventions: {'; '.join(told)}." if told else ""
+    return Grid(f"{group['title']} ({group['name']})", tuple(heads), tuple(rows), note=note)
+
+
+def _sources(group: Content) -> Grid:
+    """Return what the rows of a group rest on; what several have in common is told once."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for row in group["rows"]:
+        tolerance = row["tolerance"]
+        key = (
+            f"{row['paper']} ({row['provenance']})",
+            row["where"],
+            row["inputs"],
+            f"{tolerance['kind'].replace('_', ' ')}: {tolerance['why']}",
+        )
+        found.setdefault(key, []).append(row["id"])
+    heads = ("paper", "where", "inputs", "tolerance", "rows")
+    rows = tuple((*key, ", ".join(names)) for key, names in found.items())
+    return Grid(f"What they rest on: {group['title']}", tuple(Column(head, False) for head in heads), rows)
+
+
+def _distances(content: Content) -> Picture | None:
+    """Return how close to their limits the rows of each group are; ``None`` where none has such a limit."""
+    found = {group["title"]: sorted(_used(group)) for group in content["groups"]}
+    bars = tuple(
+        Bar(title, (100 * used[-1], 100 * used[len(used) // 2])) for title, used in found.items() if used
+    )  # fmt: skip
+    if not bars:
+        return None
+    total = sum(map(len, found.values()))
+    half = sum(value <= 0.5 for used in found.values() for value in used)
+    title = f"{half} of {total} comparisons use half of their limit or less"
+    table = Grid(
+        "Difference over limit by group",
+        (Column("group", False), Column("rows"), Column("largest"), Column("median")),
+        tuple(
+            (title, f"{len(used)}", f"{100 * used[-1]:.0f} %", f"{100 * used[len(used) // 2]:.0f} %")
+            for title, used in found.items()
+            if used
+        ),
+        note="Of rows with a limit on both sides; bounds, intervals and models that must miss are in the tables below.",
+    )
+    return Picture(
+        "validation-distances",
+        Bars(title, "% of the limit", ("largest", "median"), bars),
+        f"Bars of the difference over the limit for {len(bars)} groups of rows. {title}.",
+        "At 100 % a row would fail.",
+        table,
+    )
+
+
+def _used(group: Content) -> Sequence[float]:
+    """Return which shares of their limits rows use that have one on both sides [-]."""
+    return [
+        abs(row["delta"]) / row["limit"]
+        for row in group["rows"]
+        if row["tolerance"]["kind"] in TWO_SIDED and row["delta"] is not None and row["limit"]
+    ]
+
+
+def bearing(focus: Focus) -> dict[str, str]:
+    """Return the groups of the table that bear on a scenario, each with why."""
+    return {group: why for group, (why, applies) in _BEARS.items() if applies(focus)}
+
+
+def _bundles(*names: str) -> Callable[[Focus], bool]:
+    """Return whether a scenario has failures of one of some bundles."""
+    return lambda focus: any(getattr(choice, "use", "") in names for choice in focus.scenario.failures)
+
+
+def _fails(focus: Focus) -> bool:
+    return bool(focus.scenario.failures)
+
+
+def _has_preset(focus: Focus) -> bool:
+    recovery: Any = focus.scenario.recovery
+    return recovery.use in catalog.recoveries()
+
+
+def _has_spares(focus: Focus) -> bool:
+    return focus.scenario.spares.total > 0
+
+
+def _has_plan(focus: Focus) -> bool:
+    return any(job.plan is not None for job in focus.prepared.jobs)
+
+
+_BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
+    "oracle": ("what a job loses to failures", _fails),
+    "daly": ("checkpoints and restarts", _fails),
+    "inria": ("checkpoints, downtime and recovery", _fails),
+    "llama3": ("its failures are those of Llama 3", _bundles("llama3-table5", "component-rates")),
+    "meta_rsc": ("its failures are those of RSC", _bundles("meta-rsc-1", "meta-rsc-2")),
+    "infinitehbd": ("its failures are those of this trace", _bundles("infinitehbd", "component-rates")),
+    "airesim": ("its failures are those of this program", _bundles("airesim-defaults")),
+    "spares": ("it has spares", _has_spares),
+    "recovery": ("it comes back by a preset", _has_preset),
+    "presets": ("it comes back by a preset", _has_preset),
+    "steps": ("the model of steps describes its step", _has_plan),
+    "sizes": ("sizes of its model and of checkpoints", _has_plan),
+    "collectives": ("communication and start of its job", _has_plan),
+    "weaker": ("statements about runs like it", _fails),
+}
+
+"""By group of the table: why it bears on a scenario, and whether it does."""
+
+
+def _of_scenario(content: Content, groups: Mapping[str, str]) -> Section:
+    """Return how the groups did in the recorded run that bear on the scenario."""
+    counts = content["counts"]
+    rows, passed, played = [], 0, 0
+    for group in content["groups"]:
+        if group["name"] not in groups:
+            continue
+        good, bad, skipped = (
+            sum(row["verdict"] == verdict for row in group["rows"]) for verdict in ("pass", "fail", "skipped")
+        )
+        passed, played = passed + good, played + good + bad
+        rows.append((group["title"], groups[group["name"]], f"{good}", f"{bad}", f"{skipped}"))
+    heads = (Column("group", False), Column("why it bears on this scenario", False))
+    grid = Grid("Groups that bear on this scenario", (*heads, *map(Column, ("pass", "fail", "skipped"))), tuple(rows))
+    others = len(content["groups"]) - len(rows)
+    words = (
+        f"In the last recorded run of the whole table {counts['pass']} of {sum(counts.values())} rows pass. ettrick "
+        "validate --out DIR plays them with the program as it is, and ettrick report DIR shows each with its source."
+    )
+    return Section(
+        "validation",
+        f"{passed} of {played} comparisons that bear on this scenario are within their limits",
+        (words, *against(content)),
+        (grid,),
+        (
+            f"{others} more groups are about something that this scenario does not have.",
+            "That a group passes says that the program does what its sources say, not that the inputs of this scenario "
+            "are right.",
+        ),
+    )
+
+
+def _unrecorded() -> Section:
+    """Return what to do where no run of the table came with the program."""
+    words = (
+        "No recorded run of the validation table comes with this copy of the program. ettrick validate --out DIR plays "
+        "it, in a few minutes, and ettrick report DIR shows every row with its source."
+    )
+    return Section("validation", "How far the program can be trusted: ettrick validate tells it", (words,))
+
+
+# ----------------------------------------
+# The first screen about a validation: whether the simulator agrees with what others found.
+
+_QUESTION = "Does the simulator agree with published measurements, with theory and with other programs?"
+
+_MOST_UNCHECKED = 3
+
+_KINDS = {
+    "emergent": "results that were not put in",
+    "calibrated": "values that were put in or follow from an input",
+    "sanity": "identities, bounds and orders",
+}
+
+"""What rows of each label are; what says most of the simulator comes first."""
+
+_PART = Form("%", 0.01, 0.0)
+
+"""Parts of a limit."""
+
+
+class _Used(NamedTuple):
+    """A row with a limit on both sides: its group, what it is of, and which part of the limit its difference is."""
+
+    group: str
+    quantity: str
+    part: Traced
+
+
+def opening(material: Material) -> Opening:
+    """Return the first screen."""
+    places = Places(material.results.file, material.main)
+    drivers = (*_failed(places), _closest(places), _read(places), _together(places))
+    return glossed(
+        Opening(
+            question=_QUESTION,
+            answer=_answer(places),
+            doubt=_doubt(places),
+            picture=_picture(places),
+            drivers=tuple(words for words in drivers if words)[:3],
+            not_covered=_not_covered(places),
+        )
+    )
+
+
+def _compared(places: Places) -> tuple[Traced | None, Traced | None]:
+    """Return how many values were compared, and how many of them do not agree."""
+    passed, failed = places.at("counts", "pass"), places.at("counts", "fail")
+    return total(part for part in (passed, failed) if part is not None), failed
+
+
+def _answer(places: Places) -> Words:
+    """Return the answer in one sentence."""
+    compared, failed = _compared(places)
+    if compared is None or failed is None or compared.value == 0:
+        return ("Nothing was compared, so this cannot be told.",)
+    if failed.value == 0:
+        used = _used_of_validate(places)
+        kinds = [(_count(places, label=label, verdict="pass"), kind) for label, kind in _KINDS.items()]
+        parts: list[Words] = [(number(count, COUNT), f" {kind}") for count, kind in kinds if count.value]
+        closest: Words = ("; the closest is at ", number(used[0].part, _PART), " of its limit") if used else ()
+        others: Words = ("; so do ", *joined(parts[1:], ", and ")) if parts[1:] else ()
+        return ("Yes: all ", *parts[0], " agree within the limits set for them", *others, *closest, ".")
+    verb = "is" if failed.value == 1 else "are"
+    return ("Not in everything: ", number(failed, COUNT), " of the ", number(compared, COUNT),
+            f" values that were compared {verb} outside of the limits set for them.")  # fmt: skip
+
+
+def _count(places: Places, **wanted: str) -> Traced:
+    """Return how many rows have certain values, as the document writes them."""
+    found = [row for group in places.get("groups") for row in group["rows"]]
+    amount = sum(all(str(row[key]).lower() == value for key, value in wanted.items()) for row in found)
+    which = "&".join(f"{key}={value}" for key, value in wanted.items())
+    return Traced(amount, (f"{places.file}#/groups/*/rows/*?{which}",))
+
+
+def _used_of_validate(places: Places) -> list[_Used]:
+    """Return which parts of their limits rows use that have one on both sides, the largest first."""
+    found = []
+    for first, group in enumerate(places.get("groups")):
+        for second, row in enumerate(group["rows"]):
+            delta, limit = (places.at("groups", first, "rows", second, key) for key in ("delta", "limit"))
+            if row["tolerance"]["kind"] in TWO_SIDED and delta is not None and limit is not None and limit.value:
+                found.append(_Used(group["title"], row["quantity"], abs(delta) / limit))
+    return sorted(found, key=lambda used: -used.part.value)
+
+
+def _closest(places: Places) -> Words:
+    """Return which value is closest to its limit."""
+    used = _used_of_validate(places)
+    if not used:
+        return ()
+    return (f"Closest to its limit is {used[0].quantity} ({used[0].group}), at ", number(used[0].part, _PART),
+            " of it, luck that the limit leaves room for included.")  # fmt: skip
+
+
+def _read(places: Places) -> Words:
+    """Return how many rows say nothing of the simulator; nothing without such rows."""
+    count = _count(places, only_reads="true")
+    if not count.value:
+        return ()
+    return (number(count, COUNT), " of the rows only check that reference data are read as they should be.")
+
+
+def _doubt(places: Places) -> Words:
+    """Return how often luck alone gives a false alarm."""
+    error = places.at("family_wise_error")
+    compared, _ = _compared(places)
+    if error is None or compared is None or compared.value == 0 or not places.get("stochastic_rows"):
+        return ()
+    return ("The limits leave room for luck: with a probability of ", number(error, PERCENT),
+            " a program without a mistake fails somewhere in the table.")  # fmt: skip
+
+
+def _failed(places: Places) -> list[Words]:
+    """Return the values that do not agree, each with what it should be."""
+    found: list[Words] = []
+    for first, group in enumerate(places.get("groups")):
+        for second, row in enumerate(group["rows"]):
+            if row["verdict"] != "fail":
+                continue
+            at = ("groups", first, "rows", second)
+            ours, theirs = places.at(*at, "ours"), places.at(*at, "published")
+            if ours is None:
+                found.append((f"{row['id']}: {row['reason']}.",))
+                continue
+            mine: Words = ("the simulator has ", number(ours, Form(row["unit"].strip("-"))))
+            other: Words = () if theirs is None else ("; published is ", number(theirs, Form(row["unit"].strip("-"))))
+            found.append((f"{row['id']}: ", *mine, *other, "."))
+    return found
+
+
+def _together(places: Places) -> Words:
+    """Return what all values that share no luck say together."""
+    rows = places.at("together", "rows")
+    if rows is None:
+        return ()
+    if places.get("together", "holds"):
+        return ("The ", number(rows, COUNT), " values that share no luck are, taken together, no further off than luck "
+                "explains.")  # fmt: skip
+    return (
+        "The ",
+        number(rows, COUNT),
+        " values that share no luck are, taken together, further off than luck explains.",
+    )
+
+
+def _not_covered(places: Places) -> tuple[Words, ...]:
+    """Return what was left out, and what agreement does not show."""
+    found: list[Words] = []
+    skipped = places.at("counts", "skipped")
+    if skipped is not None and skipped.value > 0:
+        was = "value was" if skipped.value == 1 else "values were"
+        found.append((number(skipped, COUNT), f" {was} skipped: not asked for, or without the data that it takes."))
+    entries = places.get("not_checked")
+    papers = list(dict.fromkeys(entry["paper"] for entry in entries))
+    if papers:
+        shown = listed(papers[:_MOST_UNCHECKED]) if len(papers) <= _MOST_UNCHECKED else (
+            f"{'; '.join(papers[:_MOST_UNCHECKED])}; and others"
+        )  # fmt: skip
+        found.append((f"Some published values are not compared, for reasons that stand further down: {shown}.",))
+    found.append(
+        ("Agreement with these values does not show that results hold for other clusters, or for other inputs.",)
+    )
+    return tuple(found)
+
+
+def _picture(places: Places) -> Picture | None:
+    """Return how close to its limit the closest value of each group is."""
+    largest: dict[str, Traced] = {}
+    for used in _used_of_validate(places):
+        largest.setdefault(used.group, used.part)
+    if not largest:
+        return None
+    groups = places.get("groups")
+    failing = [group["title"] for group in groups if any(row["verdict"] == "fail" for row in group["rows"])]
+    least = _PART.plain(max(part.value for part in largest.values()))
+    title = f"Not everything agrees in: {'; '.join(failing)}" if failing else f"The closest is at {least} of its limit"
+    bars = tuple(Bar(name, (100 * part.value,)) for name, part in largest.items())
+    heads = (Column("compared with", is_number=False), Column("closest, of its limit"))
+    table = Grid(title, heads, [(name, _PART.plain(part.value)) for name, part in largest.items()])
+    alt = f"Bars of the largest difference over its limit, by what was compared with. {title}."
+    caption = "The largest difference of each group over its limit, of values with a limit on both sides."
+    return Picture("at-a-glance", Bars(title, "% of the limit", ("largest difference",), bars), alt, caption, table)
+
+
+# ----------------------------------------
+# What the terminal shows of a validation.
+
+_WIDE = 132
+
+_MOST_NAMES = 6
+
+"""Rows that are named where several have something in common."""
+
+_WHERE = "Quantity, paper and inputs of each row: --json, ettrick report, or the reference (docs/reference/validation)."
+
+
+def format_validation(content: Mapping[str, Any], *, width: int | None = None) -> str:
+    """Return the document of a validation (as read back from JSON) as text for standard output.
+
+    Parameters
+    ----------
+    content
+        The document.
+    width
+        Columns; by default those of the terminal, and what its tables need where there is none.
+    """
+    page = Page()
+    out = console(page, width=width or (None if page.isatty() else _WIDE))
+    for group in content["groups"]:
+        _print_group(out, group)
+    if content["not_checked"]:
+        _print_not_checked(out, content)
+        out.print()
+    for line in (*in_words(content), _WHERE):
+        out.print(line)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def _print_group(out: Console, group: Mapping[str, Any]) -> None:
+    """Print the rows of a group, why some of them failed, and their conventions: those of several rows once."""
+    out.print(f"{group['name']}: {group['title']}", style="bold")
+    *heads, _ = HEADS
+    table = empty_table("row", *heads)
+    for column in table.columns[-3:-1]:
+        column.justify = "left"
+    alike: dict[str, list[str]] = {}
+    for row in group["rows"]:
+        *cells, words = cells_of(row)
+        table.add_row(row["id"], *cells)
+        if words:
+            alike.setdefault(words, []).append(row["id"])
+    out.print(table)
+    for words, names in alike.items():
+        whose = "all rows" if len(names) == len(group["rows"]) else _named(names)
+        out.print(f"  {words}: {whose}", style="dim")
+    for row in group["rows"]:
+        if row["verdict"] == "fail":
+            out.print(f"  {row['id']}: {row['reason'] or 'beyond its limit'} ({row['quantity']})", style="bold")
+    out.print()
+
+
+def _named(names: list[str]) -> str:
+    """Return names one after another; of many, the first and how many others there are."""
+    others = len(names) - _MOST_NAMES
+    if others < 2:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMES])} and {others} others"
+
+
+def _print_not_checked(out: Console, content: Mapping[str, Any]) -> None:
+    """Print what is not compared, and why not."""
+    out.print("Not checked", style="bold")
+    for entry in content["not_checked"]:
+        out.print(f"  {entry['paper']}: {entry['what']}")
+        out.print(f"    {entry['why']}")

@@ -1,0 +1,642 @@
+"""The picture of a large cluster: tiers as boxes with counts, cables as bands, a few of many pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from analysis.page.charts.sheet import INK, hue, style
+from sim import edges
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from sim import Topology
+
+# ----------------------------------------
+# What a picture consists of: boxes, lines, bands and words at places in inches. Nothing here knows how to paint.
+
+PLAIN = -1
+
+"""Hue of what belongs to no plane or rail in particular."""
+
+_WIDTH_OF_LETTER, _WIDTH_OF_BOLD = 0.58, 0.75
+
+"""Of a letter of the sans-serif face, relative to its size [-]."""
+
+
+class Box(NamedTuple):
+    """A rectangle around (x, y), with words inside; a frame lies behind everything else."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    words: str = ""
+    hue: int = PLAIN
+    size: float = 8.0
+    frame: bool = False
+
+
+class Line(NamedTuple):
+    """A stroke between two points, its weight in points."""
+
+    ends: tuple[tuple[float, float], tuple[float, float]]
+    hue: int
+    weight: float
+
+
+class Band(NamedTuple):
+    """Many cables as one area."""
+
+    corners: tuple[tuple[float, float], ...]
+    hue: int
+
+
+class Text(NamedTuple):
+    """Words beside or on the rest; opaque ones cover what is behind them."""
+
+    x: float
+    y: float
+    words: str
+    align: str = "left"
+    size: float = 9.0
+    hue: int | None = None
+    bold: bool = False
+    opaque: bool = False
+
+
+@dataclass
+class Drawing:
+    """A picture of `width` x `height` inches, the origin at the lower left."""
+
+    width: float
+    height: float
+    opacity: float = 1.0
+    boxes: list[Box] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    bands: list[Band] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
+
+    def title(self, topology: Topology, cables: Any) -> None:
+        """Put the name of the cluster and its size at the top."""
+        nic = float(cables.bandwidth[cables.tier == 0].sum()) / topology.counts["nic"]
+        rails = f"{topology.rails} rail{'s' if topology.rails > 1 else ''} of {gigabits(nic)}"
+        size = f"{topology.counts['gpu']:,} GPUs in {topology.nodes:,} hosts with {rails}"
+        name, letters = " ".join(topology.name.split()), int(72 * (self.width - 0.5) / (14 * _WIDTH_OF_BOLD))
+        name = name if len(name) <= letters else f"{name[: letters - 1]}…"
+        self.texts.append(Text(0.25, self.height - 0.3, name, size=14.0, bold=True))
+        self.texts.append(Text(0.25, self.height - 0.58, size, size=10.0))
+
+
+def fitting(choices: Sequence[str], width: float, sizes: Sequence[float] = (8.0, 6.5)) -> tuple[str, float]:
+    """Return the first of some words that fits into a width [in], and its size [pt]; no words if none does."""
+    for words in choices:
+        letters = max(len(line) for line in words.split("\n"))
+        for size in sizes:
+            if letters * size * _WIDTH_OF_LETTER <= 72 * width - 3:
+                return words, size
+    return "", sizes[-1]
+
+
+def planes(topology: Topology) -> NDArray[np.int32]:
+    """Return the plane of each leaf switch, spine and core: what hangs together without the hosts, (switches,)."""
+    return topology.paths.switches.plane
+
+
+def link_words(topology: Topology, tier: int, cables: Any) -> str:
+    """Return how many cables a tier has, how fast they are, and what they hold back when all hosts send."""
+    here = cables.bandwidth[cables.tier == tier]
+    speeds = " and ".join(gigabits(speed) for speed in np.unique(here).tolist())
+    words = f"{here.size:,} cables\nof {speeds}"
+    if tier == 0:
+        return words
+    below, above = (("leaf", "pod"), ("pod", "cluster"))[tier - 1]
+    return f"{words}\noversubscription {topology.bandwidth[below] / topology.bandwidth[above]:.3g} : 1"
+
+
+def of_each(ids: NDArray[np.int32]) -> str:
+    """Return how many nodes the domains have."""
+    sizes = np.bincount(ids)
+    least, most = int(sizes.min()), int(sizes.max())
+    number = f"{most:,}" if least == most else f"{least:,}-{most:,}"
+    return f"{number} host{'' if most == 1 else 's'}"
+
+
+def gigabits(bandwidth: float) -> str:
+    """Return a bandwidth [B/s] in the unit of data sheets."""
+    return f"{bandwidth * 8 / 1e9:.4g} Gb/s"
+
+
+# ----------------------------------------
+# The picture of a small cluster: every host, switch and cable, tiers as rows.
+
+_MOST_VERTICES, _MOST_CABLES, _MOST_HUES = 400, 3000, 8
+
+_LEFT, _RIGHT = 1.9, 1.75  # margins for words [in]
+
+_PARTS = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core"}
+
+_DOMAINS = {"leaf": "leaf group", "pod": "pod", "rack": "rack", "scale_up": "scale-up domain", "pdu": "pdu"}
+
+_DOMAINS |= {"cooling": "cooling"}
+
+
+class _Row(NamedTuple):
+    """One tier: where its vertices are, in the order of their numbers [in]."""
+
+    x: NDArray[np.float64]
+    y: float
+    width: float
+    height: float
+
+
+def is_small(topology: Topology) -> bool:
+    """Tell whether every part of a cluster can be drawn and still be seen."""
+    vertices = sum(topology.counts[part] for part in _PARTS)
+    cables = sum(count for part, count in topology.counts.items() if part.startswith("cable"))
+    return vertices <= _MOST_VERTICES and cables <= _MOST_CABLES
+
+
+def draw_parts(topology: Topology) -> Drawing:
+    """Draw every host, switch and cable.
+
+    Parameters
+    ----------
+    topology
+        A cluster for which `is_small` holds.
+    """
+    cables = edges(topology)
+    parts = [part for part in _PARTS if topology.counts[part]]
+    shared = _shared(topology)
+    inner = float(np.clip(0.62 * max(topology.counts[part] for part in parts), 6.5, 13.0))
+    bottom = 0.55 + 0.3 * len(shared)
+    hue, by_plane, rail = _hues(topology, cables)
+    drawing = Drawing(_LEFT + inner + _RIGHT, bottom + 1.75 * (len(parts) - 1) + (1.4 if by_plane else 1.2))
+    drawing.opacity = 0.8 if cables.lower.size <= 600 else 0.5
+    rows = _rows(topology, parts, hue if by_plane else None, inner, bottom)
+    for part, row in rows.items():
+        _draw_row(drawing, topology, part, row, hue, rail)
+    _draw_cables(drawing, topology, cables, rows, hue)
+    if by_plane:
+        _name_planes(drawing, topology, rows, hue)
+    for place, (names, ids) in enumerate(shared):
+        _draw_domains(drawing, rows["node"], names, ids, bottom - 0.42 - 0.3 * place)
+    drawing.title(topology, cables)
+    return drawing
+
+
+def _hues(topology: Topology, cables: Any) -> tuple[NDArray[np.int64], bool, NDArray[np.int64]]:
+    """Return the hue of each switch, whether that is its plane, and the rail of each leaf (-1: several)."""
+    access = cables.tier == 0
+    leaf = cables.upper[access] - topology.nodes
+    rail, last = np.full(topology.counts["leaf"], -1), np.full(topology.counts["leaf"], -1)
+    rail[leaf] = cables.rail[access]
+    # Written in the other order, what several rails share keeps another one.
+    last[leaf[::-1]] = cables.rail[access][::-1]
+    rail[rail != last] = -1
+    plane = planes(topology).astype(np.int64)
+    if 1 < plane.max() + 1 <= _MOST_HUES:
+        return plane, True, rail
+    hue = np.full(plane.size, PLAIN)
+    if topology.rails <= _MOST_HUES and (rail >= 0).all():
+        hue[: rail.size] = rail
+    return hue, False, rail
+
+
+def _rows(
+    topology: Topology, parts: list[str], plane: NDArray[np.int64] | None, inner: float, bottom: float
+) -> dict[str, _Row]:
+    """Place the tiers from the hosts up; planes lie side by side, and groups of hosts apart."""
+    rows = {}
+    for level, part in enumerate(parts):
+        numbers = np.array(topology.vertices(part))
+        group = topology.domains["leaf"] if part == "node" else np.zeros(numbers.size, dtype=np.int64)
+        if part != "node" and plane is not None:
+            group = plane[numbers - topology.nodes]
+        order = np.argsort(group, kind="stable")
+        steps = 1.0 + 0.7 * (np.diff(group[order]) != 0)
+        place = np.concatenate(([0.0], np.cumsum(steps)))
+        pitch = inner / (place[-1] + 1)
+        x = np.empty(numbers.size)
+        x[order] = _LEFT + pitch * (place + 0.5)
+        width = min(0.74 * pitch, 0.9 if part == "leaf" else 0.75)
+        rows[part] = _Row(x, bottom + 1.75 * level, width, 0.42 if part == "leaf" else 0.32)
+    return rows
+
+
+def _draw_row(
+    drawing: Drawing, topology: Topology, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]
+) -> None:
+    """Draw the boxes of one tier, and what it is at its left."""
+    first = topology.vertices(part).start - topology.nodes
+    forms = [[f"{_PARTS[part]} {index}" for index in range(row.x.size)], [f"{index}" for index in range(row.x.size)]]
+    if part == "leaf" and (rail >= 0).all():
+        forms[:1] = [[f"{index}\n{word}{of}" for index, of in enumerate(rail.tolist())] for word in ("rail ", "r")]
+    # All boxes of a row say the same kind of thing: what fits into the last one, whose number is the longest.
+    last, size = fitting([form[-1] for form in forms], row.width)
+    words = next((form for form in forms if form[-1] == last), [""] * row.x.size)
+    for index, (x, text) in enumerate(zip(row.x.tolist(), words, strict=True)):
+        color = PLAIN if part == "node" else int(hue[first + index])
+        drawing.boxes.append(Box(x, row.y, row.width, row.height, text, color, size))
+    count = topology.counts[part]
+    plural = "es" if part == "leaf" else "s"
+    label = f"{count:,} {_PARTS[part]}{plural if count > 1 else ''}"
+    if part == "node":
+        label += f"\nof {topology.gpus_per_node} GPU{'s' if topology.gpus_per_node > 1 else ''}"
+    elif "\nr" in last and "rail" not in last:
+        label += "\n(r: rail)"
+    drawing.texts.append(Text(0.25, row.y, label, bold=True))
+
+
+def _draw_cables(
+    drawing: Drawing, topology: Topology, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]
+) -> None:
+    """Draw every cable from a place of its own on one box to a place of its own on the other."""
+    weight = 0.9 if cables.lower.size <= 600 else 0.5
+    names = list(_PARTS)
+    for tier in range(int(cables.tier.max()) + 1):
+        below, above = rows[names[tier]], rows[names[tier + 1]]
+        here = cables.tier == tier
+        lower = cables.lower[here] - topology.vertices(names[tier]).start
+        upper = cables.upper[here] - topology.vertices(names[tier + 1]).start
+        start = _ports(lower, above.x[upper], below)
+        end = _ports(upper, start, above)
+        # A cable has the hue of its leaf switch, or of the plane that both its ends are in.
+        switch = (cables.upper if tier == 0 else cables.lower)[here] - topology.nodes
+        top, foot = below.y + below.height / 2, above.y - above.height / 2
+        for one, other, color in zip(start.tolist(), end.tolist(), hue[switch].tolist(), strict=True):
+            drawing.lines.append(Line(((one, top), (other, foot)), color, weight))
+        words = link_words(topology, tier, cables)
+        drawing.texts.append(Text(drawing.width - _RIGHT + 0.15, (top + foot) / 2, words))
+
+
+def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> NDArray[np.float64]:
+    """Return where on its box each cable ends: side by side in the order of the other ends, (cables,) [in]."""
+    order = np.lexsort((other, ends))
+    sizes = np.bincount(ends)
+    rank = np.empty(ends.size)
+    rank[order] = np.arange(ends.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ports: NDArray[np.float64] = row.x[ends] + row.width * 0.86 * ((rank + 0.5) / sizes[ends] - 0.5)
+    return ports
+
+
+def _name_planes(drawing: Drawing, topology: Topology, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
+    """Write the name of each plane above its highest switches."""
+    for plane in range(int(hue.max()) + 1):
+        for part in reversed(rows):
+            numbers = [vertex - topology.nodes for vertex in topology.vertices(part)] if part != "node" else []
+            here = [place for place, number in enumerate(numbers) if hue[number] == plane]
+            if here:
+                row = rows[part]
+                x = float(row.x[here].mean())
+                drawing.texts.append(
+                    Text(x, row.y + row.height / 2 + 0.16, f"plane {plane}", "center", 9.0, plane, True)
+                )
+                break
+
+
+def _shared(topology: Topology) -> list[tuple[list[str], NDArray[np.int32]]]:
+    """Return what several hosts share, by name; what the same hosts share is named once."""
+    found: list[tuple[list[str], NDArray[np.int32]]] = []
+    for name, title in _DOMAINS.items():
+        ids = topology.domains[name]
+        if np.bincount(ids).max() == 1 or (name == "pod" and ids.max() == 0):
+            continue
+        same = next((place for place, (_, other) in enumerate(found) if (other == ids).all()), None)
+        if same is None:
+            found.append(([title], ids))
+        else:
+            found[same][0].append(title)
+    return found
+
+
+def _draw_domains(drawing: Drawing, hosts: _Row, names: list[str], ids: NDArray[np.int32], y: float) -> None:
+    """Underline the hosts of each domain and number it."""
+    half = (len(names) + 1) // 2
+    every, each = ", ".join(names), of_each(ids)
+    two_lines = f"{', '.join(names[:half])},\n{', '.join(names[half:])}"
+    words, size = fitting([f"{every}: {each}", f"{every}\n{each}", two_lines], _LEFT - 0.25, (8.0, 7.0, 6.0))
+    drawing.texts.append(Text(0.25, y, words, size=size))
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(ids) != 0)))
+    for first, after in zip(starts.tolist(), [*starts[1:].tolist(), ids.size], strict=True):
+        left, right = hosts.x[first] - hosts.width / 2, hosts.x[after - 1] + hosts.width / 2
+        drawing.lines.append(Line(((float(left), y), (float(right), y)), PLAIN, 1.6))
+        text, size = fitting([str(ids[first])], float(right - left), (7.5,))
+        if text:
+            drawing.texts.append(Text(float(left + right) / 2, y, text, "center", size, opaque=True))
+
+
+_LEFT_DRAWING_TIERS, _INNER, _RIGHT_DRAWING_TIERS = 1.75, 7.0, 1.85  # margins for words, and what is between them [in]
+
+_HOSTS, _STEP, _HEIGHT = 1.5, 1.2, 0.55  # height of the lowest row, from row to row, of a box [in]
+
+_MOST_COLUMNS, _MOST_PLANES = 4, 4
+
+_NAMES = ("host", "leaf switch", "spine", "core switch")
+
+_Point: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """Switches and cables by pod and plane.
+
+    Attributes
+    ----------
+    switches : list of (pods, planes) int64
+        Leaf switches and spines [-].
+    cores : (planes,) int64
+        Core switches [-].
+    cables : list of (pods, planes) int64
+        Cables of each tier; those to cores by the pod of their spine [-].
+    bandwidth : list of (pods, planes) float64
+        Their bandwidth [B/s].
+    """
+
+    switches: list[NDArray[np.int64]]
+    cores: NDArray[np.int64]
+    cables: list[NDArray[np.int64]]
+    bandwidth: list[NDArray[np.float64]]
+
+
+def draw_tiers(topology: Topology) -> Drawing:
+    """Draw the tiers of a cluster, and of more than four pods the first two and the last.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    """
+    cables = edges(topology)
+    tally = _tally(topology, cables)
+    tiers = [tier for tier in range(3) if (cables.tier == tier).any()]
+    rows = [_HOSTS + _STEP * level + (0.4 if level == 3 else 0.0) for level in range(len(tiers) + 1)]
+    drawing = Drawing(_LEFT_DRAWING_TIERS + _INNER + _RIGHT_DRAWING_TIERS, rows[-1] + 1.35)
+    columns = _columns(topology)
+    for place, (pod, x, width) in enumerate(columns):
+        if pod is None:
+            more = topology.counts["pod"] - len(columns) + 1
+            drawing.texts.append(Text(x, rows[min(1, len(rows) - 1)], f"…\n{more:,} more\npods", "center", 9.0))
+        else:
+            _draw_pod(drawing, topology, tally, pod, x, width, rows)
+            if len(rows) > 3:
+                _draw_trunks(drawing, tally, columns, place, rows)
+    if len(rows) > 3:
+        _draw_cores(drawing, tally, rows[3])
+    _draw_margins(drawing, topology, cables, rows)
+    drawing.title(topology, cables)
+    return drawing
+
+
+def _tally(topology: Topology, cables: Any) -> _Tally:
+    """Count what each pod has of each plane; many planes are counted as one."""
+    first, leaves, spines = topology.nodes, topology.counts["leaf"], topology.counts["spine"]
+    plane = planes(topology).astype(np.int64)
+    if plane.max() + 1 > _MOST_PLANES:
+        plane = np.zeros_like(plane)
+    shape = (int(topology.domains["pod"].max()) + 1, int(plane.max()) + 1)
+    pod = np.zeros(plane.size, dtype=np.int64)
+    for tier in (0, 1):
+        here = cables.tier == tier
+        low = cables.lower[here]
+        pod[cables.upper[here] - first] = topology.domains["pod"][low] if tier == 0 else pod[low - first]
+    cell = pod * shape[1] + plane
+
+    def table(keys: NDArray[np.int64], weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
+        return np.bincount(keys, weights, minlength=shape[0] * shape[1]).reshape(shape)
+
+    counted, speeds = [], []
+    for tier in range(3):
+        here = cables.tier == tier
+        # Cables are counted where their lower switch is, those of hosts where their leaf switch is.
+        keys = cell[(cables.upper if tier == 0 else cables.lower)[here] - first]
+        counted.append(table(keys))
+        speeds.append(table(keys, cables.bandwidth[here]))
+    switches = [table(cell[:leaves]), table(cell[leaves : leaves + spines])]
+    return _Tally(switches, np.bincount(plane[leaves + spines :], minlength=shape[1]), counted, speeds)
+
+
+def _columns(topology: Topology) -> list[tuple[int | None, float, float]]:
+    """Return pod, middle and width of each column; None stands for the pods that are left out."""
+    pods = int(topology.domains["pod"].max()) + 1
+    shown: list[int | None] = list(range(pods)) if pods <= _MOST_COLUMNS else [0, 1, None, pods - 1]
+    widths = [0.45 if pod is None else 1.0 for pod in shown]
+    unit = _INNER / sum(widths)
+    middles = np.cumsum(widths) - np.array(widths) / 2
+    return [
+        (pod, _LEFT_DRAWING_TIERS + unit * middle, unit * width - 0.2)
+        for pod, middle, width in zip(shown, middles.tolist(), widths, strict=True)
+    ]
+
+
+def _draw_pod(
+    drawing: Drawing, topology: Topology, tally: _Tally, pod: int, x: float, width: float, rows: list[float]
+) -> None:
+    """Draw hosts, leaf switches and spines of one pod, and the cables between them."""
+    top = min(len(rows), 3) - 1
+    foot, head = rows[0] - _HEIGHT / 2 - 0.12, rows[top] + _HEIGHT / 2 + 0.12
+    if topology.counts["pod"] > 1:
+        drawing.boxes.append(Box(x, (foot + head) / 2, width, head - foot, frame=True))
+        drawing.texts.append(Text(x, foot - 0.14, f"pod {pod}", "center", 8.5, bold=True))
+    here = topology.domains["pod"] == pod
+    hosts, groups = int(here.sum()), np.unique(topology.domains["leaf"][here]).size
+    gpus = f"{hosts:,} host{'s' if hosts > 1 else ''}, {hosts * topology.gpus_per_node:,} GPUs"
+    words = [f"{gpus}\nin {groups:,} leaf group{'s' if groups > 1 else ''}", gpus.replace(", ", "\n")]
+    text, size = fitting(words, width - 0.24, (8.5, 7.5, 6.5))
+    drawing.boxes.append(Box(x, rows[0], width - 0.24, _HEIGHT, text, PLAIN, size))
+    for plane, middle, part in _halves(tally, x, width - 0.24):
+        for tier in range(top):
+            _draw_switches(drawing, tally, tier, (pod, plane), (middle, rows[tier + 1]), part)
+            ends = ((middle, rows[tier] + _HEIGHT / 2), (middle, rows[tier + 1] - _HEIGHT / 2))
+            _draw_cables_of_drawing_tiers(drawing, tally, tier, (pod, plane), ends, part)
+
+
+def _halves(tally: _Tally, x: float, width: float) -> list[tuple[int, float, float]]:
+    """Return plane, middle and width of the share that each plane has of a column."""
+    number = tally.cores.size
+    part = (width - 0.1 * (number - 1)) / number
+    return [(plane, x - width / 2 + part / 2 + plane * (part + 0.1), part) for plane in range(number)]
+
+
+def _hue(tally: _Tally, plane: int) -> int:
+    return plane if tally.cores.size > 1 else 0
+
+
+def _draw_switches(drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], at: _Point, width: float) -> None:
+    """Draw the leaf switches, or the spines, that a pod has in a plane."""
+    count, plane = int(tally.switches[tier][cell]), cell[1]
+    if not count:
+        return
+    short = ("leaf", "leaves") if tier == 0 else ("spine", "spines")
+    long = ("leaf switch", "leaf switches") if tier == 0 else short
+    words = [f"{count:,} {long[count != 1]}", f"{count:,} {short[count != 1]}", f"{count:,}\n{short[count != 1]}"]
+    if tally.cores.size > 1:
+        words = [f"plane {plane}\n{word}" for word in words[:2]] + words[1:]
+    text, size = fitting(words, width, (8.5, 7.5, 6.5))
+    drawing.boxes.append(Box(*at, width, _HEIGHT, text, _hue(tally, plane), size))
+
+
+def _draw_cables_of_drawing_tiers(
+    drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], ends: tuple[_Point, _Point], room: float
+) -> None:
+    """Draw the cables of a tier that a pod has in a plane: as wide as their bandwidth, beside that of the hosts."""
+    number = int(tally.cables[tier][cell])
+    if not number:
+        return
+    (low, foot), (high, head) = ends
+    width = max(0.72 * room * min(1.0, tally.bandwidth[tier][cell] / tally.bandwidth[0][cell]), 0.03)
+    half, hue = width / 2, _hue(tally, cell[1])
+    drawing.bands.append(Band(((low - half, foot), (low + half, foot), (high + half, head), (high - half, head)), hue))
+    words, size = fitting([f"{number:,} cables", f"{number:,}"], max(width, room / 2), (8.0, 7.0))
+    # Slanted bands cross further up.
+    part = 0.5 if low == high else 0.17
+    x, y = low + part * (high - low), foot + part * (head - foot)
+    if fitting([words], width, (size,))[0]:
+        drawing.texts.append(Text(x, y, words, "center", size, opaque=True))
+    else:
+        drawing.texts.append(Text(x + half + 0.06, y, words, "left", size))
+
+
+def _draw_trunks(drawing: Drawing, tally: _Tally, columns: list[Any], place: int, rows: list[float]) -> None:
+    """Draw the cables from the spines of a pod to the cores."""
+    pod, x, width = columns[place]
+    low, high = rows[2] + _HEIGHT / 2, rows[3] - _HEIGHT / 2
+    cores = {
+        plane: (middle, part) for plane, middle, part in _halves(tally, _LEFT_DRAWING_TIERS + _INNER / 2, _INNER - 0.2)
+    }
+    for plane, middle, part in _halves(tally, x, width - 0.24):
+        # One plane of cores lies above all pods; of several each pod has its place below each.
+        end = middle
+        if tally.cores.size > 1:
+            core, span = cores[plane]
+            end = core + span * ((place + 0.5) / len(columns) - 0.5)
+        _draw_cables_of_drawing_tiers(drawing, tally, 2, (pod, plane), ((middle, low), (end, high)), part)
+
+
+def _draw_cores(drawing: Drawing, tally: _Tally, y: float) -> None:
+    for plane, middle, part in _halves(tally, _LEFT_DRAWING_TIERS + _INNER / 2, _INNER - 0.2):
+        count = int(tally.cores[plane])
+        if not count:
+            continue
+        words = f"{count:,} core switch{'es' if count > 1 else ''}"
+        if tally.cores.size > 1:
+            words = f"plane {plane}: {words}"
+        drawing.boxes.append(Box(middle, y, part, _HEIGHT, words, _hue(tally, plane), 9.0))
+
+
+def _draw_margins(drawing: Drawing, topology: Topology, cables: Any, rows: list[float]) -> None:
+    """Write the totals of the tiers at the left, of the cables at the right, and what hosts share below."""
+    counts = [topology.counts[part] for part in ("node", "leaf", "spine", "core")]
+    for y, name, count in zip(rows, _NAMES, counts, strict=False):
+        plural = "" if count == 1 else "es" if name.endswith("ch") else "s"
+        drawing.texts.append(Text(0.25, y, f"{count:,} {name}{plural}", bold=True))
+    for tier, (low, high) in enumerate(pairwise(rows)):
+        x = drawing.width - _RIGHT_DRAWING_TIERS + 0.1
+        drawing.texts.append(Text(x, (low + high) / 2, link_words(topology, tier, cables), size=8.5))
+    several = int(planes(topology).max()) + 1
+    notes = [f"{several:,} planes"] if several > _MOST_PLANES else []
+    for name, title in (("leaf", "leaf group"), ("rack", "rack"), ("pdu", "pdu"), ("cooling", "cooling unit")):
+        ids = topology.domains[name]
+        notes.append(f"{int(ids.max()) + 1:,} {title}{'s' if ids.max() else ''} of {of_each(ids)}")
+    domain = topology.domains["scale_up"]
+    size = int(np.bincount(domain).max())
+    gpus = f"{size * topology.gpus_per_node} GPUs"
+    notes.append(
+        f"{int(domain.max()) + 1:,} scale-up domains of {gpus}"
+        if size > 1
+        else f"each host is a scale-up domain of {gpus}"
+    )
+    notes.append("a band is as wide as its bandwidth")
+    drawing.texts.append(Text(0.25, 0.5, "   ·   ".join(notes[: len(notes) // 2 + 1]), size=8.5))
+    drawing.texts.append(Text(0.25, 0.27, "   ·   ".join(notes[len(notes) // 2 + 1 :]), size=8.5))
+
+
+# ----------------------------------------
+# The picture of a cluster.
+
+
+def draw_topology(topology: Topology) -> Figure:
+    """Draw a cluster: every host, switch and cable of a small one, the tiers of a large one.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    """
+    from matplotlib.collections import LineCollection, PolyCollection
+    from matplotlib.figure import Figure
+
+    drawing = draw_parts(topology) if is_small(topology) else draw_tiers(topology)
+    with style():
+        figure = Figure(figsize=(drawing.width, drawing.height))
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set_axis_off()
+        axes.set(xlim=(0.0, drawing.width), ylim=(0.0, drawing.height))
+        bands = drawing.bands
+        axes.add_collection(
+            PolyCollection(
+                [band.corners for band in bands], facecolors=[hue(band.hue) for band in bands], alpha=0.28, zorder=1
+            )
+        )
+        lines = drawing.lines
+        axes.add_collection(
+            LineCollection(
+                [line.ends for line in lines],
+                colors=[hue(line.hue) for line in lines],
+                linewidths=[line.weight for line in lines],
+                alpha=drawing.opacity,
+                zorder=2,
+            )
+        )
+        for box in drawing.boxes:
+            _draw_box(axes, box)
+        for text in drawing.texts:
+            _draw_text(axes, text)
+    return figure
+
+
+def _draw_box(axes: Axes, box: Box) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    color = hue(box.hue)
+    rounding = min(0.04, box.width / 4, box.height / 4)
+    axes.add_patch(
+        FancyBboxPatch(
+            (box.x - box.width / 2 + rounding, box.y - box.height / 2 + rounding),
+            box.width - 2 * rounding,
+            box.height - 2 * rounding,
+            boxstyle=f"round,pad={rounding}",
+            facecolor="#f6f7f8" if box.frame else "white",
+            edgecolor="#d5d8dc" if box.frame else color,
+            linewidth=0.8 if box.frame else 1.1,
+            zorder=0 if box.frame else 4,
+        )
+    )
+    if not box.frame and box.words:
+        axes.text(
+            box.x, box.y, box.words, ha="center", va="center", size=box.size, color=INK, linespacing=1.35, zorder=5
+        )
+
+
+def _draw_text(axes: Axes, text: Text) -> None:
+    axes.text(
+        text.x,
+        text.y,
+        text.words,
+        ha=text.align,
+        va="center",
+        size=text.size,
+        color=hue(text.hue) if text.hue is not None else INK,
+        weight="bold" if text.bold else "normal",
+        linespacing=1.35,
+        zorder=6,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.2} if text.opaque else None,
+    )

@@ -1,0 +1,589 @@
+"""Two aims against each other."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from analysis.page.charts.sheet import (
+    BLUE,
+    FAINT,
+    GREY,
+    INK,
+    LINE,
+    ORANGE,
+    QUIET,
+    TEXT,
+    WIDTH,
+    Box,
+    Entry,
+    Margins,
+    above_of,
+    beside,
+    block_height,
+    block_width,
+    cut,
+    draw_above,
+    draw_dots,
+    draw_levels,
+    extent,
+    hue,
+    left_of,
+    open_message,
+    open_plane,
+    open_sheet,
+    pushed_apart,
+    scale_x,
+    scale_y,
+    style,
+    width_of,
+    with_unit,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from analysis.page.charts.data import Contours, Curves, Front, FrontPoint, Range, Scale, Series
+    from analysis.page.charts.sheet import Plane
+
+# ----------------------------------------
+# Curves as lines: what of them can be drawn, how far the axes have to go, and the drawing itself.
+
+CI95, BAND90 = 0.32, 0.13
+
+"""Opacities of 95 % intervals and of the wider bands."""
+
+_FEW = 40
+
+"""Up to so many values each has a mark."""
+
+
+def drawable(chart: Curves) -> Curves:
+    """Return a picture without what its axes cannot show, with curves in colours that tell them apart."""
+    return chart._replace(
+        series=tuple(_series_of(chart)),
+        levels=tuple(level for level in chart.levels if _fits(level[0], chart.y)),
+        edges=tuple(edge for edge in chart.edges if _fits(edge[0], chart.x)),
+        dots=tuple(dot for dot in chart.dots if _fits(dot.x, chart.x) and _fits(dot.y, chart.y)),
+    )
+
+
+def _series_of(chart: Curves) -> list[Series]:
+    """Return the curves that have something to be drawn."""
+    found = []
+    for series in chart.series:
+        kept = [number for number, x in enumerate(series.x) if _fits(x, chart.x)]
+        y = tuple(series.y[number] if _fits(series.y[number], chart.y) else None for number in kept)
+        spans = [tuple(each[number] for number in kept if number < len(each)) for each in (series.ci95, series.band90)]
+        if any(value is not None for value in y):
+            x = tuple(series.x[number] for number in kept)
+            found.append(series._replace(x=x, y=y, ci95=spans[0], band90=spans[1]))
+    if len({(series.hue, series.look) for series in found}) == 1:
+        found = [series._replace(hue=number) for number, series in enumerate(found)]
+    return found
+
+
+def _fits(value: float | None, scale: Scale) -> bool:
+    return value is not None and math.isfinite(value) and (value > 0 or not scale.is_log)
+
+
+def ends_of(chart: Curves) -> tuple[Range, Range]:
+    """Return the ends of both axes: all that is drawn is within them."""
+    across = [x for each in chart.series for x in each.x]
+    across += [place for place, _ in chart.edges] + [dot.x for dot in chart.dots]
+    up = (
+        [y for each in chart.series for y in each.y]
+        + [level for level, _ in chart.levels]
+        + [dot.y for dot in chart.dots]
+    )
+    up += [end for each in chart.series for span in (*each.ci95, *each.band90) if span is not None for end in span]
+    x_ends, y_ends = extent(across, chart.x.is_log, 0.02), extent(up, chart.y.is_log)
+    if not chart.y.is_log and y_ends[0] < 0 <= min((y for y in up if y is not None), default=0.0):
+        y_ends = (0.0, y_ends[1])
+    return x_ends, y_ends
+
+
+def last(series: Series) -> tuple[float, float]:
+    """Return the point where a curve ends at the right."""
+    return max((x, y) for x, y in zip(series.x, series.y, strict=True) if y is not None)
+
+
+def key_of(series: Iterable[Series]) -> list[Entry]:
+    """Return what shaded bands are, where there are some."""
+    drawn = list(series)
+    found = []
+    if any(span is not None for each in drawn for span in each.ci95):
+        found.append(Entry("95 % interval", INK, CI95))
+    if any(span is not None for each in drawn for span in each.band90):
+        found.append(Entry("90 % band: inputs that are not known exactly", INK, BAND90))
+    return found
+
+
+def draw_series(axes: Axes, series: Series, is_faint: bool = False) -> None:
+    """Draw a curve and its bands; a faint one is only there to be held against."""
+    color = FAINT if is_faint else hue(series.hue)
+    heights = [math.nan if y is None else y for y in series.y]
+    look: dict[str, Any] = {"color": color, "linewidth": 1.0 if is_faint else 1.8}
+    if series.look == "step":
+        look["drawstyle"] = "steps-post"
+    if series.look == "dashed":
+        look["linestyle"] = (0, (4, 2))
+    if not is_faint:
+        for spans, opacity in ((series.band90, BAND90), (series.ci95, CI95)):
+            _draw_band(axes, series, spans, opacity, color)
+    has_marks = len(series.x) == 1 or (series.look == "line" and len(series.x) <= _FEW and not is_faint)
+    axes.plot(
+        series.x, heights, marker="o" if has_marks else "", markersize=3.5, zorder=1.5 if is_faint else 2.5, **look
+    )
+
+
+def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacity: float, color: str) -> None:
+    """Shade between the ends of intervals; one that has no neighbour is a line."""
+    low = axes.get_ylim()[0]
+    ends = [(math.nan, math.nan) if span is None else (max(span[0], low), max(span[1], low)) for span in spans]
+    known = [not math.isnan(start) for start, _ in ends]
+    if not any(known):
+        return
+    axes.fill_between(
+        series.x[: len(ends)], [start for start, _ in ends], [end for _, end in ends], color=color, alpha=opacity,
+        linewidth=0, step="post" if series.look == "step" else None,
+    )  # fmt: skip
+    for number, is_known in enumerate(known):
+        if is_known and not any(known[max(number - 1, 0) : number] + known[number + 1 : number + 2]):
+            axes.plot([series.x[number]] * 2, ends[number], color=color, alpha=opacity, linewidth=4)
+
+
+# ----------------------------------------
+# Many curves: one panel each.
+
+_COLUMNS = 3
+
+_HEIGHT = 1.15
+
+_LINE = LINE * TEXT / 72
+
+_MOST = 18
+
+"""Panels of a picture at most."""
+
+
+def draw_panels(chart: Curves) -> Figure:
+    """Draw each curve in a panel of its own in front of all the others, on common axes.
+
+    Levels, places on the axis and measured values are in every panel, and explained above all of them.
+    """
+    shown = chart.series[:_MOST]
+    ends = ends_of(chart)
+    rows = math.ceil(len(shown) / _COLUMNS)
+    left = left_of(chart.y, ends[1])
+    across = (WIDTH - left - 0.2 - 0.15 * (_COLUMNS - 1)) / _COLUMNS
+    each_up = _HEIGHT + _LINE + 0.1
+    with style():
+        figure, frame = open_sheet(
+            chart.title, rows * each_up, Margins(left, 0.2, 0.0, 0.5), _note(chart, len(shown), len(chart.series)),
+            key_of(shown),
+        )  # fmt: skip
+        frame.set_axis_off()
+        height = float(figure.get_size_inches()[1])
+        for number, one in enumerate(shown):
+            row, column = divmod(number, _COLUMNS)
+            bottom = 0.5 + (rows - row - 1) * each_up + 0.1
+            start = left + column * (across + 0.15)
+            axes = figure.add_axes((start / WIDTH, bottom / height, across / WIDTH, _HEIGHT / height))
+            _dress(axes, chart, ends[0][1])
+            scale_x(axes, chart.x._replace(title=""), ends[0])
+            scale_y(axes, chart.y, ends[1])
+            axes.tick_params(labelleft=column == 0, labelbottom=number + _COLUMNS >= len(shown))
+            for other in shown:
+                if other is not one:
+                    draw_series(axes, other, is_faint=True)
+            draw_series(axes, one)
+            name = cut(one.name, across - 0.05, TEXT, is_bold=True)
+            axes.text(0.0, 1.02, name, transform=axes.transAxes, size=TEXT, color=INK, va="bottom", weight="bold")
+    return figure
+
+
+def _dress(axes: Axes, chart: Curves, end: float) -> None:
+    """Give a panel its grid, levels, places on the axis and measured values."""
+    axes.tick_params(colors=INK, length=0, labelsize=TEXT)
+    axes.tick_params(axis="x", pad=7)
+    axes.set_axisbelow(True)
+    axes.grid(color=FAINT, linewidth=0.7)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GREY)
+    for level, _ in chart.levels:
+        axes.axhline(level, color=GREY, linewidth=1.0, linestyle=(0, (4, 2)))
+    for place, _ in chart.edges:
+        axes.axvline(place, color=INK, linewidth=1.0, linestyle=(0, (1, 1.5)))
+    if chart.shaded_from is not None:
+        axes.axvspan(chart.shaded_from[0], end, color=FAINT, alpha=0.7, linewidth=0, zorder=0)
+    for dot in chart.dots:
+        axes.plot([dot.x], [dot.y], marker="D", markersize=4, color=INK, markeredgecolor="white", zorder=4)
+
+
+def _note(chart: Curves, shown: int, total: int) -> str:
+    """Return what the axes are and what the lines in all panels say."""
+    said = [f"Across: {chart.x.title}." if chart.x.title else "", f"Up: {chart.y.title}." if chart.y.title else ""]
+    said.append(f"The first {shown} of {total} have a panel." if shown < total else "")
+    said.append(f"Dashed: {', '.join(name for _, name in chart.levels)}." if chart.levels else "")
+    said.append(f"Dotted: {', '.join(name for _, name in chart.edges)}." if chart.edges else "")
+    said.append(f"Grey ground: {chart.shaded_from[1]}." if chart.shaded_from is not None else "")
+    said.append("Diamonds: measured values." if chart.dots else "")
+    return " ".join(part for part in said if part)
+
+
+# ----------------------------------------
+# Curves over a common axis.
+
+_MANY = 8
+
+"""More curves than these have a panel each."""
+
+_LABEL = 1.75
+
+"""Width of a name at the right at most [in]."""
+
+_LEADER = 0.28
+
+"""From the axes to the names at their right [in]."""
+
+_TOGETHER = 0.06
+
+"""Curves that are not further apart than this are together there [in]."""
+
+_FAR = 0.4
+
+"""Curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]."""
+
+
+class _Label(NamedTuple):
+    """A name at the right: its lines, the point that it belongs to, its colour, its look, and its curve."""
+
+    text: str
+    x: float
+    y: float
+    color: str
+    is_dashed: bool
+    series: Series | None = None
+
+
+def draw_curves(chart: Curves) -> Figure:
+    """Draw curves with their intervals and bands; names stand at their right ends.
+
+    More than eight curves are drawn in a panel each, in front of all the others.
+    """
+    chart = drawable(chart)
+    if not chart.series and not chart.dots:
+        return open_message(chart.title, "There are no values to draw.")
+    if len(chart.series) > _MANY:
+        return draw_panels(chart)
+    figure, nameless = _draw(chart, "")
+    return _draw(chart, f"There is no room for {nameless} of the names.")[0] if nameless else figure
+
+
+def _draw(chart: Curves, note: str) -> tuple[Figure, int]:
+    """Return the figure, and how many names of measured values it has no room for."""
+    ends = ends_of(chart)
+    labels = _labels(chart, ends[0][1])
+    right = max((block_width(label.text) + _LEADER + 0.1 for label in labels), default=0.25)
+    height = max(3.2, sum(block_height(label.text) for label in labels) + 0.1)
+    above = above_of(chart, ends[0], WIDTH - right - left_of(chart.y, ends[1]), right)
+    with style():
+        plane = open_plane(
+            chart.title, (chart.x, chart.y), ends, height=height, right=right, above=above.height, note=note,
+            key=key_of(chart.series),
+        )  # fmt: skip
+        draw_above(plane, chart, above)
+        draw_levels(plane, chart)
+        for each in chart.series:
+            draw_series(plane.axes, each)
+        _write_labels(plane, labels)
+        nameless = draw_dots(plane, chart)
+    return plane.figure, nameless
+
+
+def _labels(chart: Curves, end: float) -> list[_Label]:
+    """Return the names of curves and levels."""
+    found = [
+        _Label(wrapped(each.name, _LABEL), *last(each), hue(each.hue), each.look == "dashed", each)
+        for each in chart.series
+        if each.name
+    ]
+    found += [_Label(wrapped(name, _LABEL), end, level, GREY, is_dashed=True) for level, name in chart.levels if name]
+    return found
+
+
+def _write_labels(plane: Plane, labels: Sequence[_Label]) -> None:
+    """Write names at the right of the axes, each joined to the end of its curve."""
+    labels = _in_order(plane, labels)
+    spots = [plane.inches(label.x, label.y) for label in labels]
+    sizes = [block_height(label.text) for label in labels]
+    # As they are in order, the height of each is that of the one below at least.
+    heights = pushed_apart(list(itertools.accumulate((y for _, y in spots), max)), sizes, -0.1, plane.up)
+    for label, (x, y), height in zip(labels, spots, heights, strict=True):
+        leader = [x, plane.across + 0.06, plane.across + _LEADER - 0.05]
+        is_far = plane.across - x > _FAR
+        dashes = (0, (1, 3)) if is_far else (0, (3, 1.5)) if label.is_dashed else "-"
+        plane.axes.plot(
+            [place / plane.across for place in leader], [each / plane.up for each in (y, y, height)],
+            transform=plane.axes.transAxes, color=label.color, linewidth=0.7 if is_far else 1.2,
+            alpha=0.8, clip_on=False, linestyle=dashes,
+        )  # fmt: skip
+        plane.write(plane.across + _LEADER, height, label.text, va="center")
+
+
+def _in_order(plane: Plane, labels: Sequence[_Label]) -> list[_Label]:
+    """Return names from below to above; those of curves that end together as the curves were before they met.
+
+    Curves that are together all along keep the order in which they are given, the first at the top.
+    """
+
+    def compare(one: _Label, other: _Label) -> int:
+        if one.series is not None and other.series is not None:
+            heights = [dict(zip(each.x, each.y, strict=True)) for each in (one.series, other.series)]
+            for place in sorted(heights[0].keys() & heights[1].keys(), reverse=True):
+                pair = [each[place] for each in heights]
+                ends = [plane.inches(place, y)[1] for y in pair if y is not None]
+                if len(ends) == len(pair) and abs(ends[0] - ends[1]) > _TOGETHER:
+                    return 1 if ends[0] > ends[1] else -1
+        return 0
+
+    found: list[_Label] = []
+    at = [(plane.inches(label.x, label.y)[1], label) for label in reversed(labels)]
+    at.sort(key=lambda pair: pair[0])
+    while at:
+        count = next((n for n in range(1, len(at)) if at[n][0] - at[n - 1][0] > _TOGETHER), len(at))
+        names = [label for label in reversed(labels) if any(label is each for _, each in at[:count])]
+        found += sorted(names, key=functools.cmp_to_key(compare))
+        at = at[count:]
+    return found
+
+
+_FEW_FRONT = 12
+
+"""Up to so many candidates all have their names, beyond only those that may be on the front."""
+
+_KEYS = {
+    "front": Entry("not beaten in both", BLUE, 1.0, "dot"),
+    "perhaps": Entry("perhaps not beaten", BLUE, 1.0, "ring"),
+    "behind": Entry("beaten in both", GREY, 1.0, "dot"),
+}
+
+
+def draw_front(chart: Front) -> Figure:
+    """Draw candidates as dots, with names and 95 % intervals where they matter, and a line along the front."""
+    points = [point for point in chart.points if _is_drawable(chart, point)]
+    if not points:
+        return open_message(chart.title, "No candidate has both values.")
+    figure, nameless = _draw_of_front(chart, points, "")
+    return _draw_of_front(chart, points, f"There is no room for {nameless} of the names.")[0] if nameless else figure
+
+
+def _is_drawable(chart: Front, point: FrontPoint) -> bool:
+    return (point.x > 0 or not chart.x.is_log) and (point.y > 0 or not chart.y.is_log)
+
+
+def _draw_of_front(chart: Front, points: Sequence[FrontPoint], note: str) -> tuple[Figure, int]:
+    """Return the figure, and how many names it has no room for."""
+    x = chart.x._replace(title=f"{'← better' if chart.lowest_x_is_best else 'better →'}    {chart.x.title}")
+    y = chart.y._replace(title=f"{'↓' if chart.lowest_y_is_best else '↑'} better    {chart.y.title}")
+    spots = (
+        [[point.x, *(point.x_ci95 or ())] for point in points],
+        [[point.y, *(point.y_ci95 or ())] for point in points],
+    )
+    ends = [
+        extent([spot for each in side for spot in each], scale.is_log, 0.07)
+        for side, scale in zip(spots, (x, y), strict=True)
+    ]
+    key = [entry for standing, entry in _KEYS.items() if any(point.standing == standing for point in points)]
+    named = [point for point in points if len(points) <= _FEW_FRONT or point.standing != "behind"]
+    with style():
+        height = min(3.4 + 0.08 * max(len(named) - 10, 0), 7.0)
+        plane = open_plane(chart.title, (x, y), (ends[0], ends[1]), height=height, note=note, key=key)
+        _draw_line(plane, [point for point in points if point.standing == "front"])
+        _draw_intervals(plane, named)
+        for standing in _KEYS:
+            _draw_dots(plane, [point for point in points if point.standing == standing], standing)
+        nameless = _write_names(plane, named, [point for point in points if point not in named])
+    return plane.figure, nameless
+
+
+def _draw_line(plane: Plane, front: Sequence[FrontPoint]) -> None:
+    places = sorted((point.x, point.y) for point in front)
+    if places:
+        plane.axes.plot(*zip(*places, strict=True), color=BLUE, alpha=0.35, linewidth=1.5)
+
+
+def _draw_intervals(plane: Plane, points: Sequence[FrontPoint]) -> None:
+    """Draw the 95 % intervals in both directions."""
+    from matplotlib.collections import LineCollection
+
+    lines = [(line, _KEYS[point.standing].color) for point in points for line in _crosses(point)]
+    plane.axes.add_collection(
+        LineCollection([line for line, _ in lines], colors=[color for _, color in lines], linewidths=1.0, alpha=0.6)
+    )
+
+
+def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
+    """Return the intervals of a candidate as lines."""
+    return [
+        *([[(x, point.y) for x in point.x_ci95]] if point.x_ci95 is not None else []),
+        *([[(point.x, y) for y in point.y_ci95]] if point.y_ci95 is not None else []),
+    ]
+
+
+def _draw_dots(plane: Plane, points: Sequence[FrontPoint], standing: str) -> None:
+    """Draw candidates of one standing: full on the front, hollow where they may be on it, small behind."""
+    color = _KEYS[standing].color
+    plane.axes.plot(
+        [point.x for point in points], [point.y for point in points], linestyle="", marker="o", color=color, zorder=3,
+        markersize=4 if standing == "behind" else 6, markerfacecolor="white" if standing == "perhaps" else color,
+        gid=standing,
+    )  # fmt: skip
+
+
+def _on_crosses(plane: Plane, points: Sequence[FrontPoint]) -> list[Box]:
+    """Return what the intervals take, which names should not cover [in]."""
+    lines = [[plane.inches(x, y) for x, y in line] for point in points for line in _crosses(point)]
+    return [Box(left - 0.02, low - 0.02, right + 0.02, high + 0.02) for (left, low), (right, high) in lines]
+
+
+def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[FrontPoint]) -> int:
+    """Write names beside their points, joined to them where these are far; return how many have no room."""
+    order = sorted(named, key=lambda point: list(_KEYS).index(point.standing))
+    texts = [wrapped(point.name, 1.7) for point in order]
+    sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
+    dots = [plane.inches(point.x, point.y) for point in others]
+    filled = [Box(x - 0.03, y - 0.03, x + 0.03, y + 0.03) for x, y in dots]
+    spots = [plane.inches(point.x, point.y) for point in order]
+    boxes: list[Box | None] = [None]
+    for kept_free in ([*filled, *_on_crosses(plane, named)], filled, []):
+        if None in boxes:  # rather a name on what matters less than no name
+            boxes = beside(spots, sizes, plane.room, kept_free)
+    for point, text, (x, y), box in zip(order, texts, spots, boxes, strict=True):
+        if box is None:
+            continue
+        middle = (box.bottom + box.top) / 2
+        near = (min(max(x, box.left), box.right), min(max(y, box.bottom), box.top))
+        if (near[0] - x) ** 2 + (near[1] - y) ** 2 > 0.2**2:
+            ends = [(x / plane.across, near[0] / plane.across), (y / plane.up, near[1] / plane.up)]
+            plane.axes.plot(*ends, transform=plane.axes.transAxes, color=GREY, linewidth=0.6)
+        plane.write(
+            box.left + 0.02,
+            middle,
+            text,
+            va="center",
+            alpha=QUIET if point.standing == "behind" else 1.0,
+            zorder=4,
+            bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5},
+        )
+    return boxes.count(None)
+
+
+# ----------------------------------------
+# Heights over a plane, with lines of equal height.
+
+_HEIGHT_CONTOURS = 3.6
+
+_OPACITIES = (0.06, 0.38)
+
+"""Of the lowest and of the highest ground."""
+
+
+def draw_contours(chart: Contours) -> Figure:
+    """Draw lines of equal height with their heights on them, ground that is bluer the higher it is, and the place."""
+    heights = np.ma.masked_invalid(np.array(chart.values, dtype=float))
+    if min(len(chart.x_values), len(chart.y_values)) < 2 or heights.count() == 0:
+        return open_message(chart.title, "There are too few values to draw lines of equal height.")
+    low, high = float(heights.min()), float(heights.max())
+    levels = sorted(level for level in set(chart.levels) if low < level < high)
+    ends = (chart.x_values[0], chart.x_values[-1]), (chart.y_values[0], chart.y_values[-1])
+    with style():
+        plane = open_plane(
+            chart.title, (chart.x, chart.y), ends, height=_HEIGHT_CONTOURS, note=_note_of_contours(chart, low, high)
+        )
+        lines = _draw_ground(plane, chart, heights, levels)
+        taken = [_draw_here(plane, *chart.here)] if chart.here is not None else []
+        _write_levels(plane, [with_unit(f"{level:,.6g}", chart.unit) for level in levels], lines, taken)
+    return plane.figure
+
+
+def _note_of_contours(chart: Contours, low: float, high: float) -> str:
+    """Return what the picture shows, and which heights are reached everywhere or nowhere."""
+    unit = "" if chart.unit in ("", "%") else f" {chart.unit}"
+    said = ["Bluer is higher."]
+    for level in sorted(set(chart.levels)):
+        if not low < level < high:
+            text = with_unit(f"{level:,.6g}", chart.unit) + unit
+            said.append(f"{text} is reached {'everywhere' if level <= low else 'nowhere'} here.")
+    return " ".join(said)
+
+
+def _draw_ground(
+    plane: Plane, chart: Contours, heights: NDArray[np.float64], levels: Sequence[float]
+) -> list[list[NDArray[np.float64]]]:
+    """Draw ground and lines; return the lines of each level as points of the data, (n, 2)."""
+    from matplotlib.colors import to_rgba
+
+    low, high = float(heights.min()), float(heights.max())
+    edges = [low - 1.0 - abs(low), *levels, high + 1.0 + abs(high)]
+    opacities = np.linspace(*_OPACITIES, len(edges) - 1)
+    place = (np.array(chart.x_values), np.array(chart.y_values), heights)
+    plane.axes.contourf(*place, levels=edges, colors=[to_rgba(BLUE, opacity) for opacity in opacities])
+    if not levels:
+        return []
+    drawn = plane.axes.contour(*place, levels=levels, colors=[INK], linewidths=1.2)
+    return [[np.asarray(line) for line in lines if len(line) > 1] for lines in drawn.allsegs]
+
+
+def _draw_here(plane: Plane, name: str, x: float, y: float) -> Box:
+    """Mark where the cluster is now and write its name beside; return what that takes [in]."""
+    plane.axes.plot([x], [y], marker="o", markersize=8, color=ORANGE, markeredgecolor="white", clip_on=False, zorder=5)
+    name = cut(name, plane.across / 2 - 0.3)
+    spot = plane.inches(x, y)
+    room = Box(0.03, 0.03, plane.across - 0.03, plane.up - 0.03)
+    (box,) = beside([spot], [(width_of(name) + 0.06, _LINE)], room, [])
+    if box is None:
+        return Box(spot[0] - 0.1, spot[1] - 0.1, spot[0] + 0.1, spot[1] + 0.1)
+    plane.write(box.left + 0.03, (box.bottom + box.top) / 2, name, weight="bold", zorder=6)
+    return Box(
+        min(box.left, spot[0] - 0.1), min(box.bottom, spot[1] - 0.1), max(box.right, spot[0]), max(box.top, spot[1])
+    )
+
+
+def _write_levels(
+    plane: Plane, texts: Iterable[str], lines: Iterable[Sequence[NDArray[np.float64]]], taken: list[Box]
+) -> None:
+    """Write each height on its line, as near to the middle of it as there is room."""
+    for text, parts in zip(texts, lines, strict=True):
+        half = width_of(text) / 2 + 0.04
+        spots = _along(plane, max(parts, key=len, default=np.empty((0, 2))))
+        for x, y in spots:
+            box = Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
+            inside = box.left > 0 and box.bottom > 0 and box.right < plane.across and box.top < plane.up
+            if inside and not any(box.overlaps(other) for other in taken):
+                plane.write(
+                    x, y, text, ha="center", va="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+                )
+                taken.append(box)
+                break
+
+
+def _along(plane: Plane, line: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Return places on a line [in], from its middle to its ends."""
+    if len(line) < 2:
+        return []
+    spots = np.array([plane.inches(x, y) for x, y in line.tolist()])
+    walked = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(spots, axis=0).T))])
+    shares = sorted(np.linspace(0.0, 1.0, 81).tolist(), key=lambda share: (abs(share - 0.5), share))
+    wanted = np.array(shares) * walked[-1]
+    return list(zip(*(np.interp(wanted, walked, spots[:, side]).tolist() for side in (0, 1)), strict=True))

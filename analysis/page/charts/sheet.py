@@ -1,0 +1,926 @@
+"""The sheet that a picture is drawn on: its title, what to know to read it, a key, and axes with measured margins."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import itertools
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from analysis.page.charts.data import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from analysis.page.charts.data import Curves, Dot, Range, Series
+
+# ----------------------------------------
+# The one style of all pictures, and how they become files.
+
+CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
+
+"""Characters that no document may hold, whatever a name holds (XML 1.0, section 2.2)."""
+
+SUFFIXES = (".svg", ".png", ".pdf")
+
+"""Formats of pictures, by the end of the file's name."""
+
+HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D1F")
+
+"""Colours that the colour-blind tell apart, after Okabe and Ito; the last two replace black and yellow."""
+
+BLUE, ORANGE, GREEN = HUES[:3]
+
+GREY, INK, FAINT = "#8a8f98", "#22262b", "#e6e8eb"
+
+"""What belongs to nothing in particular; type; lines of a grid."""
+
+QUIET = 0.75
+
+"""Opacity of ink for what is read second; grey itself is too light for type."""
+
+RAMP = (
+    "#fff3d3", "#f6d8a4", "#eebb78", "#e59d4e", "#da7f28", "#cb6100", "#b84500", "#a12a00", "#871107",
+)  # fmt: skip
+
+"""Shades of tables from little to much: each is darker than the one before, so that they tell without colours too."""
+
+ON_LIGHT, ON_DARK = "#0d0f12", "#fefefe"
+
+"""Type on shades. These stay as they are where a page is dark, because the shades do."""
+
+_DARK_FROM = 6
+
+
+def hue(number: int) -> str:
+    """Return a colour; grey for what belongs to nothing in particular."""
+    return HUES[number % len(HUES)] if number >= 0 else GREY
+
+
+def on(shade: int) -> str:
+    """Return the colour of type on one of the shades of `RAMP`."""
+    return ON_DARK if shade >= _DARK_FROM else ON_LIGHT
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Set the one style of all pictures: plain type on white, and the same bytes from the same data."""
+    import matplotlib as mpl
+
+    settings: Any = {
+        "figure.facecolor": "white",
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"],
+        "font.size": 9.0,
+        "text.color": INK,
+        "savefig.dpi": 200,
+        "svg.fonttype": "none",  # text stays text: it can be searched, read aloud, and is small
+        "svg.hashsalt": "ettrick",
+        "path.simplify": False,
+        "text.parse_math": False,  # a dollar in a name is a dollar
+    }
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()  # not those of the person who draws
+        mpl.rcParams.update(settings)
+        # A letter that the face lacks is shown as a box; that is all there is to say.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        yield
+
+
+def render(figure: Figure, suffix: str) -> bytes:
+    """Return a picture as the content of a file: the same bytes each time.
+
+    Parameters
+    ----------
+    figure
+        The picture.
+    suffix
+        One of ``SUFFIXES``.
+    """
+    without_dates: dict[str, dict[str, Any]] = {
+        ".svg": {"Date": None, "Creator": "Ettrick"},
+        ".png": {"Software": "Ettrick"},
+        ".pdf": {"CreationDate": None, "Creator": "Ettrick"},
+    }
+    content = io.BytesIO()
+    with style():
+        figure.savefig(content, format=suffix.removeprefix("."), metadata=without_dates[suffix])
+    return content.getvalue().translate(None, CONTROLS) if suffix == ".svg" else content.getvalue()
+
+
+# ----------------------------------------
+# How wide words are, and how they are broken into lines and cut, so that nothing in a picture covers anything else.
+
+TITLE, TEXT = 11.0, 8.5
+
+"""Sizes of type [pt]: titles, and everything else."""
+
+LINE = 1.3
+
+"""From one line of a text to the next, in sizes of its type [-]."""
+
+_SLACK = 1.03
+
+_INCH = 72.0
+
+
+@functools.lru_cache(maxsize=20_000)
+def width_of(text: str, size: float = TEXT, is_bold: bool = False) -> float:
+    """Return how wide a line of text is at most, with some slack for how programs place letters [in]."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    if not text:
+        return 0.0
+    face = FontProperties(family="DejaVu Sans", size=size, weight="bold" if is_bold else "normal")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a letter that the face lacks is a box
+        width, _, _ = text_to_path.get_text_width_height_descent(text, face, False)
+    return float(width) * _SLACK / _INCH
+
+
+def block_width(text: str, size: float = TEXT, is_bold: bool = False) -> float:
+    """Return how wide a text of several lines is [in]."""
+    return max((width_of(line, size, is_bold) for line in text.split("\n")), default=0.0)
+
+
+def block_height(text: str, size: float = TEXT) -> float:
+    """Return how high a text of several lines is [in]."""
+    return LINE * size * (text.count("\n") + 1) / _INCH
+
+
+def cut(text: str, room: float, size: float = TEXT, is_bold: bool = False) -> str:
+    """Return a line that is not wider than the room [in]; an ellipsis stands for what does not fit.
+
+    It is taken out before the last third: names that begin alike often differ at their ends.
+    """
+    if width_of(text, size, is_bold) <= room:
+        return text
+    low, high = 0, len(text) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if width_of(_shortened(text, middle), size, is_bold) <= room else (low, middle - 1)
+    return _shortened(text, low)
+
+
+def _shortened(text: str, length: int) -> str:
+    """Return so many characters of a text with an ellipsis between them."""
+    tail = length // 3
+    return f"{text[: length - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
+
+
+def wrapped(text: str, room: float, size: float = TEXT, lines: int = 2, is_bold: bool = False) -> str:
+    """Return a text in at most so many lines, none wider than the room [in]; what does not fit is cut.
+
+    White space of the text itself is one space each. A word that is wider than a line is broken.
+    """
+    words = [part for word in text.split() for part in _parts(word, room, size, is_bold)]
+    found: list[str] = []
+    for word in words:
+        longer = f"{found[-1]} {word}" if found else word
+        if found and width_of(longer, size, is_bold) <= room:
+            found[-1] = longer
+        else:
+            found.append(word)
+    if len(found) > lines:
+        found = [*found[: lines - 1], cut(" ".join(found[lines - 1 :]), room, size, is_bold)]
+    return "\n".join(found)
+
+
+def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
+    """Return a word in parts that each fit on a line."""
+    while word:
+        length = len(word)
+        while length > 1 and width_of(word[:length], size, is_bold) > room:
+            length = max(min(length - 1, int(length * room / width_of(word[:length], size, is_bold))), 1)
+        yield word[:length]
+        word = word[length:]
+
+
+WIDTH = 7.0
+
+"""Width of a picture [in]."""
+
+_EDGE = 0.1
+
+_SWATCH = 0.2
+
+
+class Entry(NamedTuple):
+    """An entry of a key: what it says, its colour, its opacity, and its mark: bar, line, dot or ring."""
+
+    text: str
+    color: str
+    alpha: float = 1.0
+    mark: str = "bar"
+
+
+class Margins(NamedTuple):
+    """Room around the axes for what is written there [in]."""
+
+    left: float = 0.2
+    right: float = 0.2
+    top: float = 0.05
+    bottom: float = 0.45
+
+
+def open_sheet(
+    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = WIDTH
+) -> tuple[Figure, Axes]:
+    """Return a figure with a title at the left above, and axes below it.
+
+    Parameters
+    ----------
+    title
+        What the picture says, in as many lines as it takes (four at most).
+    body
+        Height of the axes [in].
+    margins
+        Room around the axes.
+    note
+        What to know to read it, below the title.
+    key
+        What colours mean, below that.
+    width
+        Of the figure [in].
+    """
+    from matplotlib.figure import Figure
+
+    room = width - 2 * _EDGE
+    title = wrapped(title, room, TITLE, 4, is_bold=True)
+    note = wrapped(note, room, TEXT, 3)
+    rows = _rows_of(key, room)
+    heights = [block_height(title, TITLE) if title else 0.0, block_height(note) if note else 0.0]
+    line = LINE * TEXT / 72 + 0.03
+    head = _EDGE + sum(heights) + (0.05 if title and (note or rows) else 0.0) + line * len(rows) + 0.06
+    height = head + margins.top + body + margins.bottom
+    figure = Figure(figsize=(width, height))
+    place: dict[str, Any] = {"transform": figure.dpi_scale_trans, "va": "top", "linespacing": LINE * 0.86}
+    if title:
+        figure.text(_EDGE, height - _EDGE, title, size=TITLE, weight="bold", color=INK, **place)
+    below = height - _EDGE - heights[0] - 0.03
+    if note:
+        figure.text(_EDGE, below, note, size=TEXT, color=INK, alpha=QUIET, **place)
+    for number, row in enumerate(rows):
+        _draw_key(figure, row, below - heights[1] - line * (number + 0.5))
+    across = width - margins.left - margins.right
+    axes = figure.add_axes((margins.left / width, margins.bottom / height, across / width, body / height))
+    axes.tick_params(colors=INK, length=0, labelsize=TEXT)
+    axes.tick_params(axis="x", pad=7)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, linewidth=0.7)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GREY)
+    return figure, axes
+
+
+def _rows_of(key: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
+    """Return the lines of a key: each entry with the place where it begins [in]."""
+    rows: list[list[tuple[float, Entry]]] = []
+    end = room + 1
+    for entry in key:
+        text = cut(entry.text, room - _SWATCH)
+        across = _SWATCH + width_of(text) + 0.2
+        if end + across - 0.2 > room:
+            rows.append([])
+            end = 0.0
+        rows[-1].append((_EDGE + end, entry._replace(text=text)))
+        end += across
+    return rows
+
+
+def _draw_key(figure: Figure, row: Sequence[tuple[float, Entry]], height: float) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
+
+    inches = figure.dpi_scale_trans
+    for start, entry in row:
+        look: dict[str, Any] = {"color": entry.color, "alpha": entry.alpha, "transform": inches}
+        if entry.mark == "bar":
+            figure.add_artist(Rectangle((start, height - 0.05), 0.13, 0.1, linewidth=0, **look))
+        elif entry.mark in ("dot", "ring"):
+            face = entry.color if entry.mark == "dot" else "white"
+            figure.add_artist(Line2D([start + 0.07], [height], marker="o", markersize=5.5, mfc=face, **look))
+        else:
+            figure.add_artist(Line2D([start, start + 0.15], [height, height], linewidth=2, **look))
+        figure.text(
+            start + _SWATCH, height, entry.text, size=TEXT, color=INK, va="center_baseline", transform=inches
+        )  # fmt: skip
+
+
+def open_message(title: str, text: str) -> Figure:
+    """Return a figure that has nothing to draw, and says why."""
+    with style():
+        figure, axes = open_sheet(title, 0.1, Margins(bottom=0.1), text)
+        axes.set_axis_off()
+    return figure
+
+
+def named_rows(names: Sequence[str], room: float = 2.3) -> tuple[list[str], float, float]:
+    """Return names of rows in lines, how wide the widest is, and how high each row has to be [in].
+
+    Parameters
+    ----------
+    names
+        What the rows are called.
+    room
+        Width for names at most [in].
+    """
+    lines = [wrapped(name, room, TEXT, 2) for name in names]
+    across = max((width_of(line) for text in lines for line in text.split("\n")), default=0.0)
+    return lines, across, max((block_height(text) for text in lines), default=0.2) + 0.1
+
+
+# ----------------------------------------
+# Where labels go so that none covers another: in a column, in lanes above the axes, and beside points.
+
+_DOT = 0.05
+
+"""Half the size of a point, which labels stay away from [in]."""
+
+_ANGLES = (0, 180, 45, -45, 135, -135, 90, -90, 22, -22, 158, -158, 68, -68, 112, -112)
+
+"""Directions in which a label may be, the best first [deg]."""
+
+
+class Box(NamedTuple):
+    """A rectangle [in]."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def overlaps(self, other: Box) -> bool:
+        """Whether two rectangles have an inside in common."""
+        return bool(_overlap(np.array([self]), np.array([other]))[0, 0])
+
+
+def pushed_apart(places: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
+    """Return middles of labels in a column, near their places, in the same order, none on another.
+
+    Neighbours that would touch form a block whose middle is the mean of where they want to be: no other places without
+    overlap have a smaller sum of squared moves, weighted by size. A block is then moved inside the column.
+
+    Parameters
+    ----------
+    places, sizes
+        Where each wants its middle, and how much of the column it takes [in].
+    low, high
+        Ends of the column. If they do not fit, they go on above it.
+    """
+    order = sorted(range(len(places)), key=lambda number: (places[number], number))
+    blocks: list[tuple[float, float, list[int]]] = []  # where it begins, how long it is, who is in it
+    for number in order:
+        size = sizes[number]
+        block = (places[number] - size / 2, size, [number])
+        while blocks and blocks[-1][0] + blocks[-1][1] > block[0]:
+            start, length, members = blocks.pop()
+            total = length + block[1]
+            wish = (start * length + (block[0] - length) * block[1]) / total
+            block = (wish, total, members + block[2])
+        blocks.append(block)
+    found = [0.0] * len(places)
+    starts = _inside(blocks, low, high)
+    for (_, _, members), start in zip(blocks, starts, strict=True):
+        below = start
+        for number in members:
+            found[number] = below + sizes[number] / 2
+            below += sizes[number]
+    return found
+
+
+def _inside(blocks: Sequence[tuple[float, float, list[int]]], low: float, high: float) -> list[float]:
+    """Return where blocks begin when none may stand out of the column."""
+    starts = [start for start, _, _ in blocks]
+    for number in reversed(range(len(blocks))):
+        starts[number] = min(starts[number], high - blocks[number][1])
+        high = starts[number]
+    for number, (_, length, _) in enumerate(blocks):
+        starts[number] = max(starts[number], low)
+        low = starts[number] + length
+    return starts
+
+
+def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[tuple[float, int]]:
+    """Return for each label above the axes where it begins and its lane, so that none covers another or its stem.
+
+    A label stands at the right of its stem like a flag, in the lane above those whose stems it passes; where the room
+    ends, at the left of it.
+
+    Parameters
+    ----------
+    stems, widths
+        The place that each names, and how wide it is [in].
+    high
+        Where the room ends; it begins at 0.
+    """
+    found: dict[int, tuple[float, int]] = {}
+    order = sorted(range(len(stems)), key=lambda number: (-stems[number], number))
+    at_right = [number for number in order if stems[number] + widths[number] <= high]
+    for number in [*at_right, *(number for number in order if number not in at_right)]:
+        width = widths[number]
+        start = stems[number] if number in at_right else max(min(stems[number], high) - width, 0.0)
+        passed = [
+            lane
+            for other, (begin, lane) in found.items()
+            if start <= stems[other] <= start + width or (begin < start + width and start < begin + widths[other])
+        ]
+        found[number] = (start, max(passed, default=-1) + 1)
+    return [found[number] for number in range(len(stems))]
+
+
+def beside(
+    points: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+    room: Box,
+    filled: Sequence[Box],
+) -> list[Box | None]:
+    """Return where the label of each point goes, or ``None`` where nothing near it is free.
+
+    The places are tried from the nearest on, on the right first: a label is never on another one, on a point, or on
+    what is filled.
+
+    Parameters
+    ----------
+    points, sizes
+        Where each is, and how wide and high its label is [in].
+    room
+        Where labels may be.
+    filled
+        Where they may not be.
+    """
+    dots = [Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
+    taken = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
+    found: list[Box | None] = []
+    for (x, y), (width, height) in zip(points, sizes, strict=True):
+        tries = _tries(x, y, width, height, room)
+        free = tries[~_overlap(tries, taken).any(axis=1)]
+        found.append(Box(*free[0].tolist()) if len(free) else None)
+        taken = np.concatenate([taken, free[:1]])
+    return found
+
+
+def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which rectangles have an inside in common, (n, m)."""
+    below = one[:, None, :2] < other[None, :, 2:]
+    above = one[:, None, 2:] > other[None, :, :2]
+    return np.asarray((below & above).all(axis=2))
+
+
+def _tries(x: float, y: float, width: float, height: float, room: Box) -> NDArray[np.float64]:
+    """Return where a label could be, the best place first, (n, 4)."""
+    away = _DOT + 0.04 + 0.16 * np.arange(9.0)[:, None]
+    across, up = np.cos(np.radians(_ANGLES)), np.sin(np.radians(_ANGLES))
+    middle_x = (x + across * (away + width / 2)).ravel()
+    middle_y = (y + up * (away + height / 2)).ravel()
+    boxes = np.stack(
+        [middle_x - width / 2, middle_y - height / 2, middle_x + width / 2, middle_y + height / 2], axis=1
+    )  # fmt: skip
+    inside = (boxes[:, :2] >= room[:2]).all(axis=1) & (boxes[:, 2:] <= room[2:]).all(axis=1)
+    return np.asarray(boxes[inside])
+
+
+# ----------------------------------------
+# Numbers as pictures write them: the digits that tell them apart, and no more.
+
+NOTHING = "no value"
+
+"""What stands where the data say nothing."""
+
+_LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
+
+_MOST = 6
+
+
+def decimals_of(values: Iterable[float | None]) -> int:
+    """Return the decimals that numbers beside each other are written with: three digits of the largest, one of all.
+
+    Whole numbers have none, and a number that is much smaller than the others gets one more than the largest.
+    """
+    sizes = [abs(value) for value in values if value is not None and math.isfinite(value) and value]
+    if all(size == round(size) for size in sizes):
+        return 0
+    wanted = 2 - _place(max(sizes))
+    least = -_place(min(sizes))
+    return min(max(wanted, min(least, wanted + 1), 0), _MOST)
+
+
+def _place(size: float) -> int:
+    return math.floor(math.log10(float(f"{size:.6g}")))
+
+
+def told(value: float | None, decimals: int) -> str:
+    """Return a number in words: with separators of thousands, a true minus, and a prefix from a million on."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    size = abs(value)
+    sign = "−" if value < 0 else ""
+    if size >= 1e15:
+        mantissa, exponent = f"{size:.2e}".split("e")
+        return f"{sign}{mantissa}×10^{int(exponent)}"
+    for prefix, unit in _LARGE:
+        if size >= unit:
+            return f"{sign}{_plain(size / unit)} {prefix}"
+    text = f"{size:,.{decimals}f}"
+    if size and not text.strip("0.,"):
+        text = f"{size:.{-_place(size)}f}" if size >= 10.0**-_MOST else f"{size:.0e}"
+    return f"{sign}{text}" if text.strip("0.,") else text
+
+
+def _plain(size: float) -> str:
+    """Return three digits, without zeros at the end."""
+    text = f"{size:.{max(2 - _place(size), 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def signed(value: float, decimals: int) -> str:
+    """Return a change in words: it always has its sign, unless it is none."""
+    text = told(value, decimals)
+    return f"+{text}" if value > 0 else text
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return a number with the percent sign, if it is one; other units stand once beside the picture."""
+    return f"{text} %" if unit == "%" and text != NOTHING else text
+
+
+# ----------------------------------------
+# Axes: where they are labelled and how, on equal distances or equal ratios.
+
+Tick = tuple[float, str]
+
+
+def extent(values: Iterable[float | None], is_log: bool = False, pad: float = 0.05) -> tuple[float, float]:
+    """Return the ends of an axis for values, with some room at either side; something where there are none.
+
+    Values that are not finite, and on an axis of ratios those that are not positive, do not count.
+    """
+    found = [value for value in values if value is not None and math.isfinite(value) and (value > 0 or not is_log)]
+    if not found:
+        return (1.0, 10.0) if is_log else (0.0, 1.0)
+    low, high = min(found), max(found)
+    if is_log:
+        factor = max((high / low) ** pad, 1.1)
+        return low / factor, high * factor
+    room = (high - low) * pad
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        room = 0.1 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def steps(low: float, high: float, count: int) -> list[float]:
+    """Return round numbers from one end to the other, at most so many."""
+    rough = (high - low) / max(count - 1, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 25.0, 50.0):
+        step = factor * power
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first + 1 <= count:
+            return [number * step for number in range(first, last + 1)]
+    return []
+
+
+def _ratios(low: float, high: float, count: int) -> list[float]:
+    """Return round numbers at about equal ratios, at most so many."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+        found = [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+        if len(found) <= count:
+            return found if len(found) >= 2 else steps(low, high, count)
+    return found[:: math.ceil(len(found) / count)]
+
+
+def ticks_of(scale: Scale, low: float, high: float, count: int, unit: str = "") -> list[Tick]:
+    """Return the places of an axis that are labelled, and their labels: those that are wanted, or round ones."""
+    if scale.ticks:
+        return [(value, text) for value, text in scale.ticks if low <= value <= high]
+    values = _ratios(low, high, count) if scale.is_log else steps(low, high, count)
+    if scale.is_log:
+        return [(value, with_unit(told(value, _digits(value)), unit)) for value in values]
+    apart = [right - left for left, right in itertools.pairwise(values)]
+    decimals = max((_digits(each) for each in apart), default=decimals_of(values))
+    return [(value, with_unit(told(value, decimals), unit)) for value in values]
+
+
+def _digits(value: float) -> int:
+    """Return the decimals that a round number needs."""
+    return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
+
+
+def scale_x(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "") -> None:
+    """Give the horizontal axis its ends, its title, and as many labels as there is room for."""
+    left, across, right = _inches(axes, 0)
+
+    def room(tick: Tick) -> tuple[float, float]:
+        middle = across * share(tick[0], ends, scale.is_log)
+        return middle - width_of(tick[1]) / 2 - 0.04, middle + width_of(tick[1]) / 2 + 0.04
+
+    def inside(tick: Tick) -> bool:
+        return -left < room(tick)[0] and room(tick)[1] < across + right
+
+    ticks = _fitting(lambda count: [tick for tick in ticks_of(scale, *ends, count, unit) if inside(tick)], 8, room)
+    axes.set(xscale="log" if scale.is_log else "linear", xlim=ends)
+    axes.set_xticks([value for value, _ in ticks], [text for _, text in ticks])
+    axes.set_xticks([], minor=True)
+    if scale.title:
+        axes.set_xlabel(cut(scale.title, across + left), size=TEXT, color=INK, alpha=QUIET, labelpad=3)
+
+
+def scale_y(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "") -> None:
+    """Give the vertical axis its ends and labels; its title belongs above it, where it can be read."""
+    _, up, _ = _inches(axes, 1)
+
+    def room(tick: Tick) -> tuple[float, float]:
+        middle = up * share(tick[0], ends, scale.is_log)
+        return middle - LINE * TEXT / 144, middle + LINE * TEXT / 144
+
+    ticks = _fitting(lambda count: ticks_of(scale, *ends, count, unit), 7, room)
+    axes.set(yscale="log" if scale.is_log else "linear", ylim=ends)
+    axes.set_yticks([value for value, _ in ticks], [text for _, text in ticks])
+    axes.set_yticks([], minor=True)
+
+
+def share(value: float, ends: tuple[float, float], is_log: bool) -> float:
+    """Return where a value is on an axis: 0 at its lower end, 1 at its upper one; on ratios nothing is below 0."""
+    if is_log:
+        return math.log(max(value, ends[0]) / ends[0]) / math.log(ends[1] / ends[0])
+    return (value - ends[0]) / (ends[1] - ends[0])
+
+
+def _inches(axes: Axes, side: int) -> tuple[float, float, float]:
+    """Return the room before the axes, their length, and the room behind them [in]."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    size = float(figure.get_size_inches()[side])
+    place = axes.get_position()
+    start, end = (place.x0, place.x1) if side == 0 else (place.y0, place.y1)
+    return size * start, size * (end - start), size * (1 - end)
+
+
+def _fitting(
+    ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callable[[Tick], tuple[float, float]]
+) -> list[Tick]:
+    """Return as many labels as there is room for: round numbers further apart, or else every second, third, ... one."""
+    tries = [ticks_at_most(count) for count in range(most, 1, -1)]
+    tries += [tries[0][::stride] for stride in range(1, len(tries[0]) + 1)]
+    return next((ticks for ticks in tries if _are_apart(ticks, room)), [])
+
+
+def _are_apart(ticks: list[Tick], room: Callable[[Tick], tuple[float, float]]) -> bool:
+    return all(room(one)[1] <= room(other)[0] for one, other in itertools.pairwise(ticks))
+
+
+# ----------------------------------------
+# Axes with two scales: room for their labels, and from data to inches and back.
+
+
+class Plane(NamedTuple):
+    """Axes of a known size.
+
+    Parameters
+    ----------
+    figure, axes
+        Where it is drawn.
+    across, up
+        Size of the axes [in].
+    x, y, x_ends, y_ends
+        The scales and their ends.
+    """
+
+    figure: Figure
+    axes: Axes
+    across: float
+    up: float
+    x: Scale
+    y: Scale
+    x_ends: Range
+    y_ends: Range
+
+    def inches(self, x: float, y: float) -> tuple[float, float]:
+        """Return where a point is from the lower left corner of the axes [in]."""
+        return self.across * share(x, self.x_ends, self.x.is_log), self.up * share(y, self.y_ends, self.y.is_log)
+
+    @property
+    def room(self) -> Box:
+        """The axes, from their lower left corner [in]."""
+        return Box(0.0, 0.0, self.across, self.up)
+
+    def write(self, x: float, y: float, text: str, **look: object) -> None:
+        """Write a text at a place from the lower left corner of the axes [in]."""
+        place = {"transform": self.axes.transAxes, "size": TEXT, "color": INK, "va": "center_baseline", **look}
+        self.axes.text(x / self.across, y / self.up, text, **place)  # type: ignore[arg-type]
+
+
+def left_of(scale: Scale, ends: Range) -> float:
+    """Return the room that the labels of a vertical axis take at the left of it [in]."""
+    return max(0.2 + max((width_of(text) for _, text in ticks_of(scale, *ends, 7)), default=0.0), 0.35)
+
+
+def open_plane(
+    title: str,
+    scales: tuple[Scale, Scale],
+    ends: tuple[Range, Range],
+    *,
+    height: float = 3.2,
+    right: float = 0.2,
+    above: float = 0.0,
+    note: str = "",
+    key: Sequence[Entry] = (),
+) -> Plane:
+    """Return a figure with two scales; the title of the vertical one is above it, where it can be read.
+
+    Parameters
+    ----------
+    scales, ends
+        Horizontal and vertical.
+    height
+        Of the axes [in].
+    right, above
+        Room for labels at the right of the axes and above them [in].
+    note, key
+        What to know to read the picture.
+    """
+    (x, y), (x_ends, y_ends) = scales, ends
+    left = left_of(y, y_ends)
+    line = LINE * TEXT / 72
+    margins = Margins(left, right, above + (line + 0.12 if y.title else 0.08), 0.48)
+    figure, axes = open_sheet(title, height, margins, note, key)
+    across = WIDTH - left - right
+    axes.grid(axis="both", color=FAINT, linewidth=0.7)
+    scale_x(axes, x, x_ends)
+    scale_y(axes, y, y_ends)
+    plane = Plane(figure, axes, across, height, x, y, x_ends, y_ends)
+    if y.title:
+        text = cut(y.title, WIDTH - 0.2)
+        plane.write(0.1 - left, height + above + line / 2 + 0.1, text, alpha=QUIET)
+    return plane
+
+
+# ----------------------------------------
+# Axes whose rows lie below each other: names at the left, values along a common scale.
+
+
+def open_rows(
+    title: str,
+    names: Sequence[str],
+    ends: tuple[float, float],
+    unit: str,
+    *,
+    row: float = 0.26,
+    before: Sequence[str] = (),
+    behind: Sequence[str] = (),
+    column: Sequence[str] = (),
+    top: float = 0.05,
+    note: str = "",
+    key: Sequence[Entry] = (),
+) -> tuple[Figure, Axes]:
+    """Return a figure with one row for each name, the first at the top; row n is at height n of the axes.
+
+    Parameters
+    ----------
+    names
+        What the rows are called.
+    ends
+        Least and largest value that is drawn.
+    unit
+        Of the values.
+    row
+        Height of a row at least [in].
+    before, behind
+        Labels that are written at the left and right of what is drawn: there is room for the widest of them.
+    column
+        Labels that are written at the right of the axes.
+    top
+        Room above the axes [in].
+    note, key
+        What to know to read the picture.
+    """
+    lines, across, height = named_rows(names)
+    aside = max((block_width(text) for text in column), default=0.0)
+    margins = Margins(0.2 + across, 0.15 + (aside + 0.1 if column else 0.0), top, 0.34 if unit in ("", "%") else 0.5)
+    figure, axes = open_sheet(title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
+    room = WIDTH - margins.left - margins.right
+    pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
+    low, high = ends
+    inch = (high - low) / max(room - sum(pads), 0.5)
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), lines)
+    scale_x(axes, Scale("" if unit == "%" else unit), (low - pads[0] * inch, high + pads[1] * inch), unit)
+    return figure, axes
+
+
+# ----------------------------------------
+# What is written into pictures of curves: places on the axis, ground that is extrapolated, and measured values.
+
+_LINE = LINE * TEXT / 72
+
+_WORD = 3.4
+
+"""Width of a name above the axes at most [in]."""
+
+_NAME = 1.7
+
+"""Width of the name of a measured value at most [in]."""
+
+
+class Above(NamedTuple):
+    """Names above the axes: each with where it begins and its lane; and how high all lanes are [in]."""
+
+    names: tuple[tuple[str, float, int], ...]
+    height: float
+
+
+def above_of(chart: Curves, ends: Range, across: float, right: float) -> Above:
+    """Return where the names of places on the axis go, and that of extrapolated ground.
+
+    Parameters
+    ----------
+    ends
+        Of the axis.
+    across, right
+        Its length, and the room at the right of it [in].
+    """
+    wanted = [*chart.edges, *([chart.shaded_from] if _is_shaded(chart, ends) and chart.shaded_from else [])]
+    stems = [across * max(share(place, ends, chart.x.is_log), 0.0) for place, _ in wanted]
+    words = [cut(name, min(_WORD, across)) for _, name in wanted]
+    placed = lanes(stems, [width_of(word) + 0.1 for word in words], across + right - 0.1)
+    names = tuple((word, start, lane) for word, (start, lane) in zip(words, placed, strict=True))
+    return Above(names, _LINE * max((lane + 1 for _, _, lane in names), default=0))
+
+
+def _is_shaded(chart: Curves, ends: Range) -> bool:
+    return chart.shaded_from is not None and chart.shaded_from[0] < ends[1]
+
+
+def draw_above(plane: Plane, chart: Curves, above: Above) -> None:
+    """Draw places on the axis as lines up to their names, and shade what is extrapolated."""
+    if chart.shaded_from is not None and _is_shaded(chart, plane.x_ends):
+        plane.axes.axvspan(
+            max(chart.shaded_from[0], plane.x_ends[0]), plane.x_ends[1], color=FAINT, alpha=0.7, linewidth=0, zorder=0
+        )
+    for (place, _), (_, _, lane) in zip(chart.edges, above.names, strict=False):
+        top = 1 + (lane + 0.8) * _LINE / plane.up
+        plane.axes.plot(
+            [place, place], [0, top], transform=plane.axes.get_xaxis_transform(), color=INK, linewidth=1.0,
+            linestyle=(0, (1, 1.5)), clip_on=False,
+        )  # fmt: skip
+    for word, start, lane in above.names:
+        plane.write(start + 0.05, plane.up + (lane + 0.5) * _LINE, word)
+
+
+def draw_levels(plane: Plane, chart: Curves) -> None:
+    """Draw heights to hold the curves against; their names stand with those of the curves."""
+    for level, _ in chart.levels:
+        plane.axes.axhline(level, color=GREY, linewidth=1.0, linestyle=(0, (4, 2)))
+
+
+def draw_dots(plane: Plane, chart: Curves) -> int:
+    """Draw measured values with their names beside them; return for how many names there is no room."""
+    spots = [plane.inches(dot.x, dot.y) for dot in chart.dots]
+    texts = [_named(dot) for dot in chart.dots]
+    sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
+    room = plane.room
+    clear = beside(spots, sizes, room, _on_lines(plane, chart.series))
+    boxes = clear if None not in clear else beside(spots, sizes, room, [])
+    for dot, text, (x, y), box in zip(chart.dots, texts, spots, boxes, strict=True):
+        plane.axes.plot(
+            [dot.x], [dot.y], marker="D", markersize=5.5, color=INK, markeredgecolor="white", zorder=4, clip_on=False
+        )
+        if box is None:
+            continue
+        near = (min(max(x, box.left), box.right), min(max(y, box.bottom), box.top))
+        if (near[0] - x) ** 2 + (near[1] - y) ** 2 > 0.2**2:
+            ends = [(x / plane.across, near[0] / plane.across), (y / plane.up, near[1] / plane.up)]
+            plane.axes.plot(*ends, transform=plane.axes.transAxes, color=GREY, linewidth=0.6)
+        plane.write(box.left + 0.02, (box.bottom + box.top) / 2, text, va="center", zorder=5)
+    return boxes.count(None)
+
+
+def _named(dot: Dot) -> str:
+    """Return the name of a measured value with who measured it, if that is short enough to be read in a picture."""
+    text = wrapped(f"{dot.name} ({dot.source})", _NAME) if dot.source else dot.name
+    return text if dot.source and text.endswith(")") and "…" not in text else wrapped(dot.name, _NAME)
+
+
+def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
+    """Return small rectangles along the curves, which names should not cover."""
+    found = []
+    for each in series:
+        spots = [plane.inches(x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None]
+        for (x, y), (end_x, end_y) in itertools.pairwise(spots):
+            count = max(int(np.hypot(end_x - x, end_y - y) / 0.08), 1)
+            for part in np.linspace(0.0, 1.0, min(count, 60), endpoint=False).tolist():
+                middle = (x + part * (end_x - x), y + part * (end_y - y))
+                found.append(Box(middle[0] - 0.03, middle[1] - 0.03, middle[0] + 0.03, middle[1] + 0.03))
+    return found

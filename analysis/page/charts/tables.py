@@ -1,0 +1,506 @@
+"""One replication as a calendar."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from analysis.page.charts.data import Scale
+from analysis.page.charts.sheet import (
+    FAINT,
+    GREY,
+    HUES,
+    INK,
+    LINE,
+    RAMP,
+    TEXT,
+    WIDTH,
+    Entry,
+    Margins,
+    block_height,
+    block_width,
+    cut,
+    decimals_of,
+    named_rows,
+    on,
+    open_sheet,
+    scale_x,
+    style,
+    told,
+    width_of,
+    with_unit,
+    wrapped,
+)
+from sim import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from analysis.page.charts.data import Calendar, HeatMap, Phase
+
+# ----------------------------------------
+# Tables whose cells are shaded by their values.
+
+_SMALLEST = 6.5
+
+"""Least size of type in cells [pt]: below it the picture is made wider."""
+
+_WIDEST = 1.4
+
+"""Width of a cell at most [in]."""
+
+_LONGEST = 3.0
+
+"""Length of a label that stands upright at most [in]."""
+
+
+class _Cells(NamedTuple):
+    """How cells are written: their texts in lines, the size of type [pt], width and height of a cell [in]."""
+
+    texts: list[list[str]]
+    size: float
+    across: float
+    up: float
+
+
+def draw_heat_map(chart: HeatMap) -> Figure:
+    """Draw a table: dark cells are those to look at, and every cell says its number."""
+    names, aside, least = named_rows(chart.rows, 2.0)
+    count = max(len(chart.columns), 1)
+    left = 0.25 + max(aside, width_of(chart.row_title, TEXT, is_bold=True))
+    cells = _cells(chart.texts, (WIDTH - left - 0.15) / count)
+    heads, is_upright = _heads(chart.columns, cells.across)
+    head = max((block_width(text) if is_upright else block_height(text) for text in heads), default=0.0) + 0.08
+    title = block_height(chart.column_title) + 0.02 if chart.column_title else 0.0
+    width = max(WIDTH, left + count * cells.across + 0.15)
+    margins = Margins(left, width - left - count * cells.across, head + title, 0.1)
+    with style():
+        figure, axes = open_sheet(
+            chart.title, max(cells.up, least) * max(len(names), 1), margins, _note(chart), width=width
+        )  # fmt: skip
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+        axes.set(xlim=(0, count), ylim=(len(names), 0), xticks=[])
+        axes.set_yticks([row + 0.5 for row in range(len(names))], names)
+        _draw_heads(axes, heads, is_upright, chart, margins.top)
+        shades = _shades(chart)
+        for row, texts in enumerate(cells.texts):
+            for column, text in enumerate(texts):
+                _draw_cell(axes, row, column, text, cells.size, shades[row][column])
+    return figure
+
+
+def _cells(texts: Sequence[Sequence[str]], room: float) -> _Cells:
+    """Return how texts are written so that each fits into its cell: smaller, in two lines, or in wider cells."""
+    longest = max((width_of(text) for row in texts for text in row), default=0.0)
+    word = max((width_of(part) for row in texts for text in row for part in text.split()), default=0.0)
+    across = min(room, _WIDEST)
+    pad = 0.08
+    size = TEXT
+    if longest + pad > across:
+        # Two lines where words are short, else a smaller type, else more room.
+        in_lines = max(word, longest * 0.62)
+        fitting = TEXT * (across - pad) / min(longest, in_lines)
+        size = min(max(fitting, _SMALLEST), TEXT)
+        across = max(across, min(longest, in_lines) * size / TEXT + pad)
+    lines = [[wrapped(text, across - pad / 2, size, 3) for text in row] for row in texts]
+    up = max((block_height(text, size) for row in lines for text in row), default=0.0)
+    return _Cells(lines, size, across, max(up + 0.08, 0.24))
+
+
+def _heads(columns: Sequence[str], across: float) -> tuple[list[str], bool]:
+    """Return the labels of the columns in lines, and whether they stand upright because they are too wide."""
+    word = max((width_of(part) for text in columns for part in text.split()), default=0.0)
+    if word + 0.04 <= across:
+        return [wrapped(text, across - 0.04, TEXT, 3) for text in columns], False
+    return [cut(text, _LONGEST) for text in columns], True
+
+
+def _draw_heads(axes: Axes, heads: Sequence[str], is_upright: bool, chart: HeatMap, top: float) -> None:
+    """Write the labels of the columns above them, and what rows and columns are."""
+    for column, text in enumerate(heads):
+        axes.annotate(
+            text, (column + 0.5, 0), (0, 4), textcoords="offset points", ha="center", va="bottom", size=TEXT,
+            color=INK, rotation=90 if is_upright else 0,
+        )  # fmt: skip
+    if chart.column_title:
+        axes.annotate(
+            chart.column_title, (0, 0), (0, top * 72 - 2), textcoords="offset points", va="top", size=TEXT, color=INK,
+            weight="bold",
+        )  # fmt: skip
+    if chart.row_title:
+        axes.annotate(
+            chart.row_title, (0, 0), (-4, 4), textcoords="offset points", ha="right", va="bottom", size=TEXT,
+            color=INK, weight="bold",
+        )  # fmt: skip
+
+
+def _note(chart: HeatMap) -> str:
+    """Return what the shades say."""
+    values = [value for row in chart.values for value in row if value is not None and math.isfinite(value)]
+    unit = "" if chart.unit in ("", "%") else f" {chart.unit}"
+    if not values or min(values) == max(values):
+        return unit.strip()
+    decimals = decimals_of([min(values), max(values)])
+    light, dark = (max(values), min(values)) if chart.high_is_good else (min(values), max(values))
+    texts = [with_unit(told(value, decimals), chart.unit) for value in (light, dark)]
+    return f"Darker is worse: from {texts[0]} to {texts[1]}{unit}"
+
+
+def _shades(chart: HeatMap) -> list[list[int | None]]:
+    """Return which shade each cell has; the darkest are the worst."""
+    values = [value for row in chart.values for value in row if value is not None and math.isfinite(value)]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+
+    def shade(value: float | None) -> int | None:
+        if value is None or not math.isfinite(value):
+            return None
+        share = (value - low) / (high - low) if high > low else 0.0
+        share = 1 - share if chart.high_is_good and high > low else share
+        return min(int(share * len(RAMP)), len(RAMP) - 1)
+
+    return [[shade(value) for value in row] for row in chart.values]
+
+
+def _draw_cell(axes: Axes, row: int, column: int, text: str, size: float, shade: int | None) -> None:
+    from matplotlib.patches import Rectangle
+
+    color = FAINT if shade is None else RAMP[shade]
+    axes.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
+    axes.text(
+        column + 0.5, row + 0.5, text, ha="center", va="center", size=size, color=INK if shade is None else on(shade),
+        linespacing=1.1,
+    )  # fmt: skip
+
+
+BUCKETS = {
+    "productive": (HUES[0], 1.0),
+    "degraded": (HUES[5], 1.0),
+    "checkpoint_stall": (HUES[6], 1.0),
+    "lost_work": (HUES[7], 1.0),
+    "detection": (HUES[1], 1.0),
+    "reschedule": (HUES[4], 1.0),
+    "initialize": (HUES[2], 1.0),
+    "restore": (HUES[3], 1.0),
+    "starved": (GREY, 1.0),
+    "queued": (GREY, 0.5),
+    "maintenance": (INK, 0.7),
+    "auxiliary": (INK, 0.3),
+}
+
+"""Colour and opacity of what a job does, in the order of the key."""
+
+_OTHER = (FAINT, 1.0)
+
+"""For what is none of them."""
+
+_HALF = 0.38
+
+"""Half the height of a row that is filled, in rows."""
+
+_COLUMNS = 200
+
+"""Columns of a row at most: narrower ones could not be seen."""
+
+_HOURS = (1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 4, 1 / 2, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0)
+
+"""How long a column may be [h]; where none is long enough, it is a number of days."""
+
+
+def draw_calendar(chart: Calendar) -> Figure:
+    """Draw rows of days below each other, coloured by what the job did; the key says how much of each there is.
+
+    A row is made of columns, and each column is filled with the shares of its time: however short phases are, the area
+    of a colour is the time that it stands for.
+    """
+    rows = max(math.ceil(chart.days / chart.row_days - 1e-9), 1)
+    high = max(min(8.0 / rows, 0.45), 0.09)
+    names = [_row_name(chart, row) for row in range(rows)]
+    stride = math.ceil(LINE * TEXT / 72 / high)
+    left = 0.2 + max(width_of(name) for name in names)
+    hours = _column_hours(chart)
+    with style():
+        note = f"Each column is {units.show(hours * 3600, units.DURATION)}; its colours are the shares of that time."
+        figure, axes = open_sheet(chart.title, high * rows, Margins(left, 0.2, 0.05, 0.48), note, _key(chart))
+        axes.grid(visible=False)
+        axes.set_ylim(rows - 0.5, -0.5)
+        axes.set_yticks(range(0, rows, stride), names[::stride])
+        title = "day" if rows == 1 else "days since the row began"
+        scale_x(axes, Scale(title), (0.0, chart.row_days))
+        _draw_columns(axes, chart, rows, hours / 24)
+    return figure
+
+
+def _column_hours(chart: Calendar) -> float:
+    """Return how long a column is [h]."""
+    least = 24 * min(chart.row_days, chart.days) / _COLUMNS
+    return next((hours for hours in _HOURS if hours >= least), 24.0 * math.ceil(least / 24))
+
+
+def _row_name(chart: Calendar, row: int) -> str:
+    return f"day {chart.row_days * row + 1:,.6g}"
+
+
+def _buckets(chart: Calendar) -> list[str]:
+    """Return what occurs, in the order of the key; what is not known comes last."""
+    found = {phase.bucket for phase in chart.phases}
+    return [*(name for name in BUCKETS if name in found), *sorted(found - BUCKETS.keys())]
+
+
+def _key(chart: Calendar) -> list[Entry]:
+    """Return the colours of what occurs, with its share of the time."""
+    spent = dict.fromkeys(_buckets(chart), 0.0)
+    for phase in chart.phases:
+        spent[phase.bucket] += phase.end - phase.start
+    total = sum(spent.values())
+    return [
+        Entry(f"{bucket.replace('_', ' ')} {told(100 * days / total, 1)} %", *BUCKETS.get(bucket, _OTHER))
+        for bucket, days in spent.items()
+        if total
+    ]
+
+
+def _draw_columns(axes: Axes, chart: Calendar, rows: int, width: float) -> None:
+    """Fill the columns of all rows: what is lost stands on the ground, what is productive is above it.
+
+    Parameters
+    ----------
+    width
+        Of a column [d].
+    """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    buckets = _buckets(chart)
+    order = sorted(buckets, key=lambda bucket: bucket == "productive")
+    edges = np.append(np.arange(math.ceil(chart.row_days / width - 1e-9)) * width, chart.row_days)
+    # The last row may end within a column.
+    ends = np.minimum(edges, np.clip(chart.days - chart.row_days * np.arange(rows), 0, chart.row_days)[:, None])
+    spent = np.zeros((len(order), rows, len(edges) - 1))
+    for phase in chart.phases:
+        for row, start, end in _pieces(chart, phase):
+            first, last = int(start // width), min(math.ceil(end / width), len(edges) - 1)
+            within = np.minimum(edges[first + 1 : last + 1], end) - np.maximum(edges[first:last], start)
+            spent[order.index(phase.bucket), row, first:last] += np.maximum(within, 0)
+    lengths = np.diff(ends)
+    shares = np.divide(spent, lengths, out=np.zeros_like(spent), where=lengths > 0)
+    tops = np.cumsum(shares, axis=0)
+    for bucket, high, share in zip(order, tops, shares, strict=True):
+        color, alpha = BUCKETS.get(bucket, _OTHER)
+        corners = [_corners(ends[row], row, *run) for row in range(rows) for run in _runs(high[row], share[row])]
+        path = Path.make_compound_path(*(Path(each, closed=True) for each in corners))
+        axes.add_patch(PathPatch(path, facecolor=color, linewidth=0, alpha=alpha, gid=bucket))
+
+
+def _runs(tops: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[tuple[int, int, float, float]]:
+    """Yield columns side by side that are filled alike: the first, the one after the last, and from where to where."""
+    spans = np.round(np.stack([tops - shares, tops]), 6)
+    cuts = np.flatnonzero((spans[:, 1:] != spans[:, :-1]).any(axis=0)) + 1
+    for first, last in itertools.pairwise([0, *cuts.tolist(), len(tops)]):
+        low, high = spans[:, first].tolist()
+        if high > low:
+            yield first, last, low, high
+
+
+def _corners(
+    ends: NDArray[np.float64], row: int, first: int, last: int, low: float, high: float
+) -> tuple[tuple[float, float], ...]:
+    """Return the corners of a rectangle in a row, from share to share of its height."""
+    start, end = ends[[first, last]].tolist()
+    bottom, top = (row + _HALF * (1 - 2 * share) for share in (low, high))
+    return (start, bottom), (end, bottom), (end, top), (start, top), (start, bottom)
+
+
+def _pieces(chart: Calendar, phase: Phase) -> Iterator[tuple[int, float, float]]:
+    """Yield the rows of a phase, and from when to when it fills each [days since the row began]."""
+    row = int(phase.start // chart.row_days)
+    end = min(phase.end, chart.days)
+    while row * chart.row_days < end:
+        start = max(phase.start - row * chart.row_days, 0.0)
+        until = min(end - row * chart.row_days, chart.row_days)
+        if until > start:
+            yield row, start, until
+        row += 1
+
+
+# ----------------------------------------
+# What follows on a failure.
+
+
+class Stretch(NamedTuple):
+    """A phase of a group: what it does, from when to when [min], and in which row of the picture (0 at the top)."""
+
+    row: int
+    name: str
+    start: float
+    end: float
+
+
+class Episode(NamedTuple):
+    """What follows on one failure.
+
+    Parameters
+    ----------
+    title
+        What fails.
+    rows
+        Whose phases there are, from the top.
+    stretches
+        The phases; the failure is at time 0.
+    """
+
+    title: str
+    rows: Sequence[str]
+    stretches: Sequence[Stretch]
+
+
+_PHASES = {
+    "stepping": BUCKETS["productive"][0],
+    "stepping, fewer": BUCKETS["degraded"][0],
+    **{name: BUCKETS[name][0] for name in ("detection", "reschedule", "initialize", "restore", "starved")},
+    "queued": "#c3c7cd",
+    "checkpoint_stall": BUCKETS["checkpoint_stall"][0],
+}
+
+"""Colours as on a calendar, in the order of the key."""
+
+
+def draw_episodes(episodes: Sequence[Episode], spans: Sequence[float]) -> Figure:
+    """Draw the phases between failures and the next useful step, one panel a failure on a common scale of time.
+
+    Parameters
+    ----------
+    episodes
+        What is drawn side by side.
+    spans
+        How long after the failure each panel goes on [min].
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    with style():
+        rows = max(len(episode.rows) for episode in episodes)
+        figure = Figure(figsize=(9.0, 1.5 + 0.42 * rows))
+        ratios = {"width_ratios": [span + 1 for span in spans], "wspace": 0.16}
+        panels = figure.subplots(1, len(episodes), gridspec_kw=ratios, squeeze=False)[0]
+        figure.subplots_adjust(
+            left=0.07, right=0.985, top=1 - 0.45 / (1.5 + 0.42 * rows), bottom=0.7 / (1.5 + 0.42 * rows)
+        )
+        for axes, episode, span in zip(panels, episodes, spans, strict=True):
+            _draw_episode(axes, episode, span, rows)
+        used = [name for name in _PHASES if any(each.name == name for one in episodes for each in one.stretches)]
+        figure.legend(
+            handles=[Patch(color=_PHASES[name], label=name) for name in used], loc="lower center", frameon=False,
+            ncols=len(used), fontsize=8, labelcolor=INK, handlelength=1.2, columnspacing=1.4,
+        )  # fmt: skip
+    return figure
+
+
+def _draw_episode(axes: Axes, episode: Episode, span: float, rows: int) -> None:
+    """Draw one panel: a bar for each row, and the failure."""
+    axes.set_title(episode.title, loc="left", size=9, weight="bold", color=INK)
+    for each in episode.stretches:
+        axes.barh(each.row, each.end - each.start, left=each.start, height=0.62, color=_PHASES[each.name], linewidth=0)
+    axes.axvline(0.0, color=INK, linewidth=1.0)
+    axes.set(xlim=(-1.0, span), ylim=(rows - 0.5, -0.5))
+    axes.set_yticks(range(len(episode.rows)), episode.rows)
+    axes.set_xlabel("minutes after the failure", size=8, color=INK)
+    axes.tick_params(colors=INK, length=0, labelsize=8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GREY)
+
+
+# ----------------------------------------
+# Modelled beside measured times of steps.
+
+
+class StepErrors(NamedTuple):
+    """How far modelled steps are from measured ones.
+
+    Parameters
+    ----------
+    title
+        What steps.
+    groups
+        GPUs [-] and modelled over measured time [-] of each step, by the name of who measured.
+    band
+        Factor on either side that holds 90 % of such steps, by what is stated [-].
+    """
+
+    title: str
+    groups: Mapping[str, Sequence[tuple[int, float]]]
+    band: float
+
+
+def draw_step_errors(panels: Sequence[StepErrors]) -> Figure:
+    """Draw modelled over measured times of steps against the size of their jobs, one dot a step.
+
+    Parameters
+    ----------
+    panels
+        What is drawn side by side, on common axes.
+    """
+    from matplotlib.figure import Figure
+
+    with style():
+        figure = Figure(figsize=(9.0, 5.2))
+        axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+        figure.subplots_adjust(left=0.085, right=0.985, top=0.93, bottom=0.29, wspace=0.05)
+        for each, panel in zip(axes, panels, strict=True):
+            _draw_panel(each, panel)
+        _scale_panels(axes[0])
+        axes[0].set_ylabel("modelled over measured time of a step", color=INK)
+    return figure
+
+
+def _scale_panels(axes: Axes) -> None:
+    """Give common axes their scales: powers of two for GPUs, differences in percent for times."""
+    from matplotlib.ticker import NullLocator
+
+    sizes = [8, 64, 512, 4096, 16384]
+    away = [-50, -25, -10, 0, 10, 25, 50]
+    axes.set(xscale="log", yscale="log", xlim=(3, 32000), ylim=(0.42, 1.68))
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.set_yticks(
+        [1 + each / 100 for each in away], [f"{each:+d} %".replace("-", "−") if each else "0" for each in away]
+    )
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+
+
+def _draw_panel(axes: Axes, panel: StepErrors) -> None:
+    """Draw the steps of one panel, its band and its legend."""
+    axes.set_title(panel.title, loc="left", size=10, weight="bold", color=INK)
+    axes.axhspan(1 / panel.band, panel.band, color=GREY, alpha=0.14, linewidth=0)
+    axes.axhline(1.0, color=GREY, linewidth=0.8)
+    marks = ((color, mark) for mark, color in product("o^s", HUES))
+    for number, ((name, steps), (color, mark)) in enumerate(zip(panel.groups.items(), marks, strict=False)):
+        # Jobs of the same size stand side by side, so that no source hides another.
+        aside = 2 ** (0.08 * (number - (len(panel.groups) - 1) / 2))
+        sizes, ratios = zip(*steps, strict=True)
+        axes.scatter(
+            [size * aside for size in sizes], ratios, s=12, color=color, marker=mark, alpha=0.8, linewidths=0,
+            label=f"{name} ({len(steps)})", zorder=3,
+        )  # fmt: skip
+    axes.text(
+        0.99, 1.01 * panel.band, "the stated band of 90 %", transform=axes.get_yaxis_transform(), ha="right",
+        va="bottom", size=7.5, color=GREY,
+    )  # fmt: skip
+    axes.set_xlabel("GPUs", color=INK)
+    axes.tick_params(colors=INK, length=0)
+    axes.grid(axis="y", color="#e6e8eb", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GREY)
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False, fontsize=8, handletextpad=0.1,
+        columnspacing=1.2, labelcolor=INK,
+    )  # fmt: skip

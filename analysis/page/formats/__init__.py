@@ -1,0 +1,1 @@
+"""What a report can be written as."""

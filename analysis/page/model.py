@@ -1,0 +1,212 @@
+"""What a report is, whatever it is written as: an opening for everybody, and sections for who wants to know.
+
+A report holds no markup and no drawings: each format of `analysis.page.build` makes its own of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, and whether it holds numbers, which stand at the right."""
+
+    head: str
+    is_number: bool = True
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table.
+
+    Parameters
+    ----------
+    title
+        What it shows, for those who do not see where it stands.
+    columns
+        What each column is; the first one names the row.
+    rows
+        Texts of the cells.
+    shades
+        Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
+    note
+        What to know beside it.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    shades: Sequence[Sequence[float | None]] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, and what it shows in words and in numbers.
+
+    Parameters
+    ----------
+    key
+        Its name in links, files and on the command line: ``where-the-time-goes``. One of its kind in a report.
+    chart
+        What is drawn: one of the types of `analysis.page.charts.CHARTS`. Its title is what the picture says.
+    alt
+        What is to be seen, for those who do not see it: one or two sentences with the main numbers.
+    caption
+        What to know to read it.
+    table
+        The same numbers as a table.
+    """
+
+    key: str
+    chart: Any
+    alt: str
+    caption: str = ""
+    table: Grid | None = None
+
+    @property
+    def title(self) -> str:
+        """What the picture says; a cluster is drawn without a title, and its words are the alternative text."""
+        return str(getattr(self.chart, "title", "") or self.alt)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The first screen, in plain language: what who decides reads, and perhaps all that is read.
+
+    Parameters
+    ----------
+    question
+        What was asked.
+    answer
+        One sentence, with how sure it is.
+    doubt
+        What is not known exactly and how far that moves the answer; or that it holds at exactly the stated rates.
+    picture
+        The one picture; ``None`` where there is none to show.
+    drivers
+        What drives the answer: three points where there are as many.
+    not_covered
+        What the answer does not cover.
+    glossary
+        Each term of the first screen that is not plain language, and what it means.
+    """
+
+    question: str
+    answer: Words
+    doubt: Words
+    picture: Picture | None
+    drivers: tuple[Words, ...]
+    not_covered: tuple[Words, ...]
+    glossary: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """One thing for who wants to know more.
+
+    Parameters
+    ----------
+    key
+        Its name in links: ``losses``.
+    title
+        What it says, as a sentence where there is something to be said.
+    text
+        Paragraphs.
+    items
+        Pictures and tables, in order.
+    notes
+        Small print, a line each.
+    """
+
+    key: str
+    title: str
+    text: tuple[Words | str, ...] = ()
+    items: tuple[Picture | Grid, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a report says.
+
+    Parameters
+    ----------
+    title
+        Name of the study or scenario.
+    opening, sections
+        What everybody reads, and the rest.
+    explorer
+        Data of the explorer, ready for JSON; ``None`` where there is nothing to explore.
+    footer
+        What made it, in lines: version, command, digests.
+    """
+
+    title: str
+    opening: Opening
+    sections: tuple[Section, ...]
+    explorer: dict[str, Any] | None = None
+    footer: tuple[str, ...] = field(default=())
+
+    @property
+    def pictures(self) -> dict[str, Picture]:
+        """All pictures, by key, in order."""
+        first = [self.opening.picture] if self.opening.picture is not None else []
+        rest = [item for section in self.sections for item in section.items if isinstance(item, Picture)]
+        return {picture.key: picture for picture in (*first, *rest)}
+
+
+# ----------------------------------------
+# Texts of a report in which every number can be traced to the file that it comes from.
+
+
+class Number(NamedTuple):
+    """A number as it is shown, and where it comes from.
+
+    Parameters
+    ----------
+    text
+        As it is shown, with its unit and without an interval: ``93.1 %``.
+    value
+        The same in SI units.
+    size
+        What one unit of the text is in SI: 0.01 for percent.
+    sources
+        Places of the results that it rests on, in order: ``run.json#/metrics/ettr/mean`` (a JSON pointer, RFC 6901), or
+        ``points.csv#3/ettr.mean`` (row, counted from 0, and column). Of several rows,
+        ``results.csv#8-15/ettr``, it is the mean; of entries,
+        ``validate.json#/groups/*/rows/*?label=emergent``, how many have this value.
+    formula
+        How the value follows from the places, which are called a, b, c, ...: ``(b - a) * c``. It may hold + - * / ( ),
+        numbers, min, max, abs, ceil and floor.
+    """
+
+    text: str
+    value: float
+    size: float
+    sources: tuple[str, ...]
+    formula: str = "a"
+
+
+Words = tuple[str | Number, ...]
+
+"""A text with numbers in it."""
+
+
+def plain(words: Words | str) -> str:
+    """Return a text as one string."""
+    return words if isinstance(words, str) else "".join(part if isinstance(part, str) else part.text for part in words)
+
+
+def joined(parts: Iterable[Words], between: str = " ") -> Words:
+    """Return texts as one, with something between them."""
+    found: list[str | Number] = []
+    for words in parts:
+        if words:
+            found += [between] if found else []
+            found += words
+    return tuple(found)

@@ -1,0 +1,535 @@
+"""Numbers that know where they come from: read from a document together with their place, and reckoned with.
+
+A `Traced` number carries its places and the formula that leads from them to it through all arithmetic, so that whoever
+reads a sentence can go back from its numbers to the results.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.amounts import Form, capital, form_of, name_of
+from analysis.page.model import Number
+from sim import units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from analysis.page.model import Words
+    from analysis.statistics.estimates import Interval
+
+_KEY_OF_A_PLACE = str.maketrans({"~": "~0", "/": "~1"})
+
+_LETTER = re.compile(r"\b[a-z]\b")
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A number and where it comes from; arithmetic keeps both.
+
+    Parameters
+    ----------
+    value
+        The number [SI].
+    sources, formula
+        As of `analysis.page.model.Number`.
+    """
+
+    value: float
+    sources: tuple[str, ...]
+    formula: str = "a"
+
+    def __add__(self, other: Traced | float) -> Traced:
+        """Return the sum."""
+        return _combined(self, other, "+", lambda a, b: a + b)
+
+    def __sub__(self, other: Traced | float) -> Traced:
+        """Return the difference."""
+        return _combined(self, other, "-", lambda a, b: a - b)
+
+    def __rsub__(self, other: float) -> Traced:
+        """Return the difference to a plain number, such as 1 - a share."""
+        return _combined(Traced(other, (), _written(other)), self, "-", lambda a, b: a - b)
+
+    def __mul__(self, other: Traced | float) -> Traced:
+        """Return the product."""
+        return _combined(self, other, "*", lambda a, b: a * b)
+
+    def __truediv__(self, other: Traced | float) -> Traced:
+        """Return the quotient."""
+        return _combined(self, other, "/", lambda a, b: a / b)
+
+    def __abs__(self) -> Traced:
+        """Return the size."""
+        return self if self.value >= 0 else Traced(-self.value, self.sources, f"abs({self.formula})")
+
+
+class Estimate(NamedTuple):
+    """A mean with its interval; both ends are ``None`` where there is none, or where it has no width."""
+
+    mean: Traced
+    low: Traced | None = None
+    high: Traced | None = None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Both ends [SI]."""
+        return None if self.low is None or self.high is None else (self.low.value, self.high.value)
+
+    def changed(self, change: Callable[[Traced], Traced]) -> Estimate:
+        """Return what a monotone function makes of it, such as a factor."""
+        mean = change(self.mean)
+        if self.low is None or self.high is None:
+            return Estimate(mean)
+        ends = sorted((change(self.low), change(self.high)), key=lambda end: end.value)
+        return Estimate(mean, *ends)
+
+
+@dataclass(frozen=True)
+class Places:
+    """A document that numbers are read from.
+
+    Parameters
+    ----------
+    file
+        Name of its file.
+    content
+        What it says.
+    """
+
+    file: str
+    content: Any
+
+    def get(self, *keys: str | int) -> Any:
+        """Return what stands at a place; ``None`` where nothing does."""
+        found = self.content
+        for key in keys:
+            try:
+                found = found[key]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return found
+
+    def at(self, *keys: str | int) -> Traced | None:
+        """Return the number at a place; ``None`` where there is none."""
+        found = self.get(*keys)
+        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+            return None
+        pointer = "".join(f"/{str(key).translate(_KEY_OF_A_PLACE)}" for key in keys)
+        return Traced(found, (f"{self.file}#{pointer}",))
+
+    def ends(self, *keys: str | int) -> tuple[Traced, Traced] | None:
+        """Return the ends of an interval; ``None`` where there is none."""
+        low, high = self.at(*keys, 0), self.at(*keys, 1)
+        return None if low is None or high is None else (low, high)
+
+    def estimate(self, *keys: str | int, interval: str = "mean_ci95") -> Estimate | None:
+        """Return the mean of a summary or difference with its interval; ``None`` where the mean is null."""
+        mean, ends = self.at(*keys, "mean"), self.ends(*keys, interval)
+        if mean is None:
+            return None
+        # An interval without a width comes from runs that were all equal, and says nothing about others.
+        is_told = ends is not None and ends[1].value - ends[0].value > 1e-9 * abs(mean.value)
+        return Estimate(mean, *ends) if ends is not None and is_told else Estimate(mean)
+
+
+def total(parts: Iterable[Traced]) -> Traced | None:
+    """Return the sum of numbers; ``None`` without any."""
+    found = list(parts)
+    if not found:
+        return None
+    amount = found[0]
+    for part in found[1:]:
+        amount = amount + part
+    return amount
+
+
+def _combined(one: Traced, other: Traced | float, sign: str, function: Callable[[float, float], float]) -> Traced:
+    """Return what an operation makes of two numbers; places that both rest on are named once."""
+    if not isinstance(other, Traced):
+        return Traced(
+            function(one.value, other), one.sources, f"{_whole(one.formula)} {sign} {_whole(_written(other))}"
+        )
+    sources = tuple(dict.fromkeys((*one.sources, *other.sources)))
+    assert len(sources) <= len(string.ascii_lowercase), "one letter for each place"
+    formula = f"{_whole(_renamed(one, sources))} {sign} {_whole(_renamed(other, sources))}"
+    return Traced(function(one.value, other.value), sources, formula)
+
+
+def _renamed(found: Traced, sources: tuple[str, ...]) -> str:
+    """Return a formula with the letters that its places have among others."""
+    letters = {letter: string.ascii_lowercase[sources.index(place)] for letter, place in
+               zip(string.ascii_lowercase, found.sources, strict=False)}  # fmt: skip
+    return _LETTER.sub(lambda match: letters[match[0]], found.formula)
+
+
+def _whole(formula: str) -> str:
+    """Return a formula as one operand."""
+    return f"({formula})" if " " in formula or formula.startswith("-") else formula
+
+
+def _written(value: float) -> str:
+    """Return a plain number as a formula has it."""
+    return repr(float(value)).removesuffix(".0")
+
+
+# ----------------------------------------
+# How numbers of the first screen are told: units for people, and as many digits as an interval deserves.
+
+PERCENT = Form("%", 0.01, 0.0, 1.0, "points")
+
+POINTS = Form("points", 0.01, -1.0, 1.0)
+
+"""Differences of shares."""
+
+OF_HUNDRED = Form("", 0.01, 0.0, 1.0)
+
+"""Shares as so many of a hundred."""
+
+COUNT = Form("")
+
+GPU_YEARS = Form("GPU-years")
+
+"""A mean number of GPUs, as the GPU-years that they make in a year."""
+
+_LARGE = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
+
+_TOKENS = (("trillion ", 1e12), *_LARGE)
+
+_THOUSAND = 1000.0
+
+
+def number(found: Traced, form: Form, interval: Interval | None = None, unit: str | None = None) -> Number:
+    """Return a number as it is told; an interval [SI] only tells how many digits it has.
+
+    Without one, whole numbers are told to the last digit, others to three; zeros at the end of a number above a
+    thousand may be rounded.
+    """
+    text = form.plain(found.value, interval, unit) if interval is not None else _short(found.value, form, unit)
+    return Number(text, found.value, form.size, found.sources, found.formula)
+
+
+def ranged(low: Traced, high: Traced, form: Form) -> Words:
+    """Return an interval as a text, such as ``2.1 to 2.6 points``."""
+    ends = (low.value, high.value)
+    first, last = number(low, form, ends, ""), number(high, form, ends)
+    same = first.text == number(high, form, ends, "").text
+    return (last,) if same else (first, " to ", last)
+
+
+def told(found: Estimate, form: Form) -> Words:
+    """Return a mean with its interval, such as ``93.1 % (92.9 to 93.4)``."""
+    mean = number(found.mean, form, found.interval)
+    if found.low is None or found.high is None:
+        return (mean,)
+    return (mean, " (", *ranged(found.low, found.high, form._replace(unit="")), ")")
+
+
+def gpu_hours_form(largest: float) -> Form:
+    """Return how GPU-time up to some size [GPU s] is told: in GPU-hours, or millions of them."""
+    return _scaled("GPU-hours", largest, units.DURATION.units["h"])
+
+
+def money_form(largest: float, currency: str) -> Form:
+    """Return how amounts of money up to some size are told."""
+    return _scaled(currency, largest)
+
+
+def time_form(largest: float) -> Form:
+    """Return how times up to some size [s] are told: in seconds, minutes, hours or days."""
+    form = form_of("mtti", [largest])
+    words = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
+    return form._replace(unit=words[form.unit])
+
+
+def people_form(metric: str, values: Iterable[float], currency: str = "") -> Form:
+    """Return how a metric is told to people, given some of its values [SI]; its unit tells also of what."""
+    kept = [abs(value) for value in values if math.isfinite(value)]
+    largest = max(kept, default=0.0)
+    form = form_of(metric, kept, currency)
+    if metric in ("mtti", "mtti_running", "time_to_work"):
+        return time_form(largest)
+    if metric == "cost":
+        return money_form(largest, currency)
+    if metric == "cost_per_token":
+        return Form(f"{currency} for a million tokens", 1e-6, 0.0)
+    if metric == "energy_per_token":
+        return form._replace(unit=f"{form.unit} for a million tokens")
+    if metric.startswith("tokens_per"):
+        name = metric.removeprefix("tokens_per_")
+        per = {"day": "a day", "gpu_day": "for each GPU and day", "mw_day": "for each megawatt and day"}[name]
+        return _scaled(f"tokens {per}", largest, 1.0, _TOKENS)
+    if metric == "steps_per_day":
+        return Form("steps a day", 1.0, 0.0)
+    return form if form.size != 1.0 or form.unit else COUNT
+
+
+def points_form(form: Form) -> Form:
+    """Return how differences are told of what is told in a form: of percent in points, else alike."""
+    return POINTS if form.step == "points" else form._replace(least=-math.inf, most=math.inf)
+
+
+def _short(value: float, form: Form, unit: str | None) -> str:
+    """Return a number of which nobody knows how sure it is."""
+    amount = value / form.size
+    if abs(amount - round(amount)) <= 1e-9 * max(abs(amount), 1.0):
+        text = f"{round(amount):,}"
+    elif abs(amount) >= _THOUSAND:
+        text = f"{round(amount, 2 - math.floor(math.log10(abs(amount)))):,.0f}"
+    elif form.size == PERCENT.size and abs(amount) >= 0.1:
+        text = f"{amount:.{2 if abs(amount) < 10 else 1}f}"
+    else:
+        return form.plain(value, None, unit)
+    return f"{text} {form.unit if unit is None else unit}".rstrip()
+
+
+def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE) -> Form:
+    word, factor = next(((word, factor) for word, factor in words if largest >= factor * size), words[-1])
+    return Form(f"{word}{unit}", factor * size, 0.0)
+
+
+# ----------------------------------------
+# Parts of sentences: lists, differences, whole numbers.
+
+_PARTS = Form("%", 0.01)
+
+"""Parts of a base."""
+
+
+def apart(found: Estimate, form: Form, base: Traced | None = None) -> Words:
+    """Return the size of a difference: of shares in points, of all else in percent of a base where there is one."""
+    size = found.changed(lambda change: change * -1) if found.mean.value < 0 else found
+    kind = points_form(form)
+    if form.step != "points" and base is not None and base.value > 0:
+        size, kind = size.changed(lambda change: change / base), _PARTS
+    if size.low is None or size.high is None:
+        return (number(size.mean, kind),)
+    return ranged(size.low, size.high, kind)
+
+
+def between(ours: Estimate, theirs: Estimate) -> Estimate:
+    """Return how far a mean is above another.
+
+    Its interval goes from the nearest to the farthest ends of theirs. It holds with at least their probability, however
+    alike the runs are: the standard error of a difference is at most the sum of both.
+    """
+    mean = ours.mean - theirs.mean
+    if ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
+        return Estimate(mean)
+    return Estimate(mean, ours.low - theirs.high, ours.high - theirs.low)
+
+
+def bracket(
+    numbers: Sequence[float], inside: tuple[int, int], ends: Sequence[float | None]
+) -> tuple[int | None, int | None]:
+    """Return between which of the values that were tried a place lies, chance included.
+
+    What a metric does between two neighbours that were tried is not known, so that no place is known more closely.
+
+    Parameters
+    ----------
+    numbers
+        The values that were tried, ascending.
+    inside
+        Positions of the neighbours between which it is best placed.
+    ends
+        Its interval; an end that is ``None`` lies beyond all values, and an interval of two such ends is not known.
+
+    Returns
+    -------
+    tuple of int or None
+        Positions of the last value below it and the first one above; ``None`` where it may be beyond all of them.
+    """
+    first, last = ends
+    if first is None and last is None:
+        return inside
+    below = [place for place, one in enumerate(numbers) if first is not None and one <= first]
+    above = [place for place, one in enumerate(numbers) if last is not None and one >= last]
+    return (min(below[-1], inside[0]) if below else None), (max(above[0], inside[1]) if above else None)
+
+
+def line(*parts: Words | Number | str) -> Words:
+    """Return parts of a text as one."""
+    found: list[str | Number] = []
+    for part in parts:
+        found += [part] if isinstance(part, str | Number) else part
+    return tuple(part for part in found if part != "")
+
+
+def sentence(*parts: Words | Number | str) -> Words:
+    """Return parts of a text as a sentence: with a capital at its start and a full stop at its end."""
+    found = line(*parts)
+    first = found[0] if found else ""
+    return (capital(first), *found[1:], ".") if isinstance(first, str) else (*found, ".")
+
+
+def listed(parts: Sequence[Words], last: str = " and ") -> Words:
+    """Return texts as a list, with something between the last two; each that occurs is named once."""
+    kept = list(dict.fromkeys(parts))
+    found: list[Words | str] = []
+    for place, words in enumerate(kept):
+        found += [words] if not place else [last if place == len(kept) - 1 else ", ", words]
+    return line(*found)
+
+
+def either(parts: Iterable[Words]) -> Words:
+    """Return texts of which one holds."""
+    return listed(list(parts), " or ")
+
+
+def whole(found: Traced, *, up: bool) -> Traced:
+    """Return the next whole number above or below."""
+    turn, name = (math.ceil, "ceil") if up else (math.floor, "floor")
+    return Traced(float(turn(found.value)), found.sources, f"{name}({found.formula})")
+
+
+# ----------------------------------------
+# Metrics in the units that readers see, as numbers for pictures and as texts for tables.
+
+_WORDS = {
+    "d": "days",
+    "h": "hours",
+    "min": "minutes",
+    "s": "seconds",
+    "M": "million",
+    "G": "billion",
+    "T": "trillion",
+}
+
+_PLURAL = ("interruptions", "disruptions", "tokens", "steps", "planned", "unplanned")
+
+"""First words of the names of metrics that stand in the plural."""
+
+
+class Shown(NamedTuple):
+    """How a metric is shown.
+
+    Parameters
+    ----------
+    metric, name
+        Its key, and what it is called in a sentence.
+    form
+        How its values are told.
+    """
+
+    metric: str
+    name: str
+    form: Form
+
+    @property
+    def unit(self) -> str:
+        """What one of its numbers is in; never empty."""
+        return self.form.unit or self.name
+
+    @property
+    def step(self) -> str:
+        """What a difference of two of them is in: points of shares."""
+        return self.form.step or self.unit
+
+    @property
+    def head(self) -> str:
+        """Its name with its unit, for an axis or the head of a column."""
+        name = capital(self.name)
+        return f"{name} [{self.form.unit}]" if self.form.unit else name
+
+    def of(self, value: float | None) -> float | None:
+        """Return a value [SI] in the unit that is shown."""
+        return None if value is None else value / self.form.size
+
+    def ends(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+        """Return the ends of an interval [SI] in the unit that is shown."""
+        found = ends_of(interval)
+        return None if found is None else (found[0] / self.form.size, found[1] / self.form.size)
+
+    def told(self, found: Mapping[str, Any], interval: str = "mean_ci95") -> str:
+        """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
+        return "" if found.get("mean") is None else self.form.value(found["mean"], ends_of(found.get(interval)))
+
+    def mean(self, found: Mapping[str, Any], interval: str = "mean_ci95") -> str:
+        """Return a mean with the digits that its interval deserves; empty without a mean."""
+        return "" if found.get("mean") is None else self.form.plain(found["mean"], ends_of(found.get(interval)))
+
+    def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+        """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""
+        ends = ends_of(interval)
+        if ends is None or self.form.step != "points":
+            return ends
+        return max(ends[0], -1.0), min(ends[1], 1.0)
+
+    def gaps(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+        """Return the same in the unit that is shown."""
+        return self.ends(self.gap(interval))
+
+    def change(self, found: Mapping[str, Any]) -> str:
+        """Return a difference with its sign and interval, such as ``+1.2 points [0.4, 2.0]``."""
+        return self.form.change(found["mean"], self.gap(found.get("ci95")))
+
+    def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
+        """Return the size of a difference with its interval, such as ``1.2 points [0.4, 2.0]``."""
+        return self.form.distance(mean, self.gap(interval))
+
+    def range(self, interval: Sequence[float | None] | None) -> str:
+        """Return an interval, such as ``92.8 to 93.4 %``; empty without one."""
+        ends = ends_of(interval)
+        if ends is None:
+            return ""
+        return f"{self.form.plain(ends[0], ends, unit='')} to {self.form.plain(ends[1], ends)}"
+
+
+def ends_of(interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+    """Return the ends of an interval; ``None`` without both, or where it has no width.
+
+    Runs that were all equal say nothing about others.
+    """
+    if interval is None or interval[0] is None or interval[1] is None:
+        return None
+    low, high = interval[0], interval[1]
+    return None if high - low <= 1e-9 * max(abs(low), abs(high)) else (low, high)
+
+
+def shown(metric: str, values: Iterable[float | None], currency: str | None = None) -> Shown:
+    """Return how a metric is shown, given some of its values [SI]."""
+    form = form_of(metric, [value for value in values if value is not None], currency or "")
+    first, _, rest = form.unit.partition(" ")
+    unit = " ".join(part for part in (_WORDS.get(first, first), rest) if part)
+    return Shown(metric, name_of(metric), form._replace(unit=unit))
+
+
+def shown_of_cells(cells: Iterable[Mapping[str, Any]], metric: str, currency: str | None = None) -> Shown:
+    """Return how a metric of cells of a study, or of variants of a comparison, is shown."""
+    return shown(metric, [cell["metrics"].get(metric, {}).get("mean") for cell in cells], currency)
+
+
+def cell_mean(cell: Mapping[str, Any], metric: Shown) -> str:
+    """Return the mean of a cell with the digits that its interval deserves; empty without one."""
+    return metric.mean(cell["metrics"][metric.metric])
+
+
+def has_bands(cells: Iterable[Mapping[str, Any]], metric: str) -> bool:
+    """Return whether any cell has a band of what the unknown inputs may be."""
+    return any(cell["metrics"].get(metric, {}).get("band90") for cell in cells)
+
+
+def band_text(cell: Mapping[str, Any], metric: Shown) -> str:
+    """Return the band of what the unknown inputs of a cell may be, or why there is none."""
+    band = cell["metrics"].get(metric.metric, {}).get("band90")
+    if band is not None and None not in band:
+        return metric.range(band) or "does not move"
+    return "unfinished in some draws" if metric.metric == "time_to_work" else "not known for all draws"
+
+
+def verb(name: str, one: str, many: str) -> str:
+    """Return the form of a verb that goes with the name of a metric: ETTR *is*, tokens per day *are*."""
+    return many if name.split(" ")[0] in _PLURAL else one
+
+
+def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
+    """Return GPU-hours with a sign, in digits that people read: ``+1.2 million GPU-hours``."""
+    largest = max(abs(amount), *(abs(end) for end in interval or (0.0,)))
+    word, size = next(((word, size) for word, size in (("million ", 1e6), ("", 1.0)) if largest >= size or size == 1))
+    form = form_of("interruptions", [])._replace(unit=f"{word}GPU-hours", size=size)
+    return form.change(amount, interval)

@@ -1,0 +1,143 @@
+"""Draw how a job comes back with each recovery preset: ``python -m analysis.pictures.recovery FOLDER``.
+
+A process that ends with an error, a GPU that is lost and a node that is lost strike the job of the scenario
+``recovery-16k``, hours apart; what follows is simulated, and drawn as it was. A table of the times goes beside the
+pictures, as ``recovery-times.txt``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+import sim
+from analysis.page.cell_text import console
+from analysis.page.charts import Episode, Stretch, draw_episodes, render
+from sim import Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sim import Span, Timeline
+
+SPANS = (6.5, 8.5, 15.0)
+
+"""How long after the failures the panels go on [min]."""
+
+_MINUTE, _HOUR = 60.0, 3600.0
+
+_NODE, _GPUS = 700, 8
+
+
+class _Strike(NamedTuple):
+    """A failure: what it is called, the source that has it, the unit that it strikes, and when [h]."""
+
+    title: str
+    source: str
+    unit: int
+    time: float
+
+
+_STRIKES = (
+    _Strike("Process error", "{use: component, name: a, part: node, rate: 0, fault: process, repair: 0 s}", 10, 3.05),
+    _Strike("GPU lost", "{use: component, name: b, part: gpu, rate: 0, repair: 1 d}", _NODE * _GPUS, 6.08),
+    _Strike("Node lost", "{use: component, name: c, part: node, rate: 0, repair: 1 d}", 2 * _NODE, 9.11),
+)
+
+_END, _SEED = 10.0, 3
+
+
+def episodes(preset: str) -> list[Episode]:
+    """Return what follows on each of the failures with a preset."""
+    timeline = _played(preset)
+    return [_episode(strike, timeline, span) for strike, span in zip(_STRIKES, SPANS, strict=True)]
+
+
+def times(presets: Iterable[str]) -> str:
+    """Return a table of the time to the next useful step and of the work undone, by preset and failure."""
+    rows = [f"| preset | {' | '.join(strike.title.lower() for strike in _STRIKES)} |", "|---|---|---|---|"]
+    for preset in presets:
+        timeline = _played(preset)
+        rows.append(f"| `{preset}` | {' | '.join(_words(strike, timeline) for strike in _STRIKES)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _words(strike: _Strike, timeline: Timeline) -> str:
+    """Return how long the job stood after a failure, and how much work was undone, in words."""
+    zero = strike.time * _HOUR
+    steps = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
+    again = min(each.start for each in timeline.spans if not each.group and each.bucket in steps and each.start > zero)
+    return f"{(again - zero) / _MINUTE:.1f} + {_lost(timeline, zero - _MINUTE, again):.1f} min"
+
+
+def _played(preset: str) -> Timeline:
+    """Return what happens to the job with a preset."""
+    sources = ", ".join(strike.source for strike in _STRIKES)
+    changes = [f"recovery.use={preset}", f"failures=[{sources}]", f"horizon={_END} h", f"seed={_SEED}"]
+    prepared = sim.prepare(sim.load(sim.find("recovery-16k"), changes))
+    count = len(_STRIKES)
+    struck = replace(
+        sim.trace(prepared, 0),
+        time=np.array([strike.time * _HOUR for strike in _STRIKES]),
+        source=np.arange(count),
+        slot=np.array([strike.unit for strike in _STRIKES]),
+        round=np.zeros(count, dtype=np.int64),
+        until=np.full(count, np.nan),
+    )
+    timeline = sim.run(prepared, 0, struck, keeps_timeline=True).timeline
+    assert timeline is not None, "asked for"
+    return timeline
+
+
+def _episode(strike: _Strike, timeline: Timeline, span: float) -> Episode:
+    """Return the phases around a failure, the group of the job first."""
+    zero = strike.time * _HOUR
+    first, last = zero - _MINUTE, zero + span * _MINUTE
+    inside = [each for each in timeline.spans if each.end > first and each.start < last]
+    groups = sorted({each.group for each in inside})
+    stretches = []
+    for each in inside:
+        start, end = ((min(max(time, first), last) - zero) / _MINUTE for time in (each.start, each.end))
+        stretches.append(Stretch(groups.index(each.group), _name(each), start, end))
+    rows = ["job", *(f"replica {group - 1}" for group in groups[1:])]
+    return Episode(f"{strike.title}\n{_lost(timeline, first, last):.1f} min of work undone", rows, stretches)
+
+
+def _lost(timeline: Timeline, first: float, last: float) -> float:
+    """Return how much work is taken back between two times [min]."""
+    works = [each.work for each in timeline.milestones if first <= each.time <= last]
+    return sum(max(before - after, 0.0) for before, after in itertools.pairwise(works)) / _MINUTE
+
+
+def _name(span: Span) -> str:
+    """Return what a group does, in words."""
+    if span.bucket in (Bucket.PRODUCTIVE, Bucket.DEGRADED):
+        return "stepping, fewer" if span.name or span.bucket == Bucket.DEGRADED else "stepping"
+    return Bucket(span.bucket).name.lower()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Draw every preset; return 0, or 2 if a picture cannot be written."""
+    parser = argparse.ArgumentParser(prog="recovery-pictures", description="Draw how a job comes back, by preset.")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the pictures go")
+    options = parser.parse_args(arguments)
+    presets = list(sim.inventory()["recovery presets (recovery.use)"])
+    files = {f"recovery-{preset}.svg": render(draw_episodes(episodes(preset), SPANS), ".svg") for preset in presets}
+    files["recovery-times.txt"] = times(presets).encode()
+    try:
+        for name, content in files.items():
+            (options.folder / name).write_bytes(content)
+    except OSError as error:
+        console(sys.stderr).print(f"{options.folder}: {error.strerror}")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""Files and folders of results: whole or not there, and never another run's."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+ELSEWHERE = "name another folder or add --overwrite"
+
+"""What helps where a folder holds something else."""
+
+_UNFINISHED = ".unfinished"
+
+
+def refusal(folder: Path, name: str, same: Callable[[Any], object], *, overwrite: bool) -> str | None:
+    """Return why a folder cannot take results: not to be made, or it holds something else.
+
+    Parameters
+    ----------
+    folder
+        Where results are to be kept.
+    name
+        Their document.
+    same
+        What tells results apart, given a document: ``True`` for one of the same. It may fail on any other.
+    overwrite
+        Whether to replace whatever is there.
+    """
+    complaint = not_to_be_used(folder)
+    if complaint is not None or overwrite or not folder.exists() or not any(folder.iterdir()):
+        return complaint
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        if same(json.loads((folder / name).read_bytes())) is True:
+            return None
+    return f"holds something else; {ELSEWHERE}"
+
+
+def not_to_be_used(folder: Path) -> str | None:
+    """Return why nothing can be written into a folder that is there or is to be made: a file, no permission."""
+    import tempfile
+
+    try:
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not nearest.is_dir():
+            return f"{nearest} is a file, not a folder"
+        if not os.access(nearest, os.W_OK):
+            return f"cannot be written (no permission for {nearest})"
+        with tempfile.TemporaryFile(dir=nearest) as file:
+            file.write(b"\n")
+    except OSError as error:
+        return f"cannot be written ({error.strerror})"
+    return None
+
+
+def write_folder(folder: Path, contents: Mapping[str, str]) -> str | None:
+    """Write files into a folder, each complete or not at all, the last one last; return what went wrong."""
+    try:
+        with made_folder(folder), whole_files(folder, contents) as unfinished:
+            for name, content in contents.items():
+                unfinished[name].write_text(content, encoding="utf-8")
+    except OSError as error:
+        return f"cannot be written ({error.strerror})"
+    return None
+
+
+@contextlib.contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and those around it; if what follows fails, those that are new and empty go away again."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for path in new:
+                path.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def whole_files(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
+    """Yield where the files of a folder are written, by name; they take their places when all of them are complete.
+
+    If anything fails, none of them is left, and those that were there before are still there. The last one takes its
+    place last.
+    """
+    unfinished = {name: _beside(folder / name) for name in names}
+    try:
+        yield unfinished
+        for name, path in unfinished.items():
+            path.replace(folder / name)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for path in unfinished.values():
+                path.unlink(missing_ok=True)
+        raise
+
+
+def is_unfinished(path: Path) -> bool:
+    """Return whether a file was never completed, because the program that wrote it was killed."""
+    return path.name.startswith(".") and path.name.endswith(_UNFINISHED)
+
+
+def not_to_be_replaced(path: Path) -> str | None:
+    """Return why no file can be written in the place of what is there, if anything is: a folder, a device, a pipe."""
+    try:
+        if path.is_dir():
+            return "is a folder, not a file"
+        is_circle = _end_of_links(path).is_symlink()
+        if is_circle or (path.exists() and not path.is_file()):
+            return "is not a regular file"
+    except OSError as error:  # a name that no file can have
+        return f"cannot be written ({error.strerror})"
+    return None
+
+
+def not_to_be_written(path: Path) -> str | None:
+    """Return why no file can be written at a place: as `not_to_be_replaced`, or nothing can be added to its folder."""
+    folder = _end_of_links(path).parent
+    complaint = not_to_be_replaced(path)
+    if complaint is None and not folder.is_dir():
+        return (
+            f"cannot be written ({os.strerror(errno.ENOENT)})"
+            if not folder.exists()
+            else f"{folder} is a file, not a folder"
+        )
+    return complaint or not_to_be_used(folder)
+
+
+def write_file(path: Path, content: bytes) -> str | None:
+    """Write a file, complete or not at all; return what went wrong. Of a link, the file that it leads to is written."""
+    complaint = not_to_be_replaced(path)
+    if complaint is not None:
+        return complaint
+    target = _end_of_links(path)
+    unfinished = _beside(target)
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        return f"cannot be written ({error.strerror})"
+    return None
+
+
+def _end_of_links(path: Path) -> Path:
+    """Return the file that links lead to, or one of them if they lead in a circle."""
+    return Path(os.path.realpath(path))  # unlike Path.resolve, without an exception on any version
+
+
+def _beside(path: Path) -> Path:
+    """Return the name that a file has until it is complete."""
+    return path.with_name(f".{path.name}{_UNFINISHED}")
+
+
+# ----------------------------------------
+# Why the answer of a run or a comparison is no, in lines.
+
+
+def against_run(content: dict[str, Any], precision: str | None, *, precise: bool | None) -> list[str]:
+    """Return one line for each job that no replication could start, and one for a precision that was not reached.
+
+    Parameters
+    ----------
+    content
+        The document of a run (or of a variant, with its number of replications).
+    precision, precise
+        What was asked for, as it was typed, and whether it was reached; ``None`` if nothing was.
+    """
+    found = []
+    for name, job in content["per_job"].items():
+        if job["never_arrived"] == content["replications"]:
+            found.append(f"job '{name}' can never start: it arrives when the horizon is over")
+        elif job["never_started"] == content["replications"]:
+            found.append(
+                f"job '{name}' can never start: no replication had enough free nodes for it before the horizon"
+            )
+    if precise is False:
+        found.append(f"--precision {precision}: not reached in {content['replications']} replications")
+    return found
+
+
+def against_comparison(content: dict[str, Any], precision: str | None) -> list[str]:
+    """Return the same for the document of a comparison, and one line about variants that cannot run."""
+    number = {"replications": content["replications"]}
+    found = [
+        f"{name}: {line}"
+        for name, variant in content["variants"].items()
+        for line in against_run(variant | number, None, precise=None)
+    ]
+    missing = len(content["cannot_run"])
+    if missing:
+        found.append(f"{missing} of {missing + len(content['variants'])} variants cannot run")
+    return found + against_run({"per_job": {}} | number, precision, precise=content["precise"])

@@ -1,0 +1,663 @@
+"""Replications of one scenario: how many, on how many cores, and when there are enough."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import itertools
+import math
+import os
+import re
+import signal
+import threading
+import time
+from array import array
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+
+from analysis.metrics import SHARES, add_down_times, amounts_of, job_ratios, job_spending, means, ratios
+from analysis.statistics.differences import LUCK_SIZE, Luck, controlled
+from analysis.statistics.estimates import ratio_interval
+from analysis.statistics.intervals import unseen
+from analysis.study.table import Rows
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+    from concurrent.futures import Future
+
+    import numpy.typing as npt
+
+    from sim import JobResult
+
+    FloatArray = npt.NDArray[np.float64]
+
+# ----------------------------------------
+# The same work on many indices: in order, and on all cores where that pays.
+
+Item = TypeVar("Item")
+
+_TRIAL = 0.3
+
+"""Seconds of work here before more processes are thought of: a precision is often reached sooner [s]."""
+
+_PATIENCE = 1.5
+
+"""Seconds of work left from which a process is worth its start [s]."""
+
+
+def in_order(
+    work: Callable[[Prepared, int], Item], prepared: Prepared, indices: range, processes: int
+) -> Generator[Item]:
+    """Yield the work on each index in order: here as long as that is quick, then on all cores.
+
+    Parameters
+    ----------
+    work
+        A function of a module, called with `prepared` and an index; it may use nothing else.
+    prepared
+        Sent to each process once.
+    indices
+        What to work on.
+    processes
+        Processes at most; 0 for one per core. What is yielded does not depend on it.
+    """
+    workers = processes or cores()
+    done = 0
+    start = time.perf_counter()
+    for index in indices:
+        yield work(prepared, index)
+        done += 1
+        if done == 1:
+            # The first one also pays for imports and says little about the others.
+            start = time.perf_counter()
+            continue
+        spent = time.perf_counter() - start
+        left = spent / (done - 1) * (len(indices) - done)
+        if workers > 1 and spent > _TRIAL and left > _PATIENCE * workers:
+            break
+    if done < len(indices):
+        yield from _on_processes(work, prepared, indices[done:], workers)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _on_processes(
+    work: Callable[[Prepared, int], Item], prepared: Prepared, indices: range, workers: int
+) -> Generator[Item]:
+    """Yield the work on each index in order from worker processes, a few ahead."""
+    # What most runs do without: these imports take longer than a replication.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context(start_method())
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_adopt, initargs=(prepared,))
+    pending: deque[Future[Item]] = deque()
+    waiting = iter(indices)
+    try:
+        with deaf():
+            # All processes start with these.
+            pending.extend(pool.submit(_work_adopted, work, index) for index in itertools.islice(waiting, 4 * workers))
+        while pending:
+            following = itertools.islice(waiting, 4 * workers - len(pending))
+            pending.extend(pool.submit(_work_adopted, work, index) for index in following)
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def start_method() -> str:
+    """Return how processes are started here: by a server that forks where there is one."""
+    import multiprocessing
+
+    return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[None]:
+    """Put Ctrl-C off for a moment, so that processes started now never hear it: it is for the parent to stop them.
+
+    So is the end of a job (SIGTERM), where the program has something to tidy up.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    at_end = signal.getsignal(signal.SIGTERM)
+    if callable(at_end):
+        signal.signal(signal.SIGTERM, lambda number, _frame: heard.append(number))
+    try:
+        if start_method() == "forkserver":
+            from multiprocessing import forkserver
+
+            # The server passes on that it is ignored here; until it has imported what it needs, seconds may go by.
+            forkserver.ensure_running()
+            signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if callable(at_end):
+            signal.signal(signal.SIGTERM, at_end)
+        if heard:
+            # Also where a start has failed: the signal may have ended what starts processes.
+            signal.raise_signal(heard[0])
+
+
+_ADOPTED: list[Prepared] = []
+
+"""The scenario of a worker process; set once when it starts."""
+
+
+def _adopt(prepared: Prepared) -> None:
+    """Begin as a worker process with a scenario."""
+    begin_as_worker()
+    _ADOPTED[:] = [prepared]
+
+
+def begin_as_worker() -> None:
+    """Begin as a worker process: never hear Ctrl-C, and end with the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """End this process when its parent has ended without saying so."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work_adopted(work: Callable[[Prepared, int], Any], index: int) -> Any:
+    return work(_ADOPTED[0], index)
+
+
+# ----------------------------------------
+# What many replications come to, added up one by one: sums, and a few numbers of each where a spread is asked for.
+
+
+class _Row(Mapping[str, Ratio]):
+    """The metrics of one replication, each made when it is asked for."""
+
+    __slots__ = ("_columns", "_place")
+
+    def __init__(self, columns: Mapping[str, array[float]], place: int) -> None:
+        self._columns, self._place = columns, 2 * place
+
+    def __getitem__(self, name: str) -> Ratio:
+        """Return a metric."""
+        column = self._columns[name]
+        return Ratio(column[self._place], column[self._place + 1])
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the metrics."""
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """Return how many metrics there are."""
+        return len(self._columns)
+
+
+class Table(Sequence[Mapping[str, Ratio]]):
+    """The metrics of all replications, 16 bytes each: a row for each, as `analysis.metrics.ratios` has it."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, array[float]] = {}
+        self._count = 0
+
+    def append(self, row: Mapping[str, Ratio]) -> None:
+        """Add the metrics of a replication; all have the same."""
+        if not self._count:
+            self._columns = {name: array("d") for name in row}
+        assert row.keys() == self._columns.keys()
+        for name, ratio in row.items():
+            self._columns[name].extend(ratio)
+        self._count += 1
+
+    def __len__(self) -> int:
+        """Return the number of replications."""
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Ratio]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Ratio]]: ...
+
+    def __getitem__(self, index: int | slice) -> Mapping[str, Ratio] | Sequence[Mapping[str, Ratio]]:
+        """Return the metrics of a replication, or of some."""
+        places = range(self._count)[index]
+        if isinstance(places, range):
+            return [_Row(self._columns, place) for place in places]
+        return _Row(self._columns, places)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another sequence has the same rows."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class JobTally:
+    """What one job came to.
+
+    ``requested`` [GPU s] is of each replication, all others are sums; ``buckets`` [GPU s] has the shape (12,).
+    """
+
+    def __init__(self) -> None:
+        self.requested = array("d")
+        self.rows = Table()
+        self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
+        self.finished = self.censored = self.never_started = self.never_arrived = self.waiting = self.accepted = 0
+        self.restores: dict[str, int] = {}
+
+    def add(self, job: JobResult) -> None:
+        """Add a replication."""
+        self.requested.append(job.requested)
+        self.buckets += job.buckets
+        self.finished += job.finished
+        self.censored += job.censored
+        self.never_started += math.isnan(job.start)
+        self.never_arrived += job.arrival >= job.end
+        self.waiting += math.isnan(job.start) and job.arrival < job.end
+        self.accepted += job.accepted
+        for store, number in job.restores.items():
+            self.restores[store] = self.restores.get(store, 0) + number
+
+
+class Tally:
+    """What the replications of a scenario came to.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+
+    Attributes
+    ----------
+    replications
+        How many there are.
+    interrupted
+        In how many of them a failure hit a job.
+    jobs
+        By job.
+    owned, cluster
+        GPU-time of the cluster [GPU s], in all and by bucket, shape (18,).
+    requested, buckets
+        Requested GPU-time of all jobs [GPU s], and by bucket, shape (12,).
+    losses
+        GPU-seconds by bucket and cause, of all jobs.
+    interruptions
+        For each cause, the interruptions of each replication.
+    counts
+        Events by what became of them.
+    down_times
+        For how long how many nodes were down [s].
+    amounts
+        What each replication took, by name: energy by bucket, cost by what it was paid for.
+    repairs
+        Repairs that are paid for, by class of part.
+    windows
+        GPU-seconds of all jobs by window and bucket, of the replications that reached it.
+    reached
+        For each window, how many reached it, where it begins in the first of them, and where it ends in the last [s].
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.replications = 0
+        self.interrupted = 0
+        self._planned = [source.planned for source in prepared.sources]
+        self.jobs = [JobTally() for _ in prepared.jobs]
+        self.owned = 0.0
+        self.cluster: FloatArray = np.zeros(len(CLUSTER_BUCKETS))
+        self.requested = 0.0
+        self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
+        self.losses: FloatArray = np.zeros((len(Bucket), len(prepared.sources) + 1))
+        self.interruptions = [array("q") for _ in prepared.sources]
+        self.counts: dict[str, int] = {}
+        self.down_times: dict[int, float] = {}
+        self.amounts: dict[str, array[float]] = {}
+        self.repairs: dict[str, int] = {}
+        self.windows: FloatArray = np.zeros((0, len(JOB_BUCKETS)))
+        self.reached: list[tuple[int, float, float]] = []
+
+    def add(self, result: Result) -> None:
+        """Add a replication."""
+        self.replications += 1
+        self.interrupted += any(job.disruptions for job in result.jobs)
+        self.owned += result.owned
+        self.cluster += result.cluster
+        plans, spent = self.prepared.jobs, job_spending(self.prepared, result)
+        for plan, job, tally, mine in zip(plans, result.jobs, self.jobs, spent, strict=True):
+            tally.add(job)
+            tally.rows.append(job_ratios(plan, job, self._planned) | mine)
+            self.requested += job.requested
+            self.buckets += job.buckets
+            self.losses += job.totals.sum(axis=0)
+        for cause, column in enumerate(self.interruptions, 1):
+            column.append(sum(job.interruptions.get(cause, 0) for job in result.jobs))
+        for name, number in {
+            **result.counts,
+            "interruptions": sum(sum(job.interruptions.values()) for job in result.jobs),
+            "disruptions": sum(sum(job.disruptions.values()) for job in result.jobs),
+            "merged": sum(job.merged for job in result.jobs),
+        }.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+        add_down_times(self.down_times, result)
+        amounts, repairs = amounts_of(self.prepared, result)
+        for name, amount in amounts.items():
+            self.amounts.setdefault(name, array("d")).append(amount)
+        for part, number in repairs.items():
+            self.repairs[part] = self.repairs.get(part, 0) + number
+        if self.prepared.windows is not None:
+            self._add_windows(result)
+
+    def _add_windows(self, result: Result) -> None:
+        """Add the windows that a replication has reached."""
+        edges = result.edges.tolist()
+        count = len(edges) - 1
+        if count > len(self.reached):
+            more = np.zeros((count - len(self.reached), len(JOB_BUCKETS)))
+            self.windows = np.concatenate((self.windows, more))
+            self.reached += [(0, edges[index], 0.0) for index in range(len(self.reached), count)]
+        for job in result.jobs:
+            self.windows[:count] += job.totals[:count, : len(JOB_BUCKETS)].sum(axis=2)
+        for index in range(count):
+            number, start, end = self.reached[index]
+            self.reached[index] = number + 1, start, max(end, edges[index + 1])
+
+
+BATCH = 10
+
+"""Replications between two decisions; fixed, so that the number of processes changes nothing."""
+
+FEWEST = 30
+
+"""Replications before the first decision: with fewer a calm sample stops the run too early."""
+
+MOST = 10_000
+
+"""Replications after which a precision is given up."""
+
+
+class RequestError(ValueError):
+    """What was asked of the replications does not make sense for this scenario."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Half-width of the 95 % interval of a mean that is precise enough.
+
+    Parameters
+    ----------
+    width
+        In points of a share / 100, or as a part of the mean [-].
+    relative
+        Whether it is a part of the mean.
+    """
+
+    width: float
+    relative: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Precision:
+        """Read ``0.1pt`` (points of a share) or ``2%`` (of the mean).
+
+        Raises
+        ------
+        RequestError
+            If the text is neither.
+        """
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
+        if match is None or float(match[1]) <= 0:
+            message = f"'{text}' is not a precision: write 0.1pt (points of a share) or 2% (of the mean)"
+            raise RequestError(message)
+        return cls(float(match[1]) / 100, match[2] == "%")
+
+    def is_met(self, ratios: list[Ratio], luck: Sequence[tuple[float, ...]]) -> bool:
+        """Return whether the interval of a metric's mean, with the luck taken out if that can be, is narrow enough."""
+        found = controlled(ratios, luck)
+        if found is not None:
+            mean, (low, high) = found.mean, found.ci95
+        else:
+            plain = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+            if plain is None:
+                return False
+            mean, low, high = plain
+        half = (high - low) / 2
+        if not half:
+            # Equal replications: a run that was too rare to be among them may have nothing of it.
+            half = unseen(len(ratios)) / 2 * (abs(mean) if self.relative else 1.0)
+        return half <= self.width * (abs(mean) if self.relative else 1.0)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The replications of one scenario.
+
+    Parameters
+    ----------
+    rows
+        Metrics, in order of replication.
+    luck
+        How lucky each replication was, by `analysis.statistics.differences`; empty where that is not known.
+    tally
+        Everything else that they came to together.
+    results
+        The replications themselves, if they were to be kept: each takes some kilobytes.
+    precise
+        Whether a precision that was asked for was reached; ``None`` if none was.
+    """
+
+    prepared: Prepared
+    rows: Table
+    luck: Sequence[tuple[float, ...]]
+    tally: Tally
+    results: tuple[Result, ...] = ()
+    precise: bool | None = None
+
+
+class Gathering:
+    """Replications of a scenario that are being simulated, of which an ensemble is made.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    keeps
+        Whether results are kept.
+    """
+
+    def __init__(self, prepared: Prepared, *, keeps: bool = False) -> None:
+        self.prepared = prepared
+        self.rows = Table()
+        self._keeps = keeps
+        self._results: list[Result] = []
+        self._tally = Tally(prepared)
+        self._luck = Luck(prepared)
+        self._lucky = array("d")
+        self._is_known = True
+
+    def add(self, result: Result) -> None:
+        """Add a replication."""
+        self.rows.append(ratios(self.prepared, result))
+        self._tally.add(result)
+        lucky = self._luck.of(result)
+        self._is_known = self._is_known and lucky is not None
+        self._lucky.extend(lucky or ())
+        if self._keeps:
+            self._results.append(result)
+
+    @property
+    def luck(self) -> Sequence[tuple[float, ...]]:
+        """How lucky each replication was; empty where that is not known of every one."""
+        return Rows(self._lucky, LUCK_SIZE, tuple) if self._is_known and self._lucky else []
+
+    def ensemble(self, *, precise: bool | None = None) -> Ensemble:
+        """Return what has been gathered."""
+        return Ensemble(self.prepared, self.rows, self.luck, self._tally, tuple(self._results), precise)
+
+
+def replicate(
+    prepared: Prepared,
+    replications: int,
+    *,
+    precision: Precision | None = None,
+    metric: str = "ettr",
+    processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None,
+    keeps_log: bool = False,
+    most_events: float = MOST_EVENTS,
+) -> Ensemble:
+    """Simulate replications 0, 1, 2, ... of a scenario.
+
+    Parameters
+    ----------
+    prepared
+        The scenario.
+    replications
+        How many; with `precision`, ignored.
+    precision, metric
+        Stop after the first complete batch at which the interval of `metric` is narrow enough, or can never be.
+    processes
+        Worker processes at most; 0 for one per core. The numbers do not depend on it.
+    progress
+        Called with the number done and the total (``None`` if unknown).
+    keeps_log
+        Whether results are kept, and say when each node was down.
+    most_events
+        How many events may be simulated; a precision that is not reached with as many is given up.
+
+    Raises
+    ------
+    RequestError
+        If `metric` is not one of this scenario's, or `precision` is in points and it is not a share.
+    WorkError
+        If more events are expected than may be, of the fewest replications where a precision is asked for.
+    """
+    found = Gathering(prepared, keeps=keeps_log)
+    rows = found.rows
+    total = replications if precision is None else None
+    precise = None if precision is None else False
+    check_work(prepared.expected_events * (FEWEST if total is None else total), most_events)
+    play = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
+    with contextlib.closing(in_order(play, prepared, range(MOST if total is None else total), processes)) as source:
+        for result in source:
+            found.add(result)
+            if len(rows) == 1:
+                _check_metric(metric, rows[0], precision)
+            if progress is not None:
+                progress(len(rows), total)
+            if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
+                mine = [row[metric] for row in rows]
+                precise = precision.is_met(mine, found.luck)
+                # What was censored once has no mean, however long one goes on.
+                is_too_much = prepared.expected_events * (len(rows) + BATCH) > most_events
+                if precise or is_too_much or any(math.isinf(ratio.amount) for ratio in mine):
+                    break
+    return found.ensemble(precise=precise)
+
+
+def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision | None) -> None:
+    """Refuse a metric that is not there, and points of one that is no share."""
+    if metric not in known:
+        near = difflib.get_close_matches(metric, known, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
+        message = f"this scenario has no metric '{metric}'; {hint}"
+        raise RequestError(message)
+    if precision is not None and not precision.relative and metric not in SHARES:
+        message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
+        raise RequestError(message)
+
+
+def band(
+    ensemble: Ensemble,
+    draws: int,
+    *,
+    replications: int = BATCH,
+    processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None,
+    most_events: float = MOST_EVENTS,
+) -> dict[str, tuple[float, float] | None]:
+    """Return the 90 % band of each metric's mean that comes from rates not known exactly.
+
+    Each draw scales the rate of every source that states how many events it rests on by a gamma variable with shape
+    ``events + 1/2`` and mean ``1 + 1 / (2 events)`` (Jeffreys' posterior of a Poisson rate), and simulates the first
+    replications again. Sources without such a statement are taken as exact. Random numbers are common to all draws, so
+    the luck of a few replications cancels in what a draw moves their mean by; the band is the mean of the whole
+    ensemble moved by that.
+
+    Parameters
+    ----------
+    ensemble
+        The replications with the rates as they are stated.
+    draws
+        Parameter sets; at least 20, so that the band's ends are not its extremes.
+    replications
+        Replications of each set, at most.
+    processes, progress, most_events
+        As for `replicate`.
+
+    Returns
+    -------
+    dict
+        Low and high of each metric; ``None`` where a mean does not exist, with the stated rates or in any draw.
+
+    References
+    ----------
+    H. Jeffreys, "Theory of Probability", 3rd ed. (1961): the prior of a Poisson rate.
+    """
+    import numpy as np
+
+    few = min(replications, len(ensemble.rows))
+    check_work(ensemble.prepared.expected_events * few * draws, most_events)
+    work = functools.partial(_drawn_means, replications=few)
+    drawn: list[dict[str, float | None]] = []
+    with contextlib.closing(in_order(work, ensemble.prepared, range(draws), processes)) as source:
+        for found in source:
+            drawn.append(found)
+            if progress is not None:
+                progress(len(drawn), draws)
+    stated = means(ensemble.rows[:few])
+    bands: dict[str, tuple[float, float] | None] = {}
+    for name, mean in means(ensemble.rows).items():
+        values = [row[name] for row in drawn]
+        start = stated[name]
+        if mean is None or start is None or None in values:
+            bands[name] = None
+        else:
+            low, high = np.quantile([value - start for value in values if value is not None], [0.05, 0.95])
+            bands[name] = mean + float(low), mean + float(high)
+    return bands
+
+
+def _drawn_means(prepared: Prepared, draw: int, replications: int) -> dict[str, float | None]:
+    """Return the mean of each metric with the rates of a draw."""
+    sources = tuple(
+        replace(source, law=source.law.scaled(1 / _factor(prepared.seed, source.name, source.events, draw)))
+        if source.events and source.law is not None
+        else source
+        for source in prepared.sources
+    )
+    drawn = prepared.with_sources(sources)
+    return means([ratios(drawn, run(drawn, each, most_events=math.inf)) for each in range(replications)])
+
+
+def _factor(seed: int, name: str, events: int, draw: int) -> float:
+    """Return what a draw multiplies a rate by [-]."""
+    from numpy.random import SeedSequence, default_rng
+
+    entropy = [seed & 0xFFFFFFFF, seed >> 32, draw, *name.encode()]
+    return float(default_rng(SeedSequence(entropy)).gamma(events + 0.5) / events)

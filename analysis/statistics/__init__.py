@@ -1,0 +1,1 @@
+"""Estimates, intervals and differences of many replications."""

@@ -1,0 +1,566 @@
+"""Faster answers from theory: how lucky a replication was, by numbers whose means are known.
+
+While a job steps, each cause c of constant rate disrupts it with the intensity ``lambda_c n(t)``, n the nodes stepping.
+So ``D_c - lambda_c * integral n dt`` has the mean zero, whatever the policies made of the past (the compensator of a
+counting process). So have sums of drawn times less the means of their laws. What a metric owes to these numbers is
+taken out by regression: they are its *control variates*.
+
+Causes whose intensity is not as simple (ages, incidents, bugs, logs, nodes that differ) are left out: their luck stays
+in. Where jobs may have to wait for nodes nothing is taken out at all: a few long waits make most of the scatter then. A
+sample without one looks surer than it is, and the narrower its interval the more often it misses the truth. The same
+holds where few replications were interrupted at all: a line through one of them and the others, which are all alike, is
+exact and says nothing of what an interruption may cost. A control then is left out, and without any the plain interval
+stands. `of_values` is the one place of this rule. Nothing of it changes what is simulated.
+
+References: S. S. Lavenberg, P. D. Welch, Management Science 27 (1981), 322; B. L. Nelson, Operations Research 38
+(1990), 974. Compensators: P. K. Andersen, O. Borgan, R. D. Gill, N. Keiding, "Statistical Models Based on Counting
+Processes" (1993), section II.4.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from analysis.metrics import contributions
+from analysis.statistics.estimates import Interval, mean_interval, t_quantile, two_way
+from analysis.statistics.intervals import PROBABILITIES, is_zero_or_one
+from sim import Bucket, starved_at_most
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from sim import Prepared, Ratio, Result
+
+    FloatArray = npt.NDArray[np.float64]
+
+FEWEST_EVENTS = 10
+
+"""Replications with events behind a control, and with values apart from the commonest one, below which it is left out.
+
+The slope is known from these alone: of ten costs the mean is known as well as Student's interval of ten supposes.
+"""
+
+LUCK_SIZE = 6
+
+"""Numbers of a replication: three controls, and the events that each rests on."""
+
+_MOST_WORTH = 1000.0
+
+"""What controls may be worth at most [-]; the interval keeps at least this part of the plain one's square.
+
+Residuals that are less than 1/30 of the scatter say that the sample is on a line, not that all other runs are.
+"""
+
+_FREEDOM = 12
+
+"""Degrees of freedom that have to be left: with fewer the interval of a mean that is not normal is too narrow."""
+
+_RARELY = 1e-5
+
+"""Share of time waiting for nodes that is too small to matter to a mean [-]."""
+
+_SAME = 1e-9
+
+"""Spread of a control, relative to its size, below which it is a constant [-]."""
+
+
+class Controlled(NamedTuple):
+    """A mean from which the luck of the failures is taken out.
+
+    Parameters
+    ----------
+    mean
+        The estimate.
+    ci95
+        Its 95 % interval.
+    worth
+        How many times the replications an interval as narrow would take without [-]; 1000 at most.
+    """
+
+    mean: float
+    ci95: Interval
+    worth: float
+
+
+class Luck:
+    """How lucky the jobs of a scenario were, compared with what was to be expected.
+
+    Three numbers for each replication, all with the mean zero [GPU or GPU s]: disruptions; those of them whose node
+    is away for a while; and the time of detection and of restarts. Behind them, how many disruptions each rests on [-].
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        recovery: Any = prepared.recovery
+        # Replicas that leave alone wait alone: that is common, and makes no difference between calm and unlucky runs.
+        self._is_rigid = not recovery.elastic
+        waits = starved_at_most(prepared) if self._is_rigid else 0.0
+        self._is_known = waits is not None and waits <= _RARELY
+        self._causes = [cause for cause, source in enumerate(prepared.sources, 1) if _is_simple(prepared, source)]
+        sources = [prepared.sources[cause - 1] for cause in self._causes]
+        self._of_job = np.array([source.part == "job" for source in sources], dtype=bool)
+        units = np.array([source.units if source.part == "job" else prepared.nodes for source in sources])
+        self._rates = np.array([source.rate * source.interrupts for source in sources]) / units
+        """Disruptions of a job in unit time, of one of its nodes where the cause is of nodes [1/s]."""
+        self._away = np.array([not _is_back_at_once(source) for source in sources], dtype=np.float64)
+        self._known_after = np.array([source.noticing.mean_value if source.noticing else 0.0 for source in sources])
+
+    def of(self, result: Result) -> tuple[float, ...] | None:
+        """Return the numbers of a replication, shape (6,); ``None`` where jobs waited for nodes, or might have."""
+        waited = self._is_rigid and any(job.buckets[Bucket.STARVED] > 0 for job in result.jobs)
+        if waited or not self._is_known:
+            return None
+        count = away = time = 0.0
+        events = np.zeros(3)
+        for job in result.jobs:
+            exposure = np.where(self._of_job, job.running, job.node_seconds)
+            expected = self._rates * exposure
+            found = np.array([job.disruptions.get(cause, 0) for cause in self._causes])
+            latencies = sum(job.latencies.get(cause, 0.0) for cause in self._causes)
+            count += job.gpus * float((found - expected).sum())
+            away += job.gpus * float(((found - expected) * self._away).sum())
+            time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
+            events += np.array([found.sum(), found @ self._away, sum(job.disruptions.values())])
+        return count, away, time, *events.tolist()
+
+
+def of_all(luck: Sequence[tuple[float, ...] | None]) -> list[tuple[float, ...]]:
+    """Return the numbers of all replications; none if they are not known of every one."""
+    known = [numbers for numbers in luck if numbers is not None]
+    return known if len(known) == len(luck) else []
+
+
+def controlled(ratios: Sequence[Ratio], luck: npt.ArrayLike) -> Controlled | None:
+    """Return the mean of a metric with the luck taken out, and its 95 % interval.
+
+    With d_i what replication i contributes to the ratio of sums the least-squares
+    fit
+    ``d_i = m + b z_i`` gives the mean m at a luck of zero. Its standard error is that of the intercept, and
+    Student's quantile has ``n - c - k`` degrees of freedom for k controls and c times the commonest value.
+
+    Parameters
+    ----------
+    ratios : (n,) sequence
+        The metric of each replication.
+    luck : (n, 2 k) array
+        Controls with the mean zero, and behind them the events that each rests on. Left out are those that do not vary,
+        and those with events in fewer than `FEWEST_EVENTS` replications. Empty where they are not known.
+
+    Returns
+    -------
+    Controlled or None
+        ``None`` without such controls, with too few replications, with fewer than `FEWEST_EVENTS` values that are not
+        the commonest one (of a difference: not 0), or where the metric has no mean.
+    """
+    values = contributions(ratios)
+    if values is None:
+        return None
+    return of_values(values, luck)
+
+
+def of_values(values: FloatArray, luck: npt.ArrayLike) -> Controlled | None:
+    """Return the same for values, one per replication, shape (n,)."""
+    table = np.asarray(luck, dtype=np.float64)
+    count = len(values)
+    moved = count - _commonest(values)
+    if not table.size or moved < FEWEST_EVENTS:
+        return None
+    controls, events = np.hsplit(table, 2)
+    controls = controls[:, np.count_nonzero(events, axis=0) >= FEWEST_EVENTS]
+    plain = float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
+    basis = _independent(controls)
+    freedom = count - 1 - basis.shape[1]
+    if not basis.shape[1] or freedom < _FREEDOM or not plain:
+        return None
+    design = np.column_stack([np.ones(count), basis])
+    inverse = np.linalg.inv(design.T @ design)
+    fitted = inverse @ design.T @ values
+    rest = values - design @ fitted
+    error = math.sqrt(float(rest @ rest) / freedom * float(inverse[0, 0]))
+    # Equal values lie on any line that goes through one of them: they say nothing of the scatter about it.
+    half = t_quantile(0.95, moved - basis.shape[1]) * error
+    mean, without = float(fitted[0]), t_quantile(0.95, count - 1) * plain
+    half = max(half, without / math.sqrt(_MOST_WORTH))
+    return Controlled(mean, (mean - half, mean + half), (without / half) ** 2)
+
+
+def _commonest(values: FloatArray) -> int:
+    """Return how often the commonest value is there, but for rounding."""
+    ordered = np.sort(values)
+    apart = np.diff(ordered) > _SAME * float(np.abs(ordered).max(initial=0.0))
+    return int(np.bincount(np.concatenate([[0], np.cumsum(apart)])).max())
+
+
+def _independent(controls: FloatArray) -> FloatArray:
+    """Return controls that vary and do not follow from one another, of about the same size; shape (n, at most k)."""
+    if not controls.size:
+        return np.zeros((len(controls), 0))
+    spread = controls.std(axis=0)
+    varied = controls[:, spread > _SAME * np.abs(controls).max(axis=0, initial=0.0)]
+    if not varied.size:
+        return np.zeros((len(controls), 0))
+    scaled = varied / varied.std(axis=0)
+    _, sizes, directions = np.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)
+    found: FloatArray = scaled @ directions[sizes > _SAME * sizes[0]].T
+    return found
+
+
+def _is_back_at_once(source: Any) -> bool:
+    """Return whether what a cause strikes can go on at once: no node is away."""
+    return source.part == "job" or (source.repair is not None and source.repair.mean_value == 0)
+
+
+def _is_simple(prepared: Prepared, source: Any) -> bool:
+    """Return whether the rate at which a cause disrupts a stepping job is the same at any time, and known."""
+    recovery: Any = prepared.recovery
+    return bool(
+        source.law is not None
+        and source.law.memoryless
+        and source.effect.stops
+        and source.noticing is not None
+        and math.isfinite(source.noticing.mean_value)
+        and source.renews != "never"
+        and not (source.variety or source.ages or source.thinned or source.of_fabric)
+        and all(part is None for part in (source.tempo, source.blast, source.residue, source.hidden, source.fix))
+        and source.rollout is None
+        and (source.part == "job" or source.slots_per_node > 0)
+        and not (source.defer and recovery.has_unexposed_phases)
+        and source.fault not in recovery.narrows_on
+    )
+
+
+# ----------------------------------------
+# What two variants of a scenario differ by, on the same failures.
+
+MANY = 10_000
+
+"""Replications from which on a difference is not worth being resolved."""
+
+
+class Difference(NamedTuple):
+    """By how much a metric of one variant is above that of another.
+
+    Parameters
+    ----------
+    mean
+        Difference of the two metrics as they are reported, each a ratio of sums.
+    ci95
+        Its 95 % interval.
+    resolved
+        Whether the interval leaves out zero.
+    replications_to_resolve
+        How many replications would leave it out if mean and spread stay as they are; ``None`` for more than `MANY`.
+    controlled
+        The same with the luck taken out that both had; ``None`` where it is not known.
+    """
+
+    mean: float
+    ci95: Interval
+    resolved: bool
+    replications_to_resolve: int | None
+    controlled: Controlled | None = None
+
+
+def difference(
+    ours: Sequence[Ratio], theirs: Sequence[Ratio], luck: npt.ArrayLike | None = None, *, confidence: float = 0.95
+) -> Difference | None:
+    """Return by how much a ratio metric of one variant is above that of another, over common replications.
+
+    With ``r = sum(a) / sum(b)`` for each variant, replication i contributes ``d_i = (r + (a_i - r b_i) / b_mean)`` of
+    ours less the same of theirs. The mean of the d_i is the difference of the two r, and its interval is Student's,
+    ``d -/+ t s / sqrt(n)``. Where all denominators of a variant are equal (shares of requested time, counts, amounts)
+    d_i is the difference within replication i; where they are not, this is the delta method, as for the r themselves.
+
+    Parameters
+    ----------
+    ours, theirs : (n,) sequences
+        The metric of two variants; entry i of both comes from replication i.
+    luck : (n, k) array, optional
+        Numbers with the mean zero that tell how lucky both were together; see `analysis.statistics.differences`.
+    confidence
+        Nominal coverage of the interval [-].
+
+    Returns
+    -------
+    Difference or None
+        ``None`` for fewer than two replications, an infinite amount, or nothing in a denominator.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    References
+    ----------
+    A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 10.2.1 (paired-t); W. G. Cochran, "Sampling
+    Techniques", 3rd ed. (1977), chapter 6 (ratios).
+    """
+    if len(ours) != len(theirs):
+        message = f"both variants must have the same replications, got {len(ours)} and {len(theirs)}"
+        raise ValueError(message)
+    first, second = contributions(ours), contributions(theirs)
+    if first is None or second is None:
+        return None
+    each = first - second
+    # What is the same but for the order of a sum is the same.
+    each[abs(each) <= 1e-12 * abs(first)] = 0.0
+    interval = mean_interval(each, confidence)
+    if interval is None:
+        return None
+    mean = (interval[0] + interval[1]) / 2
+    needed = replications_to_resolve(mean, float(each.std(ddof=1)), confidence)
+    controlled = of_values(each, luck) if luck is not None else None
+    return Difference(mean, interval, not interval[0] <= 0 <= interval[1], needed, controlled)
+
+
+def difference_data(found: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as plain data."""
+    if found is None:
+        return None
+    return found._asdict() | {"controlled": None if found.controlled is None else found.controlled._asdict()}
+
+
+def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95) -> int | None:
+    """Return the smallest number of replications n with ``t s / sqrt(n) < |d|``.
+
+    Parameters
+    ----------
+    mean, spread
+        Mean d and standard deviation s of the paired differences.
+    confidence
+        Nominal coverage of the interval [-].
+
+    Returns
+    -------
+    int or None
+        At least 2; ``None`` for more than `MANY`, and for variants that do not differ at all.
+    """
+    # scipy.stats has this ready made, and would double the time of a short run by its import.
+    from scipy.special import stdtrit
+
+    def margin(n: int) -> float:
+        return abs(mean) + float(stdtrit(n - 1, (1 - confidence) / 2)) * spread / math.sqrt(n)
+
+    numbers = range(2, MANY + 1)
+    found = bisect.bisect_right(numbers, 0.0, key=margin)
+    return numbers[found] if found < len(numbers) else None
+
+
+# ----------------------------------------
+# Which of many is the best, and which others may be: intervals that hold for all of them at once.
+#
+# The truly best candidate b is not known. Whoever it is, the k - 1 intervals of its paired differences from the others
+# hold together with a probability of 95 %: each is Student's at a confidence of ``1 - 0.05 / (k - 1)`` (Bonferroni, so
+# that any correlation between candidates is allowed). If they hold, b is among those that none of their own intervals
+# puts behind another: these may be the best. And how far any candidate is from b lies between the lowest and the
+# highest
+# end that the intervals of those have for it. So nothing is lost by letting the data pick the winner, and only k - 1
+# comparisons have to hold together, not one for each of the k (k - 1) / 2 pairs.
+#
+# References: D. G. Edwards, J. C. Hsu, Journal of the American Statistical Association 78 (1983), 965; with common
+# random
+# numbers: B. L. Nelson, F. J. Matejcik, Management Science 41 (1995), 1935.
+
+_SAME_RANKING = 1e-12
+
+"""Difference of two values, relative to their size, that is no more than the order of a sum [-]."""
+
+
+class Ranking(NamedTuple):
+    """Candidates in order of a metric, on the same replications.
+
+    Parameters
+    ----------
+    order
+        Positions of the candidates, best first by their means; those without a mean are left out.
+    behind
+        For each of `order`, how far its mean is from that of the first (never negative), and an interval of how far it
+        is from whichever is truly the best: for the first, what may be gained by another. All intervals of the list
+        hold together with a probability of 95 %.
+    may_be_best
+        Positions of those that are not resolved as worse than another, in the order of `order`; the first is always
+        among them, and so are those with the same values as it.
+    replications_to_resolve
+        How many replications would leave one alone (and its ties) if means and spreads stay as they are; ``None`` for
+        more than `analysis.statistics.differences.MANY`, and where nothing is left to resolve.
+    """
+
+    order: tuple[int, ...]
+    behind: tuple[tuple[float, Interval], ...]
+    may_be_best: tuple[int, ...]
+    replications_to_resolve: int | None
+
+
+class _Comparison(NamedTuple):
+    """How far all candidates are behind one of them, shape (k,): by their means, and between what ends."""
+
+    mean: FloatArray
+    spread: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def ranking_of(rows: Sequence[Sequence[Ratio]], *, lowest: bool, metric: str = "") -> Ranking | None:
+    """Return the ranking of several candidates by a metric.
+
+    Parameters
+    ----------
+    rows
+        For each candidate its replications; entry i of each comes from replication i. Only those are looked at that all
+        candidates with a mean have.
+    lowest
+        Whether the lowest value is the best.
+    metric
+        Its name. What is 0 or 1 may have the same values by chance: differences of probabilities keep an interval.
+
+    Returns
+    -------
+    Ranking or None
+        ``None`` if no candidate has a mean, or there are fewer than two replications.
+    """
+    found = _values(rows)
+    if found is None:
+        return None
+    positions, values = found
+    is_chance = metric in PROBABILITIES and all(is_zero_or_one(rows[position]) for position in positions)
+    return _ranked(positions, values if lowest else -values, is_chance=is_chance)
+
+
+def ranking_over_draws(tables: Sequence[FloatArray], *, lowest: bool, is_chance: bool) -> Ranking | None:
+    """Return the ranking of several candidates by the mean over draws of what is not known and over luck.
+
+    What a draw changes between two candidates is a part of the doubt, see `analysis.statistics.estimates.two_way`. How
+    many
+    replications would resolve it is not told: more of them do not make the draws more.
+
+    Parameters
+    ----------
+    tables
+        For each candidate, what each replication (columns) of each draw (rows) contributes, as common to all; empty
+        for one without a mean.
+    lowest
+        Whether the lowest value is the best.
+    is_chance
+        Whether the values are 0 or 1, and so may be equal by chance.
+
+    Returns
+    -------
+    Ranking or None
+        ``None`` if no candidate has a mean, or there are fewer than two draws or replications.
+    """
+    known = [position for position, table in enumerate(tables) if len(table)]
+    if not known or min(min(tables[position].shape) for position in known) < 2:
+        return None
+    values = np.array([tables[position] for position in known])
+    return _ranked(np.array(known), values if lowest else -values, is_chance=is_chance)
+
+
+def _ranked(positions: npt.NDArray[np.int64], values: FloatArray, *, is_chance: bool) -> Ranking:
+    """Return the ranking by values (k, n), or (k, draws, n), the lowest first."""
+    means = values.reshape(len(values), -1).mean(axis=1)
+    order = np.argsort(means, kind="stable")
+    positions, means = positions[order], means[order]
+    errors = np.ascontiguousarray(np.moveaxis(values[order], 0, -1) - means)
+    confidence = 1 - 0.05 / max(len(means) - 1, 1)
+    first = _compared(means, errors, 0, confidence, is_chance=is_chance)
+    low, high = first.low, first.high
+    may_be_best = [0]
+    for row in np.flatnonzero(first.low <= 0)[1:].tolist():
+        mine = _compared(means, errors, row, confidence, is_chance=is_chance)
+        if np.all(mine.high >= 0):
+            may_be_best.append(row)
+            low, high = np.minimum(low, mine.low), np.maximum(high, mine.high)
+    return Ranking(
+        tuple(positions.tolist()),
+        tuple(
+            (max(mean, 0.0), (max(least, 0.0), max(most, 0.0)))
+            for mean, least, most in zip(first.mean.tolist(), low.tolist(), high.tolist(), strict=True)
+        ),
+        tuple(positions[may_be_best].tolist()),
+        _needed(first, may_be_best[1:], confidence),
+    )
+
+
+def _values(rows: Sequence[Sequence[Ratio]]) -> tuple[npt.NDArray[np.int64], FloatArray] | None:
+    """Return which candidates have a mean, and what each of their common replications contributes to it, (k, n)."""
+    known = [position for position, ratios in enumerate(rows) if ratios and contributions(ratios) is not None]
+    count = min((len(rows[position]) for position in known), default=0)
+    if count < 2:
+        return None
+    # The first replications of one that has more may have nothing in their denominators.
+    each = {position: contributions(rows[position][:count]) for position in known}
+    kept = {position: values for position, values in each.items() if values is not None}
+    return (np.array(list(kept)), np.array(list(kept.values()))) if kept else None
+
+
+def _compared(means: FloatArray, errors: FloatArray, row: int, confidence: float, *, is_chance: bool) -> _Comparison:
+    """Return how far every candidate is behind that of a row, and between what ends at some confidence.
+
+    Differences of what is 0 or 1 get two replications more, in which the four pairs of outcomes are equally common:
+    otherwise few equal replications would be taken for certainty (A. Agresti, Y. Min, Statistics in Medicine 24
+    (2005), 729).
+
+    Parameters
+    ----------
+    means, errors
+        Mean of each candidate (k,), and how far each replication is from it (n, k), or of each draw (draws, n, k).
+    """
+    # What is the same but for the order of a sum is the same.
+    tiny = _SAME_RANKING * abs(float(means[row]))
+    mean = _without_rounding(means - means[row], tiny)
+    if errors.ndim == 3:
+        return _compared_over_draws(mean, errors, row, confidence, tiny, is_chance=is_chance)
+    count = total = len(errors)
+    squares = ((errors - errors[:, row, None]) ** 2).sum(axis=0)
+    spread = _without_rounding(np.sqrt(squares / (count - 1)), tiny)
+    center = mean
+    if is_chance:
+        total = count + 2
+        center = mean * count / total
+        squares = squares + count * mean**2 + 1 - total * center**2
+        squares[row] = 0.0
+    half = t_quantile(confidence, count - 1) * np.sqrt(squares / (total - 1) / total)
+    half = _without_rounding(half, tiny)
+    return _Comparison(mean, spread, center - half, center + half)
+
+
+def _compared_over_draws(
+    mean: FloatArray, errors: FloatArray, row: int, confidence: float, tiny: float, *, is_chance: bool
+) -> _Comparison:
+    """Return `_compared` where rows of errors are draws. Where chance may make all alike, a few runs are as sure.
+
+    No difference of probabilities is surer than that of as many equal pairs as there are draws, or replications if
+    these are fewer, with the two pairs more of `_compared`.
+    """
+    fewest = min(errors.shape[:2])
+    half = np.zeros(len(mean))
+    for other in range(len(mean)):
+        if other != row:
+            found = two_way(mean[other] + _without_rounding(errors[..., other] - errors[..., row], tiny))
+            least = 1 / ((fewest + 1) * (fewest + 2)) if is_chance else 0.0
+            half[other] = found.reach(confidence) * np.sqrt(max(found.variance, least))
+    half = _without_rounding(half, tiny)
+    return _Comparison(mean, np.full(len(mean), np.inf), mean - half, mean + half)
+
+
+def _without_rounding(values: FloatArray, tiny: float) -> FloatArray:
+    """Return values in which those are zero that are not above what rounding makes."""
+    return np.where(np.abs(values) <= tiny, 0.0, values)
+
+
+def _needed(first: _Comparison, rivals: Sequence[int], confidence: float) -> int | None:
+    """Return how many replications would resolve every rival of the first that is no tie."""
+    if not np.all(np.isfinite(first.spread)):
+        return None
+    open_ones = [(float(first.mean[rival]), float(first.spread[rival])) for rival in rivals]
+    scattered = [(mean, spread) for mean, spread in open_ones if mean or spread]
+    if not scattered or not all(mean for mean, _ in scattered):
+        return None
+    # The one that takes longest is the one whose difference scatters most, relative to its size.
+    mean, spread = max(scattered, key=lambda pair: pair[1] / pair[0])
+    return replications_to_resolve(mean, spread, confidence)

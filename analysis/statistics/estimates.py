@@ -1,0 +1,342 @@
+"""From replications to statements: means, ratios, quantiles and paired differences with their intervals.
+
+The replication is the unit of evidence. Two kinds of spread are kept apart: the interval of a *mean* shrinks with more
+replications (Monte Carlo error), *quantiles* do not (the luck of one run). What the data cannot support is None, never
+NaN: no mean without data, no interval from one value, no p05 from thirty.
+
+An infinite value stands for "beyond what was observed" (a censored time to finish, a ratio with nothing in its
+denominator). It has a rank, so quantiles below it exist; a mean does not.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One metric over n replications; whatever n or the data do not support is None.
+
+    Quantiles describe one run, their intervals (order statistics) and `mean_ci95` say how well n runs pin them down.
+    """
+
+    n: int
+    mean: float | None = None
+    mean_ci95: Interval | None = None
+    std: float | None = None
+    p05: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p05_ci95: Interval | None = None
+    p50_ci95: Interval | None = None
+    p95_ci95: Interval | None = None
+
+
+def summarise(values: npt.ArrayLike) -> Summary:
+    """Return the summary of one metric, one value per replication, `values` (n,)."""
+    x = _sample(values)
+    return _summary(x, x, _mean(x), mean_interval(x))
+
+
+def summarise_ratio(numerators: npt.ArrayLike, denominators: npt.ArrayLike) -> Summary:
+    """Return the summary of a ratio metric: its mean is the ratio of sums.
+
+    `std` and the quantiles are of the replications' own ratios. A replication with nothing in its denominator has an
+    infinite ratio (an MTTI without interruptions), or none at all (0 / 0) and is then left out of these.
+    """
+    a, b = _pair(numerators, denominators)
+    _check_denominators(b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = a / b
+    estimate = ratio_interval(a, b)
+    return _summary(a, ratios[~np.isnan(ratios)], _ratio(a, b), None if estimate is None else estimate[1:])
+
+
+def mean_interval(values: npt.ArrayLike, confidence: float = 0.95) -> Interval | None:
+    """Return Student's interval of the mean, ``x_mean -/+ t s / sqrt(n)``.
+
+    Parameters
+    ----------
+    values : (n,) array
+        One value per replication, independent.
+    confidence : float
+        Nominal coverage [-]; exact for normal data, close to it for the mean of many.
+
+    Returns
+    -------
+    tuple of float, or None
+        Low and high; equal for constant data; None for fewer than two values or an infinite one.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN, `values` is not one-dimensional, or `confidence` is not between 0 and 1.
+    """
+    x = _sample(values)
+    mean = _mean(x)
+    if mean is None or x.size < 2:
+        return None
+    half = t_quantile(confidence, x.size - 1) * _std(x) / math.sqrt(x.size)
+    return mean - half, mean + half
+
+
+def ratio_interval(
+    numerators: npt.ArrayLike, denominators: npt.ArrayLike, confidence: float = 0.95
+) -> tuple[float, float, float] | None:
+    """Return the ratio of sums ``r = sum(a) / sum(b)`` and its interval by the delta method.
+
+    The standard error is that of the mean of ``a - r b``, over the mean of b, with Student's quantile for n - 1
+    degrees of freedom. With equal denominators this is `mean_interval` of the ratios.
+
+    Parameters
+    ----------
+    numerators, denominators : (n,) array
+        One pair per replication; denominators not negative.
+    confidence : float
+        Nominal coverage [-]; approximate, the better the less b varies.
+
+    Returns
+    -------
+    tuple of float, or None
+        Ratio, low and high; None for fewer than two pairs, a zero sum of denominators or an infinite value.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN, a denominator negative, the lengths differ, or `confidence` is not between 0 and 1.
+
+    References
+    ----------
+    W. G. Cochran, "Sampling Techniques", 3rd ed. (1977), chapter 6.
+    """
+    a, b = _pair(numerators, denominators)
+    _check_denominators(b)
+    ratio = _ratio(a, b)
+    if ratio is None or a.size < 2:
+        return None
+    half = t_quantile(confidence, a.size - 1) * _std(a - ratio * b) / math.sqrt(a.size) / float(b.mean())
+    return ratio, ratio - half, ratio + half
+
+
+def quantile(values: npt.ArrayLike, q: float) -> float | None:
+    """Return the sample quantile (linear interpolation at ``(n - 1) q``), if n is large enough to bound it.
+
+    Parameters
+    ----------
+    values : (n,) array
+        One value per replication; infinite ones are censored.
+    q : float
+        Probability [-], between 0 and 1.
+
+    Returns
+    -------
+    float or None
+        None where `quantile_interval` does not exist at 95 %, or the quantile is itself censored.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or `q` is not between 0 and 1.
+    """
+    x = np.sort(_sample(values))
+    if _ranks(x.size, q, 0.95) is None:
+        return None
+    position = (x.size - 1) * q
+    below, above = float(x[math.floor(position)]), float(x[math.ceil(position)])
+    if not (math.isfinite(below) and math.isfinite(above)):
+        return None
+    return below + (above - below) * (position - math.floor(position))
+
+
+def quantile_interval(values: npt.ArrayLike, q: float, confidence: float = 0.95) -> Interval | None:
+    """Return the distribution-free interval of a quantile between two order statistics.
+
+    The number of values below the quantile is binomial (n, q): the l-th smallest value is above the quantile, and the
+    u-th below it, with probability at most ``(1 - confidence) / 2`` each. So coverage is at least nominal for any law.
+
+    Parameters
+    ----------
+    values : (n,) array
+        One value per replication; infinite ones are censored.
+    q : float
+        Probability [-], between 0 and 1.
+    confidence : float
+        Least coverage [-].
+
+    Returns
+    -------
+    tuple of float, or None
+        Low and high; None if n is too small for both ends to exist (at 95 %: below 6 for the median, below 72 for p05
+        and p95), or if an end is censored.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN, or `q` or `confidence` is not between 0 and 1.
+
+    References
+    ----------
+    G. J. Hahn, W. Q. Meeker, "Statistical Intervals" (1991), chapter 5.
+    """
+    x = np.sort(_sample(values))
+    ranks = _ranks(x.size, q, confidence)
+    if ranks is None:
+        return None
+    low, high = float(x[ranks[0] - 1]), float(x[ranks[1] - 1])
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _ranks(n: int, q: float, confidence: float) -> tuple[int, int] | None:
+    """Return the ranks (from 1) of the two order statistics that bound quantile `q`, if both exist."""
+    _check_probability("q", q)
+    _check_probability("confidence", confidence)
+    tail = (1.0 - confidence) / 2.0
+    if n == 0 or (1.0 - q) ** n >= tail or q**n > tail:
+        return None  # even the extremes do not bound it
+    # scipy.stats has this ready made, and would double the time of a short run by its import.
+    from scipy.special import bdtr, bdtrc
+
+    low = bisect.bisect_left(range(n), tail, key=lambda k: float(bdtr(k, n, q)))
+    high = bisect.bisect_left(range(n), -tail, key=lambda k: -float(bdtrc(k, n, q))) + 1
+    return (low, high) if low >= 1 and high <= n else None
+
+
+def _summary(replications: FloatArray, x: FloatArray, mean: float | None, interval: Interval | None) -> Summary:
+    """Return a summary with quantiles of `x`, one value per replication that has one."""
+    return Summary(
+        n=replications.size,
+        mean=mean,
+        mean_ci95=interval,
+        std=_std(x) if x.size > 1 and np.all(np.isfinite(x)) else None,
+        p05=quantile(x, 0.05),
+        p50=quantile(x, 0.50),
+        p95=quantile(x, 0.95),
+        p05_ci95=quantile_interval(x, 0.05),
+        p50_ci95=quantile_interval(x, 0.50),
+        p95_ci95=quantile_interval(x, 0.95),
+    )
+
+
+def _sample(values: npt.ArrayLike) -> FloatArray:
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1:
+        message = f"values must be one-dimensional, got shape {x.shape}"
+        raise ValueError(message)
+    if np.any(np.isnan(x)):
+        message = "values must not be NaN: drop what is undefined, or give it as a ratio"
+        raise ValueError(message)
+    return x
+
+
+def _pair(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    a, b = _sample(first), _sample(second)
+    if a.size != b.size:
+        message = f"both samples must have one value per replication, got {a.size} and {b.size}"
+        raise ValueError(message)
+    return a, b
+
+
+def _check_denominators(b: FloatArray) -> None:
+    if np.any(b < 0):
+        message = "denominators must not be negative"
+        raise ValueError(message)
+
+
+def _check_probability(name: str, value: float) -> None:
+    if not 0.0 < value < 1.0:
+        message = f"{name} must be between 0 and 1, got {value}"
+        raise ValueError(message)
+
+
+def _mean(x: FloatArray) -> float | None:
+    if x.size == 0 or not np.all(np.isfinite(x)):
+        return None
+    # Rounding would move the mean of equal values away from them.
+    return float(x[0]) if np.all(x == x[0]) else float(x.mean())
+
+
+def _std(x: FloatArray) -> float:
+    return 0.0 if np.all(x == x[0]) else float(x.std(ddof=1))
+
+
+def _ratio(a: FloatArray, b: FloatArray) -> float | None:
+    above, below = _mean(a), _mean(b)
+    return None if above is None or not below else above / below
+
+
+def t_quantile(confidence: float, degrees: float) -> float:
+    """Return Student's quantile that leaves ``(1 - confidence) / 2`` above it; degrees need not be whole."""
+    from scipy.special import stdtrit
+
+    _check_probability("confidence", confidence)
+    return -float(stdtrit(degrees, (1.0 - confidence) / 2.0))
+
+
+# ----------------------------------------
+# Means over a table of points by replications, when both are samples.
+
+
+class TwoWay(NamedTuple):
+    """The mean of a table whose rows have something in common, and whose columns have.
+
+    Parameters
+    ----------
+    mean
+        Of all its values.
+    variance
+        Of that mean.
+    freedom
+        Degrees of freedom of the variance.
+    """
+
+    mean: float
+    variance: float
+    freedom: float
+
+    def reach(self, confidence: float = 0.95) -> float:
+        """Return how many standard errors an interval of the mean reaches to either side."""
+        return t_quantile(confidence, self.freedom)
+
+
+def two_way(values: npt.ArrayLike) -> TwoWay:
+    """Return the mean of a table, and how sure it is where rows and columns are both samples.
+
+    With D rows and R columns the variance of the mean is at most ``s_D^2 / D + s_R^2 / R``, s_D^2 the variance of the
+    means of rows and s_R^2 of those of columns; the degrees of freedom are Satterthwaite's.
+
+    Parameters
+    ----------
+    values : (D, R) array
+        Finite; entry (d, r) is of draw d and replication r. Without a second row or column the variance is infinite.
+
+    References
+    ----------
+    A. C. Cameron, J. B. Gelbach, D. L. Miller, Journal of Business and Economic Statistics 29 (2011), 238 (clusters in
+    two ways); F. E. Satterthwaite, Biometrics Bulletin 2 (1946), 110.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    rows, columns = table.shape
+    if min(rows, columns) < 2:
+        return TwoWay(float(table.mean()), math.inf, 1.0)
+    if np.all(table == table[0, 0]):
+        # Rounding would move the mean of equal values away from them.
+        return TwoWay(float(table[0, 0]), 0.0, min(rows, columns) - 1.0)
+    parts = float(table.mean(axis=1).var(ddof=1)) / rows, float(table.mean(axis=0).var(ddof=1)) / columns
+    variance = sum(parts)
+    freedom = min(rows, columns) - 1.0
+    if variance > 0:
+        shares = [part / variance for part in parts]
+        freedom = 1 / (shares[0] ** 2 / (rows - 1) + shares[1] ** 2 / (columns - 1))
+    return TwoWay(float(table.mean()), variance, freedom)

@@ -1,0 +1,500 @@
+"""Which combination is best, and which others may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from analysis.amounts import form_of, listed, name_of, number_of
+from analysis.metrics import contributions
+from analysis.statistics.differences import ranking_of
+from analysis.statistics.estimates import t_quantile
+from analysis.statistics.intervals import mean_estimate
+from analysis.study.questions.question import (
+    METRIC,
+    Answer,
+    Line,
+    Question,
+    common_rows,
+    is_lowest_best,
+    labels_of,
+    lines_of,
+    mean_of,
+    place_text,
+    silence,
+    varying,
+)
+from analysis.study.questions.words import more_replications
+from sim.scenario.fields import RuleError
+from sim.yamlfile import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    import numpy.typing as npt
+
+    from analysis.amounts import Form
+    from analysis.statistics.differences import Ranking
+    from analysis.study.axis import Axis
+    from analysis.study.table import Cell, Table
+
+    FloatArray = npt.NDArray[np.float64]
+    Flags = npt.NDArray[np.bool_]
+    Positions = npt.NDArray[np.intp]
+
+_MOST_NAMED = 6
+
+"""Rivals of the best that a sentence names; the data have all."""
+
+
+class Best(Question):
+    """Which combination is best, and which others may be: alone, or for each value of some axes."""
+
+    ask: Literal["best"] = "best"
+    metric: str = METRIC
+    direction: Literal["highest", "lowest"] | None = Field(None, description="What is best; omitted: as the metric is.")
+    for_each: tuple[str, ...] = Field((), description="Axes for each value of which the best of the others is sought.")
+
+    def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
+        """Refuse names that are no axes."""
+        for name in self.for_each:
+            self._check_axis("for_each", name, axes)
+
+    def answer(self, table: Table) -> Answer:
+        """Return the best cell, of each group the best one."""
+        metric = self._headline(table.metrics)
+        silent = silence(table, metric)
+        if silent:
+            return Answer(self.ask, (silent,), {"metric": metric, "groups": []})
+        is_lowest = is_lowest_best(metric, self.direction or "")
+        others = [name for name in table.axes if name not in self.for_each]
+        groups = lines_of(table, *others) if self.for_each else [Line({}, table.running, ())]
+        found = [_Group.of(line, metric, is_lowest=is_lowest) for line in groups]
+        means = [group.mean(place) for group in found for place in group.order]
+        form = form_of(metric, means, table.currency)
+        names = varying(table)
+        sentences = [text for group in found for text in group.sentences(table, names, form, is_lowest=is_lowest)]
+        data = {
+            "metric": metric,
+            "direction": "lowest" if is_lowest else "highest",
+            "groups": [group.data(table) for group in found],
+        }
+        return Answer(self.ask, tuple(sentences), data)
+
+
+class _Group(NamedTuple):
+    """Candidates among which the best is sought, all over the first replications that they have in common."""
+
+    at: dict[str, str]
+    metric: str
+    cells: tuple[Cell, ...]
+    ranking: Ranking | None
+    rivals: tuple[int, ...]
+    """Positions of those that may be best beside the first, in order."""
+    replications: int
+
+    @classmethod
+    def of(cls, line: Line, metric: str, *, is_lowest: bool) -> _Group:
+        """Return the ranking of the cells of a line."""
+        cells = tuple(cell for cell in line.cells if cell.stated.metrics.get(metric))
+        rows = common_rows(cells, metric)
+        ranking = ranking_of(rows, lowest=is_lowest, metric=metric) if rows else None
+        rivals: tuple[int, ...] = ()
+        if ranking is not None:
+            may_be = set(ranking.may_be_best)
+            rivals = tuple(place for place in ranking.order[1:] if place in may_be)
+        return cls(line.others, metric, cells, ranking, rivals, len(rows[0]) if rows else 0)
+
+    def mean(self, place: int) -> float:
+        """Return the mean of a candidate that is ranked."""
+        return mean_of(self.cells[place], self.metric, self.replications) or 0.0
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Positions of the candidates, best first."""
+        return self.ranking.order if self.ranking is not None else ()
+
+    def data(self, table: Table) -> dict[str, Any]:
+        """Return the ranking as plain data."""
+        if self.ranking is None:
+            return {"at": self.at, "best": None, "order": []}
+        return {
+            "at": self.at,
+            "best": labels_of(table, self.cells[self.order[0]]),
+            "may_be_best": [labels_of(table, self.cells[place]) for place in self.rivals],
+            "replications": self.replications,
+            "replications_to_resolve": self.ranking.replications_to_resolve,
+            "order": [
+                {
+                    "at": labels_of(table, self.cells[place]),
+                    "mean": self.mean(place),
+                    "behind": behind[0],
+                    "behind_ci95": behind[1],
+                }
+                for place, behind in zip(self.order, self.ranking.behind, strict=True)
+            ],
+        }
+
+    def sentences(self, table: Table, names: Sequence[str], form: Form, *, is_lowest: bool) -> list[str]:
+        """Return the best and its rivals in sentences; `names` are the axes that vary."""
+        start = f"{place_text(table, self.at)}: " if self.at else ""
+        metric, word = self.metric, "lowest" if is_lowest else "highest"
+        if self.ranking is None or not self.order:
+            return [f"{start}no point has a mean of {name_of(metric)} over two replications or more."]
+        first = self.cells[self.order[0]]
+        interval = mean_estimate(first.stated.metrics[metric][: self.replications], metric).interval
+        value = form.value(self.mean(self.order[0]), interval)
+        place = self._told(table, names, self.order[0])
+        the = "the" if start else "The"
+        found = [f"{start}{the} {word} {name_of(metric)} is {value}{f', with {place}' if place else ''}."]
+        if len(self.order) > 1:
+            found += self._others(table, names, form)
+        if any(len(cell.stated.metrics[metric]) > self.replications for cell in self.cells):
+            found.append(f"Compared over the first {self.replications} replications, which all of them have.")
+        left = len(self.cells) - len(self.order)
+        if left:
+            found.append(f"Not ranked: {number_of(left, 'point')} without a mean.")
+        return found
+
+    def _told(self, table: Table, names: Sequence[str], place: int) -> str:
+        """Return what tells a candidate from the others, in words."""
+        labels = labels_of(table, self.cells[place])
+        return place_text(table, {name: labels[name] for name in names if name not in self.at})
+
+    def _others(self, table: Table, names: Sequence[str], form: Form) -> list[str]:
+        """Return how far the others are behind, or which of them may be best too."""
+        assert self.ranking is not None
+        ties = [place for place, behind in zip(self.order, self.ranking.behind, strict=True) if behind == (0, (0, 0))]
+        may_be = set(self.rivals)
+        ties = [place for place in ties if place in may_be]
+        tied = set(ties)
+        rivals = [place for place in self.rivals if place not in tied]
+        found = [f"The same in every replication: {self._named(table, names, ties)}."] if ties else []
+        if rivals:
+            more = more_replications(self.ranking.replications_to_resolve, self.replications)
+            found.append(
+                f"Not resolved with {number_of(self.replications, 'replication')}: "
+                f"{self._named(table, names, rivals)} may be best too; {more} would tell."
+            )
+        elif not ties:
+            mean, interval = self.ranking.behind[1]
+            found.append(
+                f"It is the best of {len(self.order)} for sure (95 % for all together): the second, "
+                f"{self._told(table, names, self.order[1])}, is {form.distance(mean, interval)} behind."
+            )
+        return found
+
+    def _named(self, table: Table, names: Sequence[str], places: Sequence[int]) -> str:
+        """Return some candidates by name."""
+        named = [self._told(table, names, place) for place in places[:_MOST_NAMED]]
+        left = len(places) - len(named)
+        told = [f"({name})" for name in named] if len(named) > 1 else named
+        return listed([*told, f"{left} more"] if left else told)
+
+
+# ----------------------------------------
+# The front of several aims: what no other one is better than in everything, and how sure that is.
+
+_NEAREST = 64
+
+"""Rivals that are looked at first: most of what is not sure fails against one of them."""
+
+
+class Front(NamedTuple):
+    """Candidates by several aims.
+
+    Parameters
+    ----------
+    members
+        Positions of those that no other one is better than in everything by the means, in order of the first aim.
+    sure
+        For each member, whether it is better than each other candidate in something for sure.
+    maybe
+        Positions of the others that none is better than in everything for sure.
+    """
+
+    members: tuple[int, ...]
+    sure: tuple[bool, ...]
+    maybe: tuple[int, ...]
+
+
+def front_of(aims: Sequence[FloatArray]) -> Front:
+    """Return the front of k candidates.
+
+    All paired differences hold together with a probability of 95 %: Student's quantile at ``1 - 0.05 / (pairs x aims)``
+    (Bonferroni).
+
+    Parameters
+    ----------
+    aims
+        For each aim what the replications of each candidate contribute to its mean, (k, n), entry i of all from
+        replication i; or one number each, (k,), of which there is no doubt. The lower the better.
+    """
+    means = np.stack([aim if aim.ndim == 1 else aim.mean(axis=1) for aim in aims], axis=-1)
+    size = len(means)
+    # In this order only what comes before a row can be better than it in everything.
+    order = np.lexsort(means.T[::-1])
+    members = _members(means, order)
+    rivals = _Rivals(aims, means, 1 - 0.05 / max(size * (size - 1) // 2 * sum(aim.ndim > 1 for aim in aims), 1))
+    front = np.array(members, dtype=np.intp)
+    on_front = np.zeros(size, dtype=bool)
+    on_front[front] = True
+    maybe = [row for row in range(size) if not on_front[row] and not rivals.is_behind(row, front)]
+    return Front(tuple(members), tuple(rivals.is_sure(row) for row in members), tuple(maybe))
+
+
+def _members(means: FloatArray, order: Positions) -> list[int]:
+    """Return the rows (k, m) that none is below somewhere, and nowhere above."""
+    found: list[int] = []
+    kept = np.empty_like(means)
+    for row in order.tolist():
+        # Whatever is better in everything stands on the front itself, or behind one that does.
+        ahead = kept[: len(found)]
+        if not ((ahead <= means[row]).all(axis=1) & (ahead < means[row]).any(axis=1)).any():
+            kept[len(found)] = means[row]
+            found.append(row)
+    return found
+
+
+class _Number:
+    """An aim that is known, (k,)."""
+
+    scale = 1.0
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+
+    def compared(self, row: int, others: Positions) -> FloatArray:
+        """Return the sign of how far others are above one."""
+        signs: FloatArray = np.sign(self.values[others] - self.values[row])
+        return signs
+
+
+class _Sample:
+    """An aim of which there are replications, (k, n)."""
+
+    def __init__(self, values: FloatArray, confidence: float) -> None:
+        count = values.shape[1]
+        self.values, self.means = values, values.mean(axis=1)
+        self.errors = values - self.means[:, None]
+        self.squares = (self.errors**2).sum(axis=1)
+        self.factor = np.inf
+        if count > 1:
+            self.factor = t_quantile(confidence, count - 1) ** 2 / (count * (count - 1))
+        self.scale = float(np.sqrt(self.squares.mean() / count)) or 1.0
+
+    def compared(self, row: int, others: Positions) -> FloatArray:
+        """Return the sign of how far others are above one for sure; 0 if they never differ, NaN if nobody knows.
+
+        The squared errors of the differences are worked out from those of each and their products, which is fast; where
+        rounding could matter to the verdict, from the differences themselves.
+        """
+        found = np.full(len(others), np.nan)
+        if np.isinf(self.factor):
+            return found
+        apart = self.means[others] - self.means[row]
+        both = self.squares[others] + self.squares[row]
+        squares = both - 2 * self.errors[others] @ self.errors[row]
+        slack = 1e-9 * both + 1e-18 * self.means[row] ** 2
+        clear = apart**2 > self.factor * (squares + slack)
+        found[clear] = np.sign(apart[clear])
+        close = np.flatnonzero(~clear & (apart**2 >= self.factor * (squares - slack)))
+        found[close] = self._compared(row, others[close])
+        return found
+
+    def _compared(self, row: int, others: Positions) -> FloatArray:
+        """Return the same from the differences in every replication."""
+        each = self.values[others] - self.values[row]
+        # What is the same but for the order of a sum is the same.
+        each[np.abs(each) <= 1e-12 * np.abs(self.values[row])] = 0.0
+        mean = each.mean(axis=1)
+        squares = ((each - mean[:, None]) ** 2).sum(axis=1)
+        found = np.where(mean**2 > self.factor * squares, np.sign(mean), np.nan)
+        found[~each.any(axis=1)] = 0.0
+        return found
+
+
+class _Rivals:
+    """Paired comparisons of candidates, no more of them than are needed."""
+
+    def __init__(self, aims: Sequence[FloatArray], means: FloatArray, confidence: float) -> None:
+        self.means = means
+        self.aims = [_Number(aim) if aim.ndim == 1 else _Sample(aim, confidence) for aim in aims]
+        self.scales = np.array([aim.scale for aim in self.aims])
+
+    def is_sure(self, row: int) -> bool:
+        """Return whether one is better than each other in something for sure; the most dangerous rivals come first."""
+        lead = ((self.means - self.means[row]) / self.scales).max(axis=1)
+        lead[row] = np.inf
+        near = np.argpartition(lead, min(_NEAREST, len(lead) - 1))
+        parts = (near[:_NEAREST], near[_NEAREST:])
+        return all(self._beaten(row, part[part != row]).all() for part in parts)
+
+    def is_behind(self, row: int, front: Positions) -> bool:
+        """Return whether another one is better than one in something, and worse in nothing, for sure."""
+        ahead = (self.means <= self.means[row] + 1e-9 * np.abs(self.means[row])).all(axis=1)
+        ahead[row] = False
+        # Those of the front first: they are few, and mostly enough.
+        first = front[ahead[front]]
+        if self._beats(row, first).any():
+            return True
+        ahead[front] = False
+        return bool(self._beats(row, np.flatnonzero(ahead)).any())
+
+    def _beaten(self, row: int, others: Positions) -> Flags:
+        """Return which others one is better than in some aim for sure."""
+        found = np.zeros(len(others), dtype=bool)
+        for aim in self.aims:
+            left = np.flatnonzero(~found)
+            found[left] = aim.compared(row, others[left]) > 0
+        return found
+
+    def _beats(self, row: int, others: Positions) -> Flags:
+        """Return which others are better than one in some aim for sure, and the same or better in all of them."""
+        some, every = np.zeros(len(others), dtype=bool), np.ones(len(others), dtype=bool)
+        for aim in self.aims:
+            left = np.flatnonzero(every)
+            signs = aim.compared(row, others[left])
+            some[left] |= signs < 0
+            # What is not resolved is not a number.
+            every[left] = signs <= 0
+        return some & every
+
+
+# ----------------------------------------
+# Which combinations no other one is better than in everything: the front of several aims.
+
+_MOST_TOLD = 12
+
+"""Members of the front with a sentence of their own; the data have all."""
+
+
+class Pareto(Question):
+    """Which combinations no other one is better than in two or three aims at once."""
+
+    ask: Literal["pareto"] = "pareto"
+    aims: tuple[str, ...] = Field(alias="metrics", min_length=1, max_length=3, description="The metrics.")
+    axes: tuple[str, ...] = Field((), max_length=2, description="Axes of numbers that are aims too, such as spares.")
+    direction: dict[str, Literal["highest", "lowest"]] = Field(
+        {}, description="What is better, by name; omitted: of a metric as it is, of an axis the lowest."
+    )
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics that have to be kept for the answer."""
+        return self.aims
+
+    @model_validator(mode="after")
+    def _has_two_or_three(self) -> Self:
+        names = (*self.aims, *self.axes)
+        if not 2 <= len(set(names)) == len(names) <= 3:
+            message = "give two or three aims, each once: metrics, or axes of numbers"
+            raise ValueError(message)
+        for name in self.direction:
+            if name not in names:
+                raise RuleError(("direction", name), f"is none of the aims{suggest(name, names)}")
+        return self
+
+    def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
+        """Refuse what are no numeric axes, and axes among the metrics."""
+        for name in self.aims:
+            if name in axes:
+                raise RuleError(("metrics",), f"{name} is an axis: name it under axes")
+        for name in self.axes:
+            self._check_axis("axes", name, axes, numeric=True)
+
+    def answer(self, table: Table) -> Answer:
+        """Return the front, and who is on it for sure."""
+        silent = next((text for name in self.aims if (text := silence(table, name))), "")
+        cells, count = ([], 0) if silent else _known(table, self.aims)
+        if not silent and len(cells) < 2:
+            silent = f"Fewer than two points have a mean of {listed([name_of(name) for name in self.aims])}."
+        data: dict[str, Any] = {"metrics": list(self.aims), "axes": list(self.axes), "front": [], "may_be_too": []}
+        if silent:
+            return Answer(self.ask, (silent,), data)
+        found = front_of(self._aims(table, cells))
+        entries = [
+            self._entry(table, cells[row], count) | {"for_sure": sure}
+            for row, sure in zip(found.members, found.sure, strict=True)
+        ]
+        maybe = [self._entry(table, cells[row], count) for row in found.maybe]
+        data |= {"replications": count, "front": entries, "may_be_too": maybe}
+        return Answer(self.ask, tuple(self._sentences(table, cells, found, entries)), data)
+
+    def _aims(self, table: Table, cells: Sequence[_Known]) -> list[FloatArray]:
+        """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""
+        aims = []
+        for place, name in enumerate(self.aims):
+            sign = 1.0 if is_lowest_best(name, self.direction.get(name, "")) else -1.0
+            aims.append(sign * np.array([known.values[place] for known in cells]))
+        for name in self.axes:
+            sign = -1.0 if self.direction.get(name) == "highest" else 1.0
+            numbers = [known.cell.values[table.position(name)].number for known in cells]
+            aims.append(sign * np.array(numbers, dtype=np.float64))
+        return aims
+
+    def _entry(self, table: Table, known: _Known, count: int) -> dict[str, Any]:
+        """Return a cell as plain data, its means over so many replications."""
+        cell = known.cell
+        found: dict[str, Any] = {"at": labels_of(table, cell)}
+        for name in self.aims:
+            estimate = mean_estimate(cell.stated.metrics[name][:count], name)
+            found[name] = {"mean": estimate.mean, "mean_ci95": estimate.interval}
+        return found | {name: cell.values[table.position(name)].number for name in self.axes}
+
+    def _sentences(
+        self, table: Table, cells: Sequence[_Known], front: Front, entries: Sequence[dict[str, Any]]
+    ) -> list[str]:
+        """Return the front in sentences."""
+        forms = {
+            name: form_of(name, [float(known.values[place].mean()) for known in cells], table.currency)
+            for place, name in enumerate(self.aims)
+        }
+        aims = listed([name_of(name) for name in self.aims] + [table.title(name) for name in self.axes])
+        size, count = len(entries), max((len(known.values[0]) for known in cells), default=0)
+        found = [
+            f"Of {number_of(len(cells), 'point')} {size} {'is' if size == 1 else 'are'} such that no other "
+            f"is better in {aims} at once; {sum(front.sure)} of them for sure (95 % for all together)."
+        ]
+        names = varying(table)
+        for entry in entries[:_MOST_TOLD]:
+            values = [
+                f"{name_of(name)} {forms[name].value(entry[name]['mean'], entry[name]['mean_ci95'])}"
+                for name in self.aims
+            ]
+            place = place_text(table, {name: entry["at"][name] for name in names})
+            found.append(
+                f"{place}: {', '.join(values)}{'' if entry['for_sure'] else ' (on the front perhaps by luck)'}."
+            )
+        if size > _MOST_TOLD:
+            found.append(f"{size - _MOST_TOLD} more of the front are in the data.")
+        if front.maybe:
+            found.append(
+                f"{number_of(len(front.maybe), 'other')} may belong to it too: not resolved with these replications."
+            )
+        if any(len(known.cell.stated.metrics[name]) > count for known in cells for name in self.aims):
+            found.append(f"Compared over the first {count} replications, which all of them have.")
+        return found
+
+
+class _Known(NamedTuple):
+    """A cell, and what its replications contribute to each metric that is an aim."""
+
+    cell: Cell
+    values: tuple[FloatArray, ...]
+
+
+def _known(table: Table, metrics: Sequence[str]) -> tuple[list[_Known], int]:
+    """Return the cells that have a mean of every metric, and over how many common replications."""
+    cells = [cell for cell in table.running if all(cell.stated.metrics.get(name) for name in metrics)]
+    count = min((len(cell.stated.metrics[name]) for cell in cells for name in metrics), default=0)
+    found = []
+    for cell in cells:
+        rows = [contributions(cell.stated.metrics[name][:count]) for name in metrics]
+        values = tuple(row for row in rows if row is not None)
+        if len(values) == len(rows):
+            found.append(_Known(cell, values))
+    return found, count

@@ -1,0 +1,32 @@
+"""Questions that a study may ask; each kind is a file of this folder, listed here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Union
+
+from pydantic import Field
+
+from analysis.study.questions.along import Crossover, Threshold, Trend
+from analysis.study.questions.best import Best, Pareto
+from analysis.study.questions.compare import Compare
+from analysis.study.questions.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analysis.study.questions.question import Question
+
+QUESTIONS: Mapping[str, type[Question]] = {
+    "best": Best,
+    "compare": Compare,
+    "crossover": Crossover,
+    "pareto": Pareto,
+    "sensitivity": Sensitivity,
+    "threshold": Threshold,
+    "trend": Trend,
+}
+
+if TYPE_CHECKING:
+    AnyQuestion = Question
+else:
+    AnyQuestion = Annotated[Union[tuple(QUESTIONS.values())], Field(discriminator="ask")]  # noqa: UP007

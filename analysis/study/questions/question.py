@@ -1,0 +1,289 @@
+"""What every question has: what it is about, and the answer that a table of results gives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import Field
+
+from analysis.amounts import NAMES, Form, scaled_form
+from analysis.metrics import lower_is_better
+from analysis.statistics.differences import difference
+from analysis.study.amounts import amounts_of, numbers_of
+from analysis.study.questions.words import more_replications
+from sim import units
+from sim.scenario.fields import Model, RuleError
+from sim.yamlfile import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from analysis.statistics.differences import Difference
+    from analysis.study.amounts import Amounts, Value
+    from analysis.study.axis import Axis
+    from analysis.study.table import Cell, Table
+    from sim import Ratio
+
+
+class Answer(NamedTuple):
+    """What the results say to a question.
+
+    Parameters
+    ----------
+    ask
+        Kind of the question.
+    sentences
+        The answer in words, the most important sentence first.
+    data
+        The numbers that it rests on, as plain data.
+    """
+
+    ask: str
+    sentences: tuple[str, ...]
+    data: dict[str, Any]
+
+
+class Question(Model):
+    """A question; ``ask`` picks the entry of the registry."""
+
+    ask: str
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics that have to be kept for the answer, beside the headline of the study."""
+        metric = getattr(self, "metric", "")
+        return (metric,) if metric else ()
+
+    def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
+        """Refuse a question that the axes of a study cannot answer.
+
+        Raises
+        ------
+        RuleError
+            At the key that is wrong.
+        """
+
+    def answer(self, table: Table) -> Answer:
+        """Return the answer that a table gives."""
+        raise NotImplementedError
+
+    def _check_axis(self, key: str, name: str, axes: Mapping[str, Axis], *, numeric: bool = False) -> None:
+        """Refuse the name of an axis that is not there, or whose values are not chosen, or not in an order."""
+        chosen = chosen_axes(axes)
+        if name not in axes:
+            raise RuleError((key,), f"'{name}' is no axis{suggest(name, chosen)}")
+        if name not in chosen:
+            raise RuleError((key,), f"the values of {name} are not chosen but unknown{suggest('', chosen)}")
+        if numeric and not axes[name].is_numeric:
+            ordered = [other for other in chosen if axes[other].is_numeric]
+            raise RuleError((key,), f"the values of {name} are not numbers{suggest('', ordered)}")
+
+    def _headline(self, metrics: Sequence[str]) -> str:
+        """Return the metric that the question is about, given those of the study."""
+        return str(getattr(self, "metric", "")) or metrics[0]
+
+
+def chosen_axes(axes: Mapping[str, Axis]) -> list[str]:
+    """Return the axes whose values are chosen, by name: those of the others are unknown."""
+    return [name for name, axis in axes.items() if not axis.is_uncertain]
+
+
+def is_lowest_best(metric: str, direction: str = "") -> bool:
+    """Return whether the lowest value of a metric is the best, unless a direction says which."""
+    return direction == "lowest" if direction else lower_is_better(metric)
+
+
+def silence(table: Table, metric: str) -> str:
+    """Return why nothing can be said about a metric, in a sentence; empty if something can."""
+    if not table.running:
+        return "No point has results."
+    known = dict.fromkeys(name for cell in table.running for name in cell.stated.metrics)
+    if metric in known:
+        return ""
+    if metric in NAMES:
+        return f"No point has the metric {metric}: the scenario does not say what it takes."
+    return f"There is no metric {metric}{suggest(metric, [*NAMES, *known])}."
+
+
+METRIC = Field("", description="The metric; omitted: the first one of the study.")
+
+
+# ----------------------------------------
+# Cells in order: those that differ in one axis alone, and what places on an axis are called.
+
+
+class Line(NamedTuple):
+    """Cells that differ in one axis alone.
+
+    Parameters
+    ----------
+    others
+        Names of the other axes that vary in the study, with the labels of their values.
+    cells
+        Those with results, in order of the axis.
+    missing
+        Those without.
+    """
+
+    others: dict[str, str]
+    cells: tuple[Cell, ...]
+    missing: tuple[Cell, ...]
+
+
+class Scale(NamedTuple):
+    """A numeric axis: what it is called, how its numbers are told, and how values between two are found."""
+
+    title: str
+    form: Form
+    is_log: bool
+    is_time: bool
+
+    def form_at(self, number: float) -> Form:
+        """Return how a place is told: times in the unit that suits them."""
+        return scaled_form(units.DURATION, number) if self.is_time else self.form
+
+
+def labels_of(table: Table, cell: Cell) -> dict[str, str]:
+    """Return the labels of a cell by the names of the axes."""
+    return {name: value.label for name, value in zip(table.axes, cell.values, strict=True)}
+
+
+def varying(table: Table) -> list[str]:
+    """Return the axes of which the cells have more than one value."""
+    return [
+        name
+        for position, name in enumerate(table.axes)
+        if len({cell.values[position].label for cell in table.cells}) > 1
+    ]
+
+
+def place_text(table: Table, labels: dict[str, str]) -> str:
+    """Return values of axes in words, such as ``hot spares = 4, repair time = 2 d``; empty without any."""
+    return ", ".join(f"{table.title(name)} = {label}" for name, label in labels.items())
+
+
+def lines_of(table: Table, *along: str) -> list[Line]:
+    """Return for every combination of the other axes the cells in order of one axis, or of several together."""
+    positions = [table.position(name) for name in along]
+    others = [name for name in varying(table) if name not in along]
+    found: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in table.cells:
+        key = tuple(value.label for place, value in enumerate(cell.values) if place not in positions)
+        found.setdefault(key, []).append(cell)
+    lines = []
+    for cells in found.values():
+        if all(cell.values[place].number is not None for place in positions for cell in cells):
+            cells.sort(key=lambda cell: [cell.values[place].number or 0.0 for place in positions])
+        labels = labels_of(table, cells[0])
+        lines.append(
+            Line(
+                {name: labels[name] for name in others},
+                tuple(cell for cell in cells if not cell.trouble),
+                tuple(cell for cell in cells if cell.trouble),
+            )
+        )
+    # Of a design that is no grid, many points have no neighbour.
+    whole = [line for line in lines if len(line.cells) + len(line.missing) > 1]
+    return whole or lines
+
+
+def no_lines(table: Table, lines: Sequence[Line], along: str) -> str:
+    """Return why nothing can be said along an axis, in a sentence; empty if something can."""
+    if any(len(line.cells) > 1 for line in lines):
+        return ""
+    if any(line.missing for line in lines):
+        return f"Fewer than two values of {table.title(along)} have results beside one another."
+    return f"No two points differ in {table.title(along)} alone: use the design grid."
+
+
+def scale_of(table: Table, axis: str) -> Scale:
+    """Return the scale of a numeric axis, from the values that the cells have."""
+    position = table.position(axis)
+    values = {cell.values[position].label: cell.values[position] for cell in table.cells}
+    found = sorted(values.values(), key=lambda value: value.number or 0.0)
+    numbers = [value.number or 0.0 for value in found]
+    spec = table.axes[axis].range
+    is_log = _is_geometric(numbers) if spec is None else spec.scale == "log"
+    contents, amounts = _amounts(found, numbers)
+    if amounts.whole or all(isinstance(content, str) and content.isdigit() for content in contents):
+        form = Form("", is_whole=True)
+    elif amounts.dimension is not None:
+        unit = amounts.label(numbers[-1]).partition(" ")[2]
+        form = Form(unit, amounts.dimension.units[unit])
+    else:
+        form = Form(amounts.unit)
+    return Scale(table.title(axis), form, is_log, amounts.dimension is units.DURATION)
+
+
+def _amounts(values: Sequence[Value], numbers: Sequence[float]) -> tuple[list[Any], Amounts]:
+    """Return what the numbers of values were written as: names, where linked settings have numbers as names."""
+    written: list[Any] = [value.label for value in values]
+    contents = [value.settings[0][1] for value in values]
+    is_named = numbers_of(written) == tuple(numbers) and numbers_of(contents) != tuple(numbers)
+    chosen = written if is_named else contents
+    return chosen, amounts_of(chosen)
+
+
+def _is_geometric(numbers: Sequence[float]) -> bool:
+    """Return whether values are spaced more evenly by factors than by steps."""
+    if len(numbers) < 3 or numbers[0] <= 0:
+        return False
+    steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
+    factors = [math.log(later / earlier) for earlier, later in itertools.pairwise(numbers)]
+    return min(steps) > 0 and max(factors) / min(factors) < max(steps) / min(steps)
+
+
+# ----------------------------------------
+# How far two cells are apart on the same failures, with the luck that both had taken out where it is known.
+
+
+def common_rows(cells: Sequence[Cell], metric: str) -> list[Sequence[Ratio]]:
+    """Return a metric of some cells over the first replications that all of them have; nothing of those without it.
+
+    Cells need not have equally many: with a precision each has as many as it takes. What is said of several of them
+    together rests on what they have in common, which is the same failures.
+    """
+    rows = [cell.stated.metrics.get(metric, ()) for cell in cells]
+    count = min((len(ratios) for ratios in rows if ratios), default=0)
+    return [ratios if len(ratios) <= count else ratios[:count] for ratios in rows]
+
+
+def mean_of(cell: Cell, metric: str, count: int | None = None) -> float | None:
+    """Return the mean of a metric of a cell, a ratio of sums, without what `summary_of` takes its time for.
+
+    Over the first `count` replications, if that is given.
+    """
+    ratios = cell.stated.metrics.get(metric, ())[:count]
+    amount, base = math.fsum(ratio.amount for ratio in ratios), math.fsum(ratio.base for ratio in ratios)
+    return amount / base if base and math.isfinite(amount) else None
+
+
+def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tuple[Difference, int] | None:
+    """Return by how much a metric of a cell is above that of another, and over how many common replications.
+
+    No more than `most` of them, if that is given. ``None`` where either has too few replications, or no mean.
+    """
+    first, second = common_rows((ours, theirs), metric)
+    first, second = first[:most], second[:most]
+    count = min(len(first), len(second))
+    pairs = list(zip(ours.stated.luck[:count], theirs.stated.luck[:count], strict=False))
+    # What is common to both: the luck of one alone may hang on a few replications in which nodes ran out.
+    luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs] if len(pairs) == count else []
+    found = difference(first, second, luck) if count else None
+    return None if found is None else (found, count)
+
+
+def versus_text(found: Difference, count: int, form: Form) -> str:
+    """Return a difference in words, and how many replications would resolve it where it is not."""
+    text = form.change(found.mean, found.ci95)
+    if found.resolved:
+        return text
+    if found.ci95[0] == found.ci95[1]:
+        return "the same in every replication"
+    taken = found.controlled
+    if taken is not None and not taken.ci95[0] <= 0 <= taken.ci95[1]:
+        without = form.change(taken.mean, taken.ci95)
+        return f"{text}, not resolved; with the luck of the failures taken out {without}"
+    return f"{text}, not resolved at this precision; {more_replications(found.replications_to_resolve, count)} would"

@@ -1,0 +1,519 @@
+"""Fabric imported from a file: a tiered network of any shape, as GraphML or node-link JSON."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from sim import units
+from sim.cluster.fabric import FabricKind, Hosts
+from sim.cluster.graph_formats import Description, Link, Name, nearest, quoted, read_graph, refuse
+from sim.cluster.switches import components
+from sim.cluster.topology import VERTEX_PARTS, Edges
+from sim.scenario.fields import RuleError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+
+
+class GraphFile(FabricKind):
+    """Tiered network described by a file.
+
+    Vertices have a ``part``: ``node`` for hosts, ``leaf``, ``spine`` or ``core``; switches that do not say it have
+    their distance from the hosts. Optional: ``index`` (number within the part, else the order of the file) and, for
+    hosts, ``pod``. Edges may have ``bandwidth`` per direction (a number [B/s] or text with a unit; else that of a NIC,
+    which the access cables of a NIC share), ``cables`` (how many parallel ones share that bandwidth; else 1) and, at
+    hosts, ``rail``. Other domains of a host, such as its rack, are not taken from the file. The two directions of a
+    directed graph are one cable.
+    """
+
+    use: Literal["graph-file"] = "graph-file"
+    file: str = Field(min_length=1, description="GraphML (.graphml, .xml) or node-link JSON (.json).")
+
+    @property
+    def homes(self) -> int:
+        """Access cables of each NIC [-]."""
+        return self._network().homes
+
+    def check(self, hosts: Hosts) -> None:
+        """Refuse a file that is not a tiered network of these hosts.
+
+        Raises
+        ------
+        RuleError
+            In one line that names the file and the vertex or edge.
+        """
+        if max(hosts.gpus, self.rails) % min(hosts.gpus, self.rails):
+            msg = f"{hosts.gpus} GPUs per node do not divide evenly over {self.rails} rails"
+            raise RuleError(("rails",), msg)
+        nodes = self._network().sizes[0]
+        if nodes != hosts.nodes:
+            from sim.cluster.graph_formats import refuse
+
+            refuse(self.file, f"has {nodes} hosts, but the cluster has nodes = {hosts.nodes}")
+
+    def counts(self, hosts: Hosts) -> dict[str, int]:
+        """Count the parts that the file describes [-]."""
+        network = self._network()
+        cables = np.bincount(network.edges.tier, minlength=3).tolist()
+        return {
+            "nic": network.sizes[0] * network.rails,
+            **dict(zip(VERTEX_PARTS[1:], network.sizes[1:], strict=True)),
+            "pod": int(network.pod.max()) + 1,
+            **dict(zip(CABLES, cables, strict=True)),
+        }
+
+    def domains(self, hosts: Hosts) -> dict[str, NDArray[np.int32]]:
+        """Return the hosts behind the same leaf switches, and the pod of each, (nodes,) each."""
+        network = self._network()
+        return {"leaf": network.leaf, "pod": network.pod}
+
+    def bandwidth(self, hosts: Hosts) -> dict[str, float]:
+        """Return what the NIC that fares worst gets when all send at once [B/s].
+
+        A leaf switch passes the smaller of its bandwidths down and up, and a block of leaves and spines the smaller of
+        what its leaves and what its spines pass. Where nothing lies beyond a tier, it slows nobody.
+        """
+        network = self._network()
+        edges, vertices = network.edges, network.plane.size
+        access = edges.tier == 0
+        down, up = _bandwidth(network, 0, edges.upper), _bandwidth(network, 1, edges.lower)
+        leaf = np.ones(vertices)
+        if network.leaf.any():
+            alone = np.bincount(network.plane)[network.plane] == 1
+            np.divide(np.minimum(down, up), down, out=leaf, where=(down > 0) & ~alone)
+        block = np.ones(vertices)
+        if network.pod.any():
+            leaves = np.bincount(network.block, weights=np.minimum(down, up))
+            below, above = _bandwidth(network, 1, edges.upper), _bandwidth(network, 2, edges.lower)
+            spines = np.bincount(network.block, weights=np.minimum(below, above))
+            ratio = np.ones(leaves.size)
+            np.divide(np.minimum(leaves, spines), leaves, out=ratio, where=leaves > 0)
+            block = ratio[network.block]
+        switch = edges.upper[access]
+        endpoint = edges.lower[access] * network.rails + edges.rail[access]
+        shares = {"leaf": np.ones(vertices), "pod": leaf, "cluster": leaf * block}
+        return {
+            level: float(np.bincount(endpoint, weights=edges.bandwidth[access] * share[switch]).min())
+            for level, share in shares.items()
+        }
+
+    def disjoint_paths(self, hosts: Hosts) -> int:
+        """Return 0: nothing is known of a network of any shape, every outage is looked at by itself."""
+        return 0
+
+    def edges(self, hosts: Hosts) -> Edges:
+        """Return the cables."""
+        return self._network().edges
+
+    def _network(self) -> Network:
+        """Return what the file describes, read once as long as it does not change."""
+        from sim.cluster.graph_formats import unreadable
+
+        try:
+            found = Path(self.file).stat()
+        except (OSError, ValueError) as error:
+            unreadable(self.file, error)
+        return read_network(self.file, (found.st_mtime_ns, found.st_size), self.rails, self.nic)
+
+
+def _bandwidth(network: Network, tier: int, ends: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return the bandwidth that each vertex has in cables of a tier, by their lower or their upper ends [B/s]."""
+    here = network.edges.tier == tier
+    total = np.bincount(ends[here], weights=network.edges.bandwidth[here], minlength=network.plane.size)
+    return np.asarray(total, dtype=np.float64)
+
+
+# ----------------------------------------
+# What a graph file says, understood: which tier and number each vertex has, and what each edge is.
+
+MOST_CABLES = 65536
+
+TIERED = "only tiered Clos networks can be imported"
+
+_T = TypeVar("_T")
+
+
+class Join(NamedTuple):
+    """An edge as understood: its vertices, its cables, their summed bandwidth [B/s] and their rail, if given."""
+
+    one: Name
+    other: Name
+    cables: int
+    bandwidth: float | None
+    rail: int | None
+
+    @property
+    def title(self) -> str:
+        """What messages call this edge."""
+        return f"edge {self.one!r} - {self.other!r}"
+
+
+class Understood(NamedTuple):
+    """Vertices in the order of their numbers, the tier of each (0 for hosts), edges, and pods as given."""
+
+    names: tuple[Name, ...]
+    tiers: dict[Name, int]
+    joins: list[Join]
+    pods: Mapping[Name, object]
+
+
+def understand(path: str, description: Description) -> Understood:
+    """Check what a file says and give each vertex its tier and number.
+
+    Raises
+    ------
+    RuleError
+        In one line that names the file and the vertex or edge.
+    """
+    joins = [_join(path, link) for link in description.links]
+    if description.directed:
+        joins = _without_way_back(path, joins)
+    tiers = _tiers(path, description, joins)
+    for join in joins:
+        _check_tiers(path, join, tiers)
+    pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
+    return Understood(_numbered(path, description, tiers), tiers, joins, pods)
+
+
+def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[Name, _T]:
+    """Return what vertices say, empty if none does; refuse what some say and others do not."""
+    said = {name: value for name, value in given.items() if value is not None}
+    if said and len(said) < len(given):
+        name = next(name for name in given if name not in said)
+        refuse(path, f"vertex {name!r} has no {what}, but vertex {next(iter(said))!r} has one: give it to all or none")
+    return said
+
+
+def _join(path: str, link: Link) -> Join:
+    """Return an edge with its values checked."""
+    said, title = link.attributes, link.title
+    if link.source == link.target:
+        refuse(path, f"{title}: joins a vertex to itself")
+    cables = _whole(path, title, said, "cables")
+    if cables is not None and not 1 <= cables <= MOST_CABLES:
+        refuse(path, f"{title}: cables = {quoted(cables)} must be from 1 to {MOST_CABLES}")
+    rail = _whole(path, title, said, "rail")
+    return Join(link.source, link.target, 1 if cables is None else cables, _bandwidth_of_description(path, link), rail)
+
+
+def _bandwidth_of_description(path: str, link: Link) -> float | None:
+    """Return the bandwidth of an edge, None if it is not given [B/s]."""
+    value = link.attributes.get("bandwidth")
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        bandwidth = float(value) if is_number else units.parse(value, units.BANDWIDTH)
+    except (ValueError, OverflowError) as error:
+        refuse(path, f"{link.title}: bandwidth = {quoted(value)}: {error}")
+    if not (math.isfinite(bandwidth) and bandwidth > 0):
+        refuse(path, f"{link.title}: bandwidth = {quoted(value)} must be a positive number")
+    return bandwidth
+
+
+def _whole(path: str, title: str, said: dict[str, Any], name: str) -> int | None:
+    """Return a whole number among attributes, None if it is not there."""
+    value = said.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        refuse(path, f"{title}: {name} = {quoted(value)} must be a whole number")
+    return int(value)
+
+
+def _pod(path: str, name: Name, said: dict[str, Any]) -> str | int | float | None:
+    """Return what a host says about its pod."""
+    pod = said.get("pod")
+    if pod is not None and not isinstance(pod, str | int | float):
+        refuse(path, f"vertex {name!r}: pod = {quoted(pod)} must be a number or text")
+    return pod
+
+
+def _without_way_back(path: str, joins: list[Join]) -> list[Join]:
+    """Return the edges of a directed graph with one entry for each cable whose two directions are both given."""
+    ways: dict[tuple[Name, Name], list[Join]] = {}
+    for join in joins:
+        ways.setdefault((join.one, join.other), []).append(join)
+    kept: dict[tuple[Name, Name], list[Join]] = {}
+    for (one, other), there in ways.items():
+        back = kept.get((other, one))
+        if back is None:
+            kept[one, other] = there
+        elif Counter(join[2:] for join in there) != Counter(join[2:] for join in back):
+            refuse(path, f"{there[0].title}: differs from {back[0].title}, the other direction of the same cables")
+    return [join for some in kept.values() for join in some]
+
+
+def _tiers(path: str, description: Description, joins: list[Join]) -> dict[Name, int]:
+    """Return the tier of each vertex; one that does not say it has its distance from the nearest host."""
+    said = {name: _part(path, name, said.get("part")) for name, said in description.vertices.items()}
+    if 0 not in said.values():
+        refuse(path, "has no host: hosts are the vertices with part = node")
+    neighbours: dict[Name, list[Name]] = {name: [] for name in said}
+    for join in joins:
+        neighbours[join.one].append(join.other)
+        neighbours[join.other].append(join.one)
+    for name, near in neighbours.items():
+        if not near:
+            refuse(path, f"{'host' if said[name] == 0 else 'vertex'} {name!r} has no cable")
+    front = {name for name, tier in said.items() if tier == 0}
+    distance: dict[Name, int] = {}
+    away = 0
+    while front:
+        distance.update(dict.fromkeys(front, away))
+        away += 1
+        front = {near for name in front for near in neighbours[name] if near not in distance}
+    for name, tier in said.items():
+        if tier is None and distance.get(name, len(VERTEX_PARTS)) >= len(VERTEX_PARTS):
+            how = f"is {distance[name]} cables away from the nearest host" if name in distance else "reaches no host"
+            refuse(path, f"vertex {name!r} {how}: {TIERED}, with up to three tiers of switches")
+    return {name: distance[name] if tier is None else tier for name, tier in said.items()}
+
+
+def _part(path: str, name: Name, part: object) -> int | None:
+    """Return the tier of a part, None if it is not given."""
+    if part is None:
+        return None
+    if not isinstance(part, str) or part not in VERTEX_PARTS:
+        offer = nearest(part, VERTEX_PARTS) or f"; choose from {', '.join(VERTEX_PARTS)}"
+        refuse(path, f"vertex {name!r}: unknown part {quoted(part)}{offer}")
+    return VERTEX_PARTS.index(part)
+
+
+def _check_tiers(path: str, join: Join, tiers: dict[Name, int]) -> None:
+    """Refuse an edge that does not go from one tier to the next."""
+    low, high = sorted((tiers[join.one], tiers[join.other]))
+    if high == 0:
+        refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
+    if high == low:
+        refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
+    if high > low + 1:
+        refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
+
+
+def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tuple[Name, ...]:
+    """Return the vertices in the order of their numbers: by tier, then by index, else in the order of the file."""
+    names: list[Name] = []
+    for tier, part in enumerate(VERTEX_PARTS):
+        here = [name for name, of in tiers.items() if of == tier]
+        said = {name: _whole(path, f"vertex {name!r}", description.vertices[name], "index") for name in here}
+        taken: dict[int, Name] = {}
+        for name, index in all_or_none(path, "index", said).items():
+            if not 0 <= index < len(here) or index in taken:
+                rule = f"must be from 0 to {len(here) - 1}, each once among the vertices of part {part}"
+                refuse(path, f"vertex {name!r}: index = {quoted(index)} {rule}")
+            taken[index] = name
+        names += [taken[index] for index in range(len(here))] if taken else here
+    return tuple(names)
+
+
+# ----------------------------------------
+# The tiered network that a graph file describes, reduced to arrays.
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network of up to three tiers of switches; vertices are hosts, leaves, spines and cores, in this order.
+
+    Attributes
+    ----------
+    sizes : (4,) tuple of int
+        Hosts, leaves, spines and cores [-].
+    rails, homes : int
+        NICs per host, and access cables of each [-].
+    edges : Edges
+        The cables, by tier and lower end; those of a host by rail.
+    leaf, pod : (hosts,) int32
+        Hosts with the same leaf switches rail by rail, and pod of each host [-].
+    plane, block : (vertices,) int32
+        Component of switches alone, and of leaves and spines alone, that each vertex is in [-].
+    """
+
+    sizes: tuple[int, ...]
+    rails: int
+    homes: int
+    edges: Edges
+    leaf: NDArray[np.int32]
+    pod: NDArray[np.int32]
+    plane: NDArray[np.int32]
+    block: NDArray[np.int32]
+
+
+@functools.lru_cache(maxsize=8)
+def read_network(path: str, stamp: tuple[int, int], rails: int, nic: float) -> Network:
+    """Read, check and number the network that a file describes.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    stamp : tuple of int
+        Time of its last change and its size: a file that changes is read again.
+    rails : int
+        NICs per host [-].
+    nic : float
+        Bandwidth of a NIC, for edges that do not say theirs [B/s].
+
+    Returns
+    -------
+    Network
+        Read-only; shared by all who ask for the same.
+
+    Raises
+    ------
+    RuleError
+        In one line that names the file and the vertex or edge.
+    """
+    understood = understand(path, read_graph(path))
+    names, hosts = understood.names, sum(tier == 0 for tier in understood.tiers.values())
+    homes = _homes(path, understood, hosts, rails)
+    edges = _edges(path, understood, rails, np.array([nic / homes, nic, nic]))
+    plane = _joined(edges, len(names), (1, 2))
+    edges = _with_rails(path, edges, names, (hosts, rails, homes), plane)
+    _check_reach(path, edges, names, (hosts, rails, homes), plane)
+    block = _joined(edges, len(names), (1,))
+    pod = _pods(path, understood, edges, hosts, block)
+    behind = np.sort(edges.upper[edges.tier == 0].reshape(hosts, rails, -1), axis=2).reshape(hosts, -1)
+    _, leaf = np.unique(behind, axis=0, return_inverse=True)
+    network = Network(
+        sizes=tuple(list(understood.tiers.values()).count(tier) for tier in range(len(VERTEX_PARTS))),
+        rails=rails,
+        homes=homes,
+        edges=edges,
+        leaf=_by_first(leaf.ravel().astype(np.int32)),
+        pod=pod,
+        plane=plane,
+        block=block,
+    )
+    for column in (*edges, network.leaf, pod, plane, block):
+        column.setflags(write=False)
+    return network
+
+
+def _joined(edges: Edges, vertices: int, tiers: tuple[int, ...]) -> NDArray[np.int32]:
+    """Return the component of each vertex when only the cables of some tiers are there, (vertices,)."""
+    here = np.isin(edges.tier, tiers)
+    return components(edges.lower[here], edges.upper[here], vertices)
+
+
+def _by_first(labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return labels renumbered in the order in which they first appear, (n,)."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(first.size)
+    return rank[inverse]
+
+
+def _homes(path: str, understood: Understood, hosts: int, rails: int) -> int:
+    """Return the access cables of each NIC; refuse hosts that differ."""
+    each = dict.fromkeys(understood.names[:hosts], 0)
+    for join in understood.joins:
+        for name in (join.one, join.other):
+            if name in each:
+                each[name] += join.cables
+    (first, number), *_ = each.items()
+    for name, other in each.items():
+        if other != number:
+            rule = "hosts must have the same number of rails"
+            refuse(path, f"host {name!r} has {other} access cables, host {first!r} has {number}: {rule}")
+    if number % rails:
+        refuse(path, f"hosts have {number} access cables each, which do not divide over rails = {rails}")
+    return number // rails
+
+
+def _edges(path: str, understood: Understood, rails: int, usual: NDArray[np.float64]) -> Edges:
+    """Return the cables by tier and lower end, with rails as given (-1 where not); `usual` is a cable's bandwidth."""
+    number = {name: place for place, name in enumerate(understood.names)}
+    for join in understood.joins:
+        is_access = 0 in (understood.tiers[join.one], understood.tiers[join.other])
+        if join.rail is not None and not is_access:
+            refuse(path, f"{join.title}: has a rail, which is for the cables of hosts alone")
+        if join.rail is not None and not 0 <= join.rail < rails:
+            refuse(path, f"{join.title}: rail = {quoted(join.rail)} must be from 0 to {rails - 1} (rails = {rails})")
+    joins = understood.joins
+    ends = np.sort(np.array([(number[join.one], number[join.other]) for join in joins], dtype=np.int32), axis=1)
+    tier = np.array([min(understood.tiers[join.one], understood.tiers[join.other]) for join in joins], dtype=np.int8)
+    many = np.array([join.cables for join in joins])
+    total = np.array([np.nan if join.bandwidth is None else join.bandwidth for join in joins])
+    each = np.where(np.isnan(total), usual[tier], total / many)
+    rail = np.array([-1 if join.rail is None else join.rail for join in joins], dtype=np.int16)
+    by_tier = np.lexsort((ends[:, 0], tier))
+    order = np.repeat(by_tier, many[by_tier])
+    return Edges(ends[order, 0], ends[order, 1], tier[order], rail[order], each[order])
+
+
+def _with_rails(
+    path: str, edges: Edges, names: tuple[Name, ...], shape: tuple[int, int, int], plane: NDArray[np.int32]
+) -> Edges:
+    """Return the cables with those of each host by rail; `shape` is hosts, rails and homes.
+
+    Cables without a rail take the rails that are left, in the order of the file: rail by rail, unless the host has one
+    plane for each home of a NIC, with a cable for each rail; then the order within the plane counts.
+    """
+    hosts, rails, homes = shape
+    access = hosts * rails * homes
+    rail = edges.rail[:access].reshape(hosts, rails * homes).copy()
+    planes = plane[edges.upper[:access]].reshape(hosts, rails * homes)
+    by_plane = np.argsort(planes, axis=1, kind="stable")
+    blocks = np.take_along_axis(planes, by_plane, axis=1).reshape(hosts, homes, rails)
+    whole = (blocks == blocks[:, :, :1]).all(axis=(1, 2)) & (np.diff(blocks[:, :, 0], axis=1) > 0).all(axis=1)
+    by_order = np.empty_like(rail)
+    np.put_along_axis(by_order, by_plane, np.tile(np.arange(rails, dtype=np.int16), homes)[None, :], axis=1)
+    free = whole & (rail < 0).all(axis=1)
+    rail[free] = by_order[free]
+
+    endpoint = np.arange(hosts)[:, None] * rails + rail
+    left = homes - np.bincount(endpoint[rail >= 0], minlength=hosts * rails)
+    for place in np.flatnonzero(left < 0)[:1].tolist():
+        has = f"host {names[place // rails]!r} has {homes - left[place]} cables on rail {place % rails}"
+        refuse(path, f"{has}: it can have {homes} on each of rails = {rails}")
+    rail[rail < 0] = np.repeat(np.tile(np.arange(rails, dtype=np.int16), hosts), left)
+    order = np.arange(edges.lower.size)
+    order[:access] = np.lexsort((rail.ravel(), edges.lower[:access]))
+    every = edges.rail.copy()
+    every[:access] = rail.ravel()
+    return Edges(edges.lower[order], edges.upper[order], edges.tier[order], every[order], edges.bandwidth[order])
+
+
+def _check_reach(
+    path: str, edges: Edges, names: tuple[Name, ...], shape: tuple[int, int, int], plane: NDArray[np.int32]
+) -> None:
+    """Refuse hosts that are not in the planes of the first host, rail by rail."""
+    planes = plane[edges.upper[: shape[0] * shape[1] * shape[2]]].reshape(shape)
+    shared = planes[:, :, :, None] == planes[0, :, None, :]
+    ours, theirs = shared.any(axis=3), shared.any(axis=2)
+    same = ours.all(axis=2) & theirs.all(axis=2)
+    for host, rail in np.argwhere(~same)[:1].tolist():
+        if ours[host, rail].any():
+            refuse(path, f"hosts {names[host]!r} and {names[0]!r} are not in the same planes on rail {rail}")
+        refuse(path, f"host {names[host]!r} cannot reach host {names[0]!r} on rail {rail}: no switches join them")
+
+
+def _pods(path: str, understood: Understood, edges: Edges, hosts: int, block: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the pod of each host, (hosts,): as given, else those that are joined without a core."""
+    said = all_or_none(path, "pod", understood.pods)
+    if not said:
+        return _by_first(_joined(edges, len(understood.names), (0, 1))[:hosts])
+    numbers: dict[object, int] = {}
+    pod = [numbers.setdefault(said[name], len(numbers)) for name in understood.names[:hosts]]
+    first: dict[int, int] = {}
+    access = edges.tier == 0
+    for host, below in zip(edges.lower[access].tolist(), block[edges.upper[access]].tolist(), strict=True):
+        other = first.setdefault(below, host)
+        if pod[other] != pod[host]:
+            one, two = understood.names[other], understood.names[host]
+            pods = f"of the pods {quoted(said[one])} and {quoted(said[two])}"
+            refuse(path, f"hosts {one!r} and {two!r}, {pods}, are joined by leaves and spines without a core")
+    return np.array(pod, dtype=np.int32)

@@ -1,0 +1,147 @@
+"""Where every GPU-second went: buckets x causes x windows, and a sum that must close."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.policies.contracts import Bucket
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BUCKETS = len(Bucket)
+
+
+class LedgerError(AssertionError):
+    """The buckets do not add up to the capacity: a defect of the program, never of the input."""
+
+
+class RiskPiece:
+    """A stretch of stepping whose work is not yet durable.
+
+    ``work`` is in healthy seconds [s]; ``degraded`` is GPU time charged to the bucket of that name [GPU s].
+    """
+
+    __slots__ = ("cause", "degraded", "table", "work")
+
+    def __init__(self, work: float, degraded: float, cause: int, table: list[list[float]]) -> None:
+        self.work = work
+        self.degraded = degraded
+        self.cause = cause
+        self.table = table
+
+
+class Account:
+    """GPU-seconds of one job (or of the nodes outside jobs) by bucket and cause, one table per window.
+
+    Charges go to the table of the current window. Work that is not durable yet is remembered in pieces, so that a
+    rollback takes it out of the window in which it was earned.
+    """
+
+    __slots__ = ("absent", "causes", "gpus", "risk", "table", "tables")
+
+    def __init__(self, causes: int, gpus: float) -> None:
+        self.causes = causes
+        self.gpus = gpus
+        self.risk: list[RiskPiece] = []
+        self.absent = [0.0] * BUCKETS
+        """GPU-seconds that were charged but belong to nodes that the job did not hold, by bucket [GPU s]."""
+        # Waiting is charged to `table` (and `absent`) directly; only stepping needs more than a sum.
+        self.tables: list[list[list[float]]] = []
+        self.open_window()
+
+    def open_window(self) -> None:
+        """Send what comes to a new table."""
+        self.table = [[0.0] * self.causes for _ in range(BUCKETS)]
+        self.tables.append(self.table)
+
+    def step(self, work: float, degraded: float, stalled: float, cause: int, at_risk: float) -> None:
+        """Charge stepping.
+
+        Parameters
+        ----------
+        work
+            Healthy seconds of work done [s].
+        degraded
+            GPU time lost to a pace below the healthy one [GPU s].
+        stalled
+            GPU time in the stalls of saves [GPU s].
+        cause
+            Cause of the degraded pace.
+        at_risk
+            Work of this job that is not durable now [s]; older pieces are forgotten.
+        """
+        table = self.table
+        table[0][0] += work * self.gpus
+        table[2][0] += stalled
+        if degraded:
+            table[1][cause] += degraded
+        risk = self.risk
+        if risk:
+            last = risk[-1]
+            if last.table is table and not degraded and not last.degraded:
+                last.work += work
+            else:
+                risk.append(RiskPiece(work, degraded, cause, table))
+        else:
+            risk.append(RiskPiece(work, degraded, cause, table))
+        if len(risk) == 1:
+            piece = risk[0]
+            if piece.degraded and piece.work > 0:
+                piece.degraded *= min(at_risk / piece.work, 1.0)
+            piece.work = at_risk
+        else:
+            self._forget(at_risk)
+
+    def _forget(self, at_risk: float) -> None:
+        """Keep only the newest `at_risk` seconds of work."""
+        kept: list[RiskPiece] = []
+        for piece in reversed(self.risk):
+            if at_risk <= 0:
+                break
+            if piece.work > at_risk:
+                piece.degraded *= at_risk / piece.work
+                piece.work = at_risk
+            at_risk -= piece.work
+            kept.append(piece)
+        self.risk = kept[::-1]
+
+    def lose(self, work: float, cause: int) -> None:
+        """Move the newest `work` seconds from productive and degraded to lost work."""
+        risk = self.risk
+        while work > 0 and risk:
+            piece = risk[-1]
+            part = 1.0 if work >= piece.work else work / piece.work
+            lost = piece.work * part
+            degraded = piece.degraded * part
+            table = piece.table
+            table[0][0] -= lost * self.gpus
+            table[1][piece.cause] -= degraded
+            table[3][cause] += lost * self.gpus + degraded
+            if part < 1.0:
+                piece.work -= lost
+                piece.degraded -= degraded
+                return
+            work -= piece.work
+            risk.pop()
+
+    def totals(self) -> NDArray[np.float64]:
+        """Return the GPU-seconds, shape (windows, buckets, causes)."""
+        return np.asarray(self.tables, dtype=np.float64)
+
+    def close(self, capacity: float, what: str, scale: float = 0.0) -> None:
+        """Check that the buckets add up to `capacity` [GPU s].
+
+        `scale` [GPU s] is the size of the amounts behind `capacity`, where that is a difference.
+
+        Raises
+        ------
+        LedgerError
+            If they do not, within 1e-9 of the larger of the two.
+        """
+        total = float(self.totals().sum())
+        if abs(total - capacity) > 1e-9 * max(capacity, scale, 1.0):
+            message = f"the buckets of {what} add up to {total!r} GPU s, but its capacity is {capacity!r} GPU s"
+            raise LedgerError(message)

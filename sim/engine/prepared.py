@@ -1,0 +1,151 @@
+"""What all replications of a scenario share, worked out once by ``sim.prepare``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.engine.state_jobs import Network
+    from sim.engine.state_nodes import Reserve, Units
+    from sim.failures import Source
+    from sim.policies.checkpoint import Ladder, Periodic
+    from sim.policies.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
+    from sim.scenario.model import CostSpec, Scenario
+    from sim.steps import StepPlan
+    from sim.steps.power import Facility
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What the cluster draws and costs.
+
+    Parameters
+    ----------
+    facility
+        What draws power; ``None`` where it is not known what a node does.
+    cost
+        Its prices, if there are any.
+    repaired
+        For each source, the class of part that its repairs mend; empty where nothing is paid for. Without prices, none.
+    """
+
+    facility: Facility | None = None
+    cost: CostSpec | None = None
+    repaired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """One job, ready to run.
+
+    Parameters
+    ----------
+    step_time
+        Time of a healthy step [s]; 0 when the scenario states none, and then progress is continuous.
+    target
+        Healthy seconds of work [s]; infinite for a job that runs to the horizon.
+    mtti
+        Mean time to interrupt that the scenario states [s].
+    detection_mean
+        Mean time from a failure to its detection, over the causes [s].
+    mfu
+        Model FLOP utilisation of the healthy step [-], if the model and its step are known.
+    tokens
+        Tokens of a step, 0 if unknown.
+    seats
+        Position of each host, in the order of ranks; empty where they follow the ranks.
+    nodes_per_domain
+        Nodes of a tensor group, at least one.
+    communication
+        Share of a healthy step that waits for communication between nodes [-], where the scenario states it.
+    plan
+        What the model of steps says of its step, if it was told enough.
+    is_measured
+        Whether the time of a step is a measurement, and not the model's.
+    planned_bandwidth
+        Bandwidth of a NIC when the job sits as closely together as it can [B/s].
+    pool_paces
+        Pace on the nodes of each pool of hosts, relative to the first [-].
+    """
+
+    name: str
+    gpus: int
+    nodes: int
+    replicas: int
+    step_time: float
+    keeps_batch: bool
+    target: float
+    arrival: float
+    deadline: float | None
+    checkpoint: Periodic | Ladder
+    mtti: float
+    detection_mean: float
+    mfu: float | None
+    tokens: int
+    seats: tuple[int, ...] = ()
+    nodes_per_domain: int = 1
+    communication: float | None = None
+    plan: StepPlan | None = None
+    is_measured: bool = False
+    planned_bandwidth: float = 1.0
+    pool_paces: tuple[float, ...] = (1.0,)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of a healthy second [1/s]; 0 if unknown."""
+        return self.tokens / self.step_time if self.step_time > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scenario with everything worked out that its replications share. Read-only; can be pickled."""
+
+    scenario: Scenario
+    name: str
+    nodes: int
+    gpus_per_node: int
+    reserves: Mapping[str, Reserve]
+    units: Units | None
+    horizon: float
+    warmup: float
+    windows: float | None
+    stationary: bool
+    seed: int
+    sources: tuple[Source, ...]
+    slots_per_node: Mapping[str, int]
+    blast: Mapping[str, tuple[Any, Any]]
+    jobs: tuple[PreparedJob, ...]
+    repair: RepairStrategy
+    recovery: RecoveryStrategy
+    scheduler: SchedulerStrategy
+    merged_intervals: int
+    counts: Mapping[str, int]
+    network: Network | None = None
+    capacity: float = 1.0
+    packed_by: tuple[int, ...] = ()
+    withheld: int = 0
+    warnings: tuple[str, ...] = ()
+    upkeep: Upkeep = Upkeep()
+    expected_events: float = 0.0
+    """Events of one replication, about: see `sim.prepare.failures.expected_events`."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the description behind when a worker process takes over: it needs the plans only."""
+        return {**self.__dict__, "scenario": None}
+
+    @property
+    def serving(self) -> int:
+        """Nodes that jobs can get; the last ones may be withheld [-]."""
+        return self.nodes - self.withheld
+
+    @property
+    def spares(self) -> int:
+        """Hot spares."""
+        return self.reserves["spare"].nodes
+
+    def with_sources(self, sources: tuple[Source, ...]) -> Prepared:
+        """Return the same with other failure sources."""
+        return replace(self, sources=sources)

@@ -1,0 +1,819 @@
+"""The state of the cluster: where each node is, and what is open against it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sim.policies.contracts import Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from sim.engine.ledger import Account
+    from sim.engine.state_jobs import Group, Job
+
+# ----------------------------------------
+# Where a node can be, and what a stay out of service is charged to.
+
+
+class Place(IntEnum):
+    """Where a node is."""
+
+    IDLE = 0
+    SPARE = 1
+    JOB = 2
+    REPAIR = 3
+    WARM = 4
+    COLD = 5
+    STRANDED = 6
+    MATE = 7
+    WITHHELD = 8
+
+
+POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
+
+
+class Reserve(NamedTuple):
+    """Nodes that a pool holds back at the start, and whether returning nodes fill it again.
+
+    A node that is taken is ready after `delay` [s]; with `one_by_one` the next one only then begins to get ready.
+    """
+
+    nodes: int
+    refills: bool = True
+    delay: float = 0.0
+    one_by_one: bool = False
+
+
+class Units(NamedTuple):
+    """Racks or scale-up domains that jobs use as wholes.
+
+    A job takes ``needed`` nodes of a unit, the others are spares inside it. With ``drains`` a unit is of use only while
+    all its nodes are healthy: to repair one of them takes the unit out of use. The numbers of a unit's nodes follow one
+    another.
+    """
+
+    nodes: tuple[tuple[int, ...], ...]
+    needed: int
+    drains: bool = False
+
+
+class Stay:
+    """A node out of service: since when it is charged, to which cause, and through which phases it goes."""
+
+    __slots__ = ("cause", "segments", "since")
+
+    def __init__(self, since: float, cause: int, segments: list[tuple[int, float]]) -> None:
+        self.since = since
+        self.cause = cause
+        self.segments = segments
+        """Phases ahead: bucket and end [s]; the last one lasts until the node returns."""
+
+    def charge(self, table: list[list[float]], gpus: int, now: float) -> None:
+        """Charge a node of so many GPUs up to `now` [s], phase by phase."""
+        while self.since < now:
+            bucket, end = self.segments[0]
+            stop = end if end < now else now
+            table[bucket][self.cause] += (stop - self.since) * gpus
+            self.since = stop
+            if end <= now:
+                del self.segments[0]
+
+
+# ----------------------------------------
+# Which nodes of a cluster a job takes so that it sits closely together.
+
+
+def gather(waiting: Sequence[int], count: int, domain_of: Sequence[int]) -> list[int]:
+    """Return `count` of the nodes that wait, in rising order, from as few domains as that takes.
+
+    Of the domains that could hold all of them, the one with the fewest waiting nodes is taken (best fit: large gaps are
+    kept for large jobs). Otherwise whole domains are taken, the fullest first, and the last part is a best fit again.
+
+    Parameters
+    ----------
+    waiting
+        Nodes that are free, at least `count`.
+    count
+        How many are needed [-].
+    domain_of
+        Domain of each node of the cluster.
+    """
+    left = Counter(domain_of[node] for node in waiting)
+    chosen: set[int] = set()
+    amount: dict[int, int] = {}
+    needed = count
+    while needed:
+        enough = [(nodes, domain) for domain, nodes in left.items() if nodes >= needed]
+        _, domain = min(enough) if enough else max((nodes, -domain) for domain, nodes in left.items())
+        domain = domain if enough else -domain
+        amount[domain] = min(left.pop(domain), needed)
+        needed -= amount[domain]
+        chosen.add(domain)
+    taken = []
+    for node in sorted(waiting):
+        domain = domain_of[node]
+        if amount.get(domain, 0):
+            amount[domain] -= 1
+            taken.append(node)
+    return taken
+
+
+def spread(nodes: Iterable[int], count: int, domain_of: Sequence[int]) -> list[int]:
+    """Return `count` nodes in rising order, the last ones of each domain, as even a share of each as there is.
+
+    Larger domains give more, by the method of largest remainders; of equal remainders the first domain gives.
+    """
+    members: dict[int, list[int]] = {}
+    for node in nodes:
+        members.setdefault(domain_of[node], []).append(node)
+    total = sum(map(len, members.values()))
+    quota = {domain: count * len(inside) / total for domain, inside in members.items()}
+    shares = {domain: int(share) for domain, share in quota.items()}
+    rest = count - sum(shares.values())
+    for domain in sorted(quota, key=lambda each: (shares[each] - quota[each], each))[:rest]:
+        shares[domain] += 1
+    return sorted(node for domain, inside in members.items() for node in inside[len(inside) - shares[domain] :])
+
+
+# ----------------------------------------
+# Healthy nodes that wait in one place until a job needs them.
+
+
+class Level:
+    """A count and its integral over time."""
+
+    __slots__ = ("area", "count", "last")
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.count = 0
+        self.area = 0.0
+        self.last = now
+
+    def change(self, delta: int, now: float) -> None:
+        """Add `delta` at the time `now` [s]."""
+        self.area += self.count * (now - self.last)
+        self.last = now
+        self.count += delta
+
+    def collect(self, now: float) -> float:
+        """Return the integral since the last collection [count s] and begin a new one."""
+        self.change(0, now)
+        area, self.area = self.area, 0.0
+        return area
+
+
+class Tally(Level):
+    """A level that also keeps for how long it had each value."""
+
+    __slots__ = ("times",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: dict[int, float] = {}
+        """How long it had each value [s]."""
+
+    def change(self, delta: int, now: float) -> None:
+        """Add `delta` at the time `now` [s]."""
+        count = self.count
+        seconds = now - self.last
+        self.times[count] = self.times.get(count, 0.0) + seconds
+        self.area += count * seconds
+        self.last = now
+        self.count = count + delta
+
+
+class Pool(Level):
+    """Nodes in the order in which they are picked: by number, or by a key that `rank` gives a node when it enters.
+
+    A node that left without being picked leaves its entry behind; whoever picks looks at its place.
+    """
+
+    __slots__ = ("entries", "keys", "place", "rank", "refills", "target")
+
+    def __init__(self, place: int, target: int, *, refills: bool = True) -> None:
+        super().__init__()
+        self.place = place
+        self.target = target
+        """How many nodes it should hold; returning nodes fill it up to that."""
+        self.refills = refills
+        """Whether returning nodes fill it up."""
+        self.entries: list[Any] = []
+        """Heap of node numbers, or of pairs (key, node number)."""
+        self.rank: Callable[[int], Any] | None = None
+        self.keys: dict[int, Any] = {}
+
+    def rank_by(self, rank: Callable[[int], Any]) -> None:
+        """Order the nodes by a key, those that are here already too."""
+        nodes, self.entries = self.entries, []
+        self.rank = rank
+        for node in nodes:
+            self.push(node)
+
+    def push(self, node: int) -> None:
+        """Enter a node; the caller counts it."""
+        if self.rank is None:
+            heappush(self.entries, node)
+        else:
+            key = self.keys[node] = self.rank(node)
+            heappush(self.entries, (key, node))
+
+    def take_lowest(self, count: int, places: list[int], bring: Callable[[], None]) -> list[int]:
+        """Take nodes for a job, in rising order; of a pool without keys. `bring` enters more when none is left."""
+        heap = self.entries
+        heap.sort()
+        taken: list[int] = heap[:count]
+        if taken and taken[-1] - taken[0] + 1 == count and places[taken[0] : taken[-1] + 1] == [self.place] * count:
+            # A stretch of nodes that are here, as at the start: no need to look at each.
+            del heap[:count]
+            places[taken[0] : taken[-1] + 1] = [int(Place.JOB)] * count
+            return taken
+        taken = []
+        index = 0
+        while len(taken) < count:
+            while index == len(heap):
+                del heap[:index]
+                index = 0
+                bring()
+                heap.sort()
+            node = heap[index]
+            index += 1
+            if places[node] == self.place:
+                places[node] = int(Place.JOB)
+                taken.append(node)
+        del heap[:index]
+        # What was brought may have lower numbers than those taken before it.
+        return sorted(taken)
+
+    def pop(self, places: list[int]) -> int:
+        """Return the first node that is still here, or -1 if no entry is left."""
+        entries = self.entries
+        while entries:
+            entry = heappop(entries)
+            if self.rank is None:
+                # A node that failed and came back meanwhile stands here twice; the place decides.
+                if places[entry] == self.place:
+                    return int(entry)
+            else:
+                key, node = entry
+                if places[node] == self.place and self.keys.get(node) == key:
+                    del self.keys[node]
+                    return int(node)
+        return -1
+
+
+class PackedPool(Pool):
+    """Nodes by the domain that jobs are packed into, each domain in the order of numbers."""
+
+    __slots__ = ("domain_of", "heaps")
+
+    def __init__(self, place: int, target: int, domain_of: Sequence[int], *, refills: bool = True) -> None:
+        super().__init__(place, target, refills=refills)
+        self.domain_of = domain_of
+        self.heaps: dict[int, list[int]] = {}
+        """Heap of the node numbers of each domain."""
+
+    def push(self, node: int) -> None:
+        """Enter a node; the caller counts it."""
+        heappush(self.heaps.setdefault(self.domain_of[node], []), node)
+
+    def take_together(self, count: int, places: list[int]) -> list[int]:
+        """Take nodes for a job, in rising order, from as few domains as that takes."""
+        here = {node for heap in self.heaps.values() for node in heap if places[node] == self.place}
+        taken = gather(sorted(here), count, self.domain_of)
+        for node in taken:
+            places[node] = int(Place.JOB)
+        self.heaps = {}
+        for node in sorted(here.difference(taken)):
+            # In rising order a list is a heap.
+            self.heaps.setdefault(self.domain_of[node], []).append(node)
+        return taken
+
+    def pop_near(self, places: list[int], home: int) -> int:
+        """Return the first node of the domain `home` that is still here, or -1."""
+        heap = self.heaps.get(home, [])
+        while heap:
+            node = heappop(heap)
+            if places[node] == self.place:
+                return node
+        return -1
+
+    def pop(self, places: list[int]) -> int:
+        """Return the first node that is still here, of whatever domain, or -1."""
+        for heap in self.heaps.values():
+            while heap and places[heap[0]] != self.place:
+                heappop(heap)
+        first = min((heap[0] for heap in self.heaps.values() if heap), default=-1)
+        return -1 if first < 0 else self.pop_near(places, self.domain_of[first])
+
+
+def make_pools(
+    reserves: Mapping[str, Reserve], nodes: list[int], places: list[int], packed_by: Sequence[int] = ()
+) -> dict[str, Pool]:
+    """Return the pools by name: the last of the nodes, which are all idle so far, go to the reserves."""
+
+    def make(name: str, target: int, members: list[int], *, refills: bool) -> Pool:
+        place = int(POOLS[name])
+        pool = (
+            PackedPool(place, target, packed_by, refills=refills) if packed_by else Pool(place, target, refills=refills)
+        )
+        for node in members:
+            pool.push(node)
+        pool.count = len(members)
+        if name != "idle":
+            for node in members:
+                places[node] = place
+        return pool
+
+    kept: dict[str, list[int]] = {"spare": []}
+    for name, reserve in reserves.items():
+        first = len(nodes) - min(reserve.nodes, len(nodes))
+        kept[name] = nodes[first:]
+        del nodes[first:]
+    pools = {"idle": make("idle", 0, nodes, refills=False)}
+    for name, members in kept.items():
+        pools[name] = make(name, len(members), members, refills=name not in reserves or reserves[name].refills)
+    return pools
+
+
+# ----------------------------------------
+# Units of nodes that jobs use as wholes, with spares inside them: racks and scale-up domains.
+
+_JOB = int(Place.JOB)
+
+_MATE = int(Place.MATE)
+
+_REPAIR = int(Place.REPAIR)
+
+_STRANDED = int(Place.STRANDED)
+
+
+class WholeUnits:
+    """Keeps each unit in use or broken.
+
+    Of a unit *in use* as many nodes as a job needs are in one pool or at positions of one job; the other healthy ones
+    are their mates, and one of them takes the place of a node that leaves. Of a *broken* unit every healthy node is
+    stranded, except those that a job holds until it lets them go.
+    """
+
+    __slots__ = ("cluster", "drains", "is_broken", "needed", "nodes", "of_node", "torn")
+
+    def __init__(self, units: Units, cluster: Cluster) -> None:
+        self.nodes, self.needed, self.drains = units
+        self.cluster = cluster
+        self.of_node = [0] * cluster.nodes
+        for index, unit in enumerate(self.nodes):
+            for node in unit:
+                self.of_node[node] = index
+        self.is_broken = [False] * len(self.nodes)
+        self.torn: list[int] = []
+        """Broken units of which a job still holds nodes."""
+        cluster.units_whole.count = len(self.nodes)
+
+    def seat_mates(self) -> list[int]:
+        """Let the last nodes of each unit be mates of the first ones; return the first ones."""
+        mates = [node for unit in self.nodes for node in unit[self.needed :]]
+        for node in mates:
+            self.cluster.place[node] = _MATE
+        self.cluster.mates.count = len(mates)
+        return [node for unit in self.nodes for node in unit[: self.needed]]
+
+    def rank(self, rank: Callable[[int], Any]) -> Callable[[int], object]:
+        """Give the nodes of a unit one key, that of the worst of them: they are picked together."""
+        keys: dict[int, object] = {}
+        place = self.cluster.place
+
+        def of_unit(node: int) -> object:
+            index = self.of_node[node]
+            unit = self.nodes[index]
+            # The nodes of a unit enter a pool one after another, and the first one brings a new key.
+            if index not in keys or all(place[other] != place[node] for other in unit if other != node):
+                keys[index] = max(rank(other) for other in unit), index
+            return keys[index]
+
+        return of_unit
+
+    # ------------------------------------------------------------------------------------------- out and back
+
+    def lose(self, node: int, group: Group | None, now: float) -> None:
+        """Let a mate take the place that a node has left for repair, or break the unit; see :meth:`replace`."""
+        if self.drains:
+            self.tear(node, now)
+        else:
+            self.replace(node, group, now)
+
+    def replace(self, node: int, group: Group | None, now: float) -> None:
+        """Let a mate take the place that a node has just left, or break the unit.
+
+        Parameters
+        ----------
+        node
+            The node; its entry in ``Cluster.place`` is where it was.
+        group
+            The group that it was in, if any.
+        """
+        index = self.of_node[node]
+        if self.is_broken[index]:
+            return
+        cluster = self.cluster
+        place = cluster.place[node]
+        if place == _MATE:
+            return
+        mate = next((other for other in self.nodes[index] if cluster.place[other] == _MATE and other != node), -1)
+        if mate < 0:
+            self.tear(node, now)
+            return
+        cluster.mates.change(-1, now)
+        if group is None:
+            pool = cluster.level_at[place]
+            assert isinstance(pool, Pool)
+            cluster.enter(pool, mate, now)
+        else:
+            self._sit_in(group, cluster.position[node], mate, now)
+
+    def _sit_in(self, group: Group, position: int, mate: int, now: float) -> None:
+        """Put a mate at a position of a job."""
+        cluster = self.cluster
+        group.missing.remove(position)
+        cluster.place[mate] = _JOB
+        cluster.seat(group, position, mate)
+        if group.job.holding:
+            group.replaced.append(position)
+        else:
+            cluster.idle.change(1, now)
+        if cluster.on_join is not None:
+            cluster.on_join(mate)
+
+    def tear(self, node: int, now: float) -> None:
+        """Break the unit of a node, if it is not broken: its other nodes are stranded, those of jobs when let go."""
+        index = self.of_node[node]
+        if self.is_broken[index]:
+            return
+        cluster = self.cluster
+        self.is_broken[index] = True
+        cluster.units_whole.change(-1, now)
+        for other in self.nodes[index]:
+            if other == node or cluster.place[other] == _REPAIR:
+                continue
+            if cluster.where(other) is not Place.JOB:
+                self._strand(other, now)
+            elif index not in self.torn:
+                self.torn.append(index)
+
+    def _strand(self, node: int, now: float) -> None:
+        """Put a healthy node aside until its unit is of use."""
+        cluster = self.cluster
+        if cluster.group[node] is not None and cluster.on_leave is not None:
+            cluster.on_leave(node)
+        cluster.leave(node, now)
+        cluster.place[node] = _STRANDED
+        cluster.stranded.change(1, now)
+
+    def take_back(self, node: int, now: float) -> None:
+        """Let a healthy node that is nowhere be a mate, or wait until its unit is of use again."""
+        cluster = self.cluster
+        index = self.of_node[node]
+        if self.is_broken[index]:
+            cluster.place[node] = _STRANDED
+            cluster.stranded.change(1, now)
+            self._mend(index, now)
+        else:
+            cluster.place[node] = _MATE
+            cluster.mates.change(1, now)
+
+    def let_go(self, group: Group, now: float) -> None:
+        """Strand what a group still holds of units that are broken."""
+        cluster = self.cluster
+        for index in self.torn.copy():
+            if self._mend(index, now):
+                continue
+            for node in self.nodes[index]:
+                if cluster.group[node] is group and not cluster.outages[node]:
+                    self._strand(node, now)
+            if all(cluster.place[node] != _JOB for node in self.nodes[index]):
+                self.torn.remove(index)
+                self._mend(index, now)
+
+    def _mend(self, index: int, now: float) -> bool:
+        """Make a broken unit one of use if it has what that takes; return whether it had."""
+        assert self.is_broken[index]
+        cluster = self.cluster
+        unit, needed, place = self.nodes[index], self.needed, cluster.place
+        waiting = [node for node in unit if place[node] == _STRANDED]
+        held = [node for node in unit if place[node] == _JOB]
+        if len(waiting) + len(held) < (len(unit) if self.drains else needed):
+            return False
+        if held and (len(held) != needed or any(cluster.outages[node] for node in held)):
+            return False
+        self.is_broken[index] = False
+        cluster.units_whole.change(1, now)
+        cluster.stranded.change(-len(waiting), now)
+        if index in self.torn:
+            self.torn.remove(index)
+        if held:
+            # All that a job needs is still there, and so is the rest: the job never noticed.
+            mates = waiting
+        else:
+            pool = cluster.refill(needed)
+            for node in waiting[:needed]:
+                cluster.enter(pool, node, now)
+            mates = waiting[needed:]
+        for node in mates:
+            place[node] = _MATE
+        cluster.mates.change(len(mates), now)
+        return True
+
+
+_FOR_GOOD = 1 << 60
+
+"""Open outages of a withheld node: more than there are failures to open and close."""
+
+
+class Cluster:
+    """Every node is in exactly one place; counts are kept beside the array, never recounted.
+
+    The nodes of a job that went back to the queue stay with it, as idle nodes, until somebody else needs them: so a
+    requeue of a large job costs no more than that of a small one. :meth:`where` sees through this.
+
+    With ``units`` the nodes are used in whole units (racks, scale-up domains), which :class:`WholeUnits` keeps.
+    """
+
+    __slots__ = (
+        "account",
+        "blocks",
+        "count_down",
+        "down",
+        "down_times",
+        "failed",
+        "gpus_per_node",
+        "group",
+        "idle",
+        "level_at",
+        "mates",
+        "narrow",
+        "nodes",
+        "on_join",
+        "on_leave",
+        "outages",
+        "packed_by",
+        "place",
+        "pools",
+        "position",
+        "refilled",
+        "repairing",
+        "spare",
+        "stranded",
+        "units",
+        "units_whole",
+        "withheld",
+    )
+
+    def __init__(
+        self,
+        nodes: int,
+        gpus_per_node: int,
+        reserves: Mapping[str, Reserve],
+        account: Account,
+        units: Units | None = None,
+        packed_by: Sequence[int] = (),
+        withheld: int = 0,
+    ) -> None:
+        self.nodes = nodes
+        self.gpus_per_node = gpus_per_node
+        self.account = account
+        self.place = [int(Place.IDLE)] * nodes
+        self.narrow: set[int] = set()
+        """Nodes of jobs that step on although a part of them is out."""
+        self.outages = [0] * nodes
+        """Open outages of each node; it returns when there are none."""
+        self.group: list[Group | None] = [None] * nodes
+        self.position = [0] * nodes
+        self.repairing: dict[int, Stay] = {}
+        """Nodes out of service."""
+        self.failed: dict[int, int] = {}
+        """How often each node has gone to repair since it was new; planned work does not count."""
+        self.blocks: list[Job] = []
+        """Jobs without an allocation whose former nodes are idle."""
+        self.on_leave: Callable[[int], None] | None = None
+        """Told each node that leaves its former job for good without having failed."""
+        self.on_join: Callable[[int], None] | None = None
+        """Told each node that takes the place of another one of its unit in a job, at once and without a plan."""
+        self.down = Tally()
+        self.down_times = self.down.times
+        self.count_down: Callable[[int, float], None] = self.down.change
+        """Note that so many more nodes are down from a time on."""
+        self.stranded = Level()
+        """Healthy nodes of units that are not of use."""
+        self.mates = Level()
+        """Healthy nodes that wait as spares inside their unit."""
+        self.units_whole = Level()
+        """Units that are of use."""
+        serving = nodes - withheld
+        self.withheld = Level()
+        """The last nodes, if nobody gets them: as if they were down for good, but nothing is wrong with them."""
+        self.withheld.count = withheld
+        self.place[serving:] = [int(Place.WITHHELD)] * withheld
+        self.outages[serving:] = [_FOR_GOOD] * withheld
+        self.units = WholeUnits(units, self) if units is not None else None
+        self.packed_by = packed_by
+        """Domain of each node that jobs are packed into; empty when they take nodes by number."""
+        first = list(range(serving)) if self.units is None else self.units.seat_mates()
+        if packed_by:
+            spares = spread(first, reserves["spare"].nodes, packed_by) if "spare" in reserves else []
+            first = sorted(set(first).difference(spares)) + spares
+        self.pools = make_pools(reserves, first, self.place, packed_by)
+        self.level_at: dict[int, Level] = {pool.place: pool for pool in self.pools.values()}
+        self.level_at |= {int(Place.STRANDED): self.stranded, int(Place.MATE): self.mates}
+        """What counts the nodes of a place outside jobs and repair."""
+        self.refilled = [pool for pool in self.pools.values() if pool.refills]
+        """Pools that returning nodes fill up, in this order: that of the reserves."""
+        self.idle = self.pools["idle"]
+        self.spare = self.pools["spare"]
+
+    def rank_by(self, rank: Callable[[int], object]) -> None:
+        """Pick nodes by a key that `rank` gives each when it enters a pool, in place of its number."""
+        if self.units is not None:
+            rank = self.units.rank(rank)
+        for pool in self.pools.values():
+            pool.rank_by(rank)
+
+    def where(self, node: int) -> Place:
+        """Return the place of a node."""
+        if self.place[node] == Place.JOB:
+            group = self.group[node]
+            assert group is not None
+            return Place.JOB if group.job.holding else Place.IDLE
+        return Place(self.place[node])
+
+    # ----------------------------------------------------------------------------------------- allocation
+
+    def take(self, name: str, now: float, home: int = -1) -> int:
+        """Take a healthy node of a pool, or return -1: one of the domain `home` if there is one, else the first."""
+        pool = self.pools.get(name)
+        if pool is None or pool.count == 0:
+            return -1
+        while True:
+            node = pool.pop_near(self.place, home) if isinstance(pool, PackedPool) else -1
+            if node < 0:
+                node = pool.pop(self.place)
+            if node >= 0:
+                pool.change(-1, now)
+                self.place[node] = Place.JOB
+                return node
+            self.dissolve(self.blocks[0])
+
+    def take_many(self, count: int, now: float) -> list[int]:
+        """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
+        pool = self.idle
+        if pool.rank is not None:
+            return sorted(self.take("idle", now) for _ in range(count))
+        if isinstance(pool, PackedPool):
+            while self.blocks:
+                self.dissolve(self.blocks[0])
+            taken = pool.take_together(count, self.place)
+        else:
+            taken = pool.take_lowest(count, self.place, lambda: self.dissolve(self.blocks[0]))
+        pool.change(-count, now)
+        return taken
+
+    def seat(self, group: Group, position: int, node: int) -> None:
+        """Put a node that was taken at a position of the group's job."""
+        job = group.job
+        job.nodes[position] = node
+        self.group[node] = group
+        self.position[node] = position
+        if job.footprint is not None:
+            job.footprint.add(node)
+
+    def seat_many(self, group: Group, positions: list[int], nodes: list[int]) -> None:
+        """Put nodes, in rising order, at positions, in the order of ranks."""
+        count = len(nodes)
+        is_plain = not group.job.rank_of and group.job.footprint is None
+        if is_plain and count and nodes[-1] - nodes[0] + 1 == count and positions[-1] - positions[0] + 1 == count:
+            first, stop = nodes[0], nodes[-1] + 1
+            group.job.nodes[positions[0] : positions[-1] + 1] = nodes
+            self.group[first:stop] = [group] * count
+            self.position[first:stop] = positions
+        else:
+            for position, node in zip(positions, nodes, strict=True):
+                self.seat(group, position, node)
+
+    def move(self, origin: str, target: str, count: int, now: float) -> int:
+        """Move up to `count` nodes from one pool to another; return how many there were."""
+        for moved in range(count):
+            node = self.take(origin, now)
+            if node < 0:
+                return moved
+            self.enter(self.pools[target], node, now)
+        return count
+
+    def release(self, job: Job, now: float) -> None:
+        """Make the nodes of a job idle; they stay at its positions until somebody else needs them."""
+        if self.units is not None and self.units.torn:
+            self.units.let_go(job.main, now)
+        job.holding = False
+        self.idle.change(job.nodes_needed - len(job.main.missing), now)
+        self.blocks.append(job)
+
+    def reclaim(self, job: Job, now: float) -> None:
+        """Give a job back what is left of its former nodes."""
+        job.holding = True
+        if job in self.blocks:
+            self.blocks.remove(job)
+            self.idle.change(len(job.main.missing) - job.nodes_needed, now)
+
+    def dissolve(self, job: Job) -> None:
+        """Make the former nodes of a job plain idle nodes; their number stays the same."""
+        self.blocks.remove(job)
+        for position, node in enumerate(job.nodes):
+            if node >= 0:
+                job.nodes[position] = -1
+                job.main.missing.append(position)
+                if job.footprint is not None:
+                    job.footprint.remove(node)
+                if self.on_leave is not None:
+                    self.on_leave(node)
+                self.group[node] = None
+                self.place[node] = Place.IDLE
+                self.idle.push(node)
+
+    # --------------------------------------------------------------------------------------- out of service
+
+    def send_to_repair(self, node: int, cause: int, now: float, bucket: int = Bucket.REPAIR) -> None:
+        """Move a node that is down out of its place."""
+        group = self.group[node]
+        self.narrow.discard(node)
+        self.leave(node, now)
+        if self.units is not None:
+            self.units.lose(node, group, now)
+        self.place[node] = Place.REPAIR
+        self.repairing[node] = Stay(now, cause, [(bucket, math.inf)])
+        if bucket == Bucket.REPAIR:
+            self.failed[node] = self.failed.get(node, 0) + 1
+
+    def leave(self, node: int, now: float) -> None:
+        """Take a node out of its pool or its job; the caller says where it is from now on."""
+        place = self.place[node]
+        group = self.group[node]
+        if place == _JOB:
+            assert group is not None
+            if not group.job.holding:
+                self.idle.change(-1, now)
+        else:
+            self.level_at[place].change(-1, now)
+        if group is not None:
+            position = self.position[node]
+            group.job.nodes[position] = -1
+            if group.job.footprint is not None:
+                group.job.footprint.remove(node)
+            group.missing.append(position)
+            self.group[node] = None
+
+    def set_aside(self, node: int, now: float) -> None:
+        """Put a healthy node of a job back among those that wait."""
+        group = self.group[node]
+        self.leave(node, now)
+        if self.units is not None:
+            self.units.replace(node, group, now)
+        self._return(node, now)
+
+    def bring_back(self, node: int, now: float) -> None:
+        """Let a node that nothing is open against wait for work again."""
+        self.repairing.pop(node).charge(self.account.table, self.gpus_per_node, now)
+        self._return(node, now)
+
+    def _return(self, node: int, now: float) -> None:
+        if self.units is not None:
+            self.units.take_back(node, now)
+        else:
+            self.enter(self.refill(1), node, now)
+
+    def refill(self, size: int) -> Pool:
+        """Return the pool that `size` returning nodes go to."""
+        for pool in self.refilled:
+            if pool.count + size <= pool.target:
+                return pool
+        return self.idle
+
+    def enter(self, pool: Pool, node: int, now: float) -> None:
+        """Put a node that is nowhere into a pool."""
+        self.place[node] = pool.place
+        pool.change(1, now)
+        pool.push(node)
+
+    def settle(self, now: float) -> float:
+        """Charge the nodes outside jobs up to `now`; return the node-seconds spent down since the last time."""
+        table = self.account.table
+        for name, pool in self.pools.items():
+            bucket = Bucket.UNALLOCATED if name == "idle" else Bucket.SPARE_IDLE
+            table[bucket][0] += pool.collect(now) * self.gpus_per_node
+        table[Bucket.UNALLOCATED][0] += self.withheld.collect(now) * self.gpus_per_node
+        table[Bucket.SPARE_IDLE][0] += self.mates.collect(now) * self.gpus_per_node
+        table[Bucket.STRANDED][0] += self.stranded.collect(now) * self.gpus_per_node
+        for stay in self.repairing.values():
+            stay.charge(table, self.gpus_per_node, now)
+        return self.down.collect(now)

@@ -1,0 +1,331 @@
+"""Parts of the cluster that fail one by one, each with a life of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sim.failures.effects import Aftermath, Effect, Fault, fault_of
+from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source, slots_per_node
+from sim.failures.spread import Size
+from sim.failures.tempo import Tempo
+from sim.failures.variety import Batch, Covariate, Frailty, Variety
+from sim.scenario.fields import Fraction, Model, Rate, RuleError, Strategy
+from sim.scenario.laws import Exponential, Law
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.failures.effects import EffectModel
+    from sim.scenario.law_model import LawModel
+
+# ----------------------------------------
+# What a user says of every cause with a law, whatever it strikes.
+
+
+class Cause(Strategy, ABC):
+    """A cause with a constant rate or a law of lives."""
+
+    name: str = Field(min_length=1, description="The cause, as it appears in the results.")
+    rate: Rate | None = Field(
+        None, description="Constant rate, for example '6.5 per 1000 node-day' or '1 per job-day'."
+    )
+    law: Law | None = Field(None, description="Law of the lives, in place of a constant rate.")
+    scale: float = Field(1.0, gt=0, description="Multiplies the rate.")
+    detection: Law | None = Field(None, description="Detection time of this cause, in place of the scenario's.")
+    planned: bool = Field(False, description="Whether its interruptions count as planned.")
+    fault: Fault | None = Field(
+        None,
+        description="Class of its faults: what those who watch see of them, and strategies of recovery answer to. "
+        "Without it: planned for what is planned; hang, slow (degrade too), corrupt or spike by the effect; else by "
+        "the part: process for a job, gpu, nic, switch for switches and the cables between them, host for all others.",
+    )
+    damage: Aftermath = Field(
+        "process",
+        description="What happens to the hosts that stay in the job: process ends their processes, and what is in "
+        "their memory outlives that; reboot starts them anew, and their memory is lost.",
+    )
+    events: int | None = Field(
+        None, ge=0, description="Number of observed events behind the rate, for its uncertainty."
+    )
+    source: str = Field("", description="Where the numbers come from.")
+
+    @model_validator(mode="after")
+    def _rate_or_law(self) -> Self:
+        if (self.rate is None) == (self.law is None):
+            message = "give exactly one of rate and law"
+            raise ValueError(message)
+        if self.law is not None and self.law.mean_value == 0:
+            raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
+        return self
+
+    def watched(self, part: str, effect: EffectModel) -> dict[str, Any]:
+        """Return what the runtime source takes over for those who watch a part, and for those who come after them.
+
+        Raises
+        ------
+        RuleError
+            If a fault of the class stated does not stop a job, and the effect does.
+        """
+        if effect.stops and self.fault in ("slow", "corrupt", "spike"):
+            rule = f"'{self.name}': a fault of class {self.fault} does not stop a job, and effect {effect.kind} does"
+            raise RuleError(("fault",), rule)
+        return {
+            "fault": self.fault or fault_of(part, effect, planned=self.planned),
+            "damage": self.damage,
+            "detection": self.detection,
+            "planned": self.planned,
+            "events": self.events,
+        }
+
+    @abstractmethod
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for a topology with `counts` of parts and for `jobs` jobs.
+
+        Raises
+        ------
+        ValueError
+            If the topology has no such part, or the rate is stated for another kind of part.
+        """
+
+    def lives(self, units_per_slot: float = 1.0) -> LawModel | None:
+        """Return the law of a slot's life; ``None`` if nothing ever fails (a rate of zero).
+
+        Parameters
+        ----------
+        units_per_slot
+            How many of the units that the rate is stated for one slot stands for [-].
+        """
+        if self.law is not None:
+            return self.law.scaled(1 / self.scale)
+        assert self.rate is not None
+        per_second = self.rate.per_second * self.scale * units_per_slot
+        return Exponential.from_seconds(mean=1 / per_second) if per_second else None
+
+
+class Relapse(Model):
+    """A repair may leave the fault in the node; it then strikes again."""
+
+    after: Law = Field(description="From the node's return to the next failure.")
+    probability: Fraction | None = Field(
+        None, lt=1, description="That a repair leaves the fault; with tiers of repair, those decide."
+    )
+
+    @model_validator(mode="after")
+    def _takes_time(self) -> Self:
+        if self.after.mean_value == 0:
+            raise RuleError(("after",), "must have a mean above zero: a fault that strikes at once does so without end")
+        return self
+
+    def build(self) -> Residue:
+        """Return the runtime form."""
+        return Residue(self.after, self.probability)
+
+
+class Struck(Cause):
+    """What every cause that strikes nodes has; a kind of source says which nodes."""
+
+    clock: Clock = Field("wall", description="Which time wears the part out.")
+    idle_hazard: Fraction = Field(
+        1.0, description="Hazard of a node on which no process of a job runs, relative to one on which some do."
+    )
+    defer: bool = Field(
+        False, description="Whether a failure waits for the end of a phase that failures cannot hit, or never happens."
+    )
+    interrupts: Fraction = Field(1.0, description="Probability that a fault becomes a failure.")
+    effect: Effect = Field("crash", description="What the fault does: crash, hang, slow, degrade, corrupt.")  # type: ignore[assignment]
+    repair: Law | None = Field(None, description="Repair time of this cause, in place of the scenario's.")
+    tier: str = Field("", description="Tier of repair that begins, where there are tiers; without it, the first.")
+    relapse: Relapse | None = Field(None, description="What follows if a repair leaves the fault in the node.")
+    tempo: Tempo | None = Field(None, description="How the hazard of all units changes in time.")
+
+    @model_validator(mode="after")
+    def _thinning_is_right(self) -> Self:
+        ages = self.law is not None and not self.law.memoryless
+        if self.idle_hazard < 1 and self.clock == "wall" and ages:
+            raise ValueError(_thinned(self.law))
+        if self.tempo is not None and self.clock != "wall":
+            raise RuleError(("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date")
+        return self
+
+    def common(self, part: str) -> dict[str, Any]:
+        """Return what the runtime source of a part takes over as it is."""
+        return {
+            "name": self.name,
+            "clock": self.clock,
+            "idle_hazard": self.idle_hazard,
+            "defer": self.defer,
+            "interrupts": self.interrupts,
+            "effect": self.effect,
+            "repair": self.repair,
+            "residue": self.relapse.build() if self.relapse is not None else None,
+            "tier": self.tier,
+            "tempo": self.tempo,
+            **self.watched(part, self.effect),
+        }
+
+    def life(self, part: str, counts: Mapping[str, int]) -> LawModel | None:
+        """Return the law of the life of one `part`; ``None`` if nothing ever fails (a rate of zero).
+
+        Raises
+        ------
+        ValueError
+            If the topology has no such part, or the rate is stated for another kind of part.
+        """
+        if not counts.get(part):
+            there = ", ".join(name for name, count in counts.items() if count)
+            raise RuleError(("part",), f"the cluster has no part '{part}' (it has {there})")
+        of = part if self.rate is None else self.rate.of or part
+        if of not in counts:
+            raise RuleError(("rate",), f"is per {of}, and the cluster has no part '{of}'")
+        return self.lives(counts[of] / counts[part])
+
+
+def _thinned(law: Any) -> str:
+    return (
+        f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
+        f"with law '{law.law}' let the life run on clock: busy instead"
+    )
+
+
+class Component(Struck):
+    """A class of part of the topology; every part of it has its own life."""
+
+    use: Literal["component"] = "component"
+    part: str = Field("node", description="Class of part: gpu, node, nic, leaf, rack, pdu, ...")
+    renews: Renews = Field("at_failure", description="When the next life begins.")
+    frailty: Frailty | None = Field(None, description="Some nodes are worse than others, nobody knows why.")
+    batches: tuple[Batch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
+    covariates: tuple[Covariate, ...] = Field((), description="Known properties that change the hazard.")
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> Self:
+        total = sum(batch.share for batch in self.batches)
+        if total > 1 + 1e-12:
+            raise RuleError(("batches",), f"the shares add up to {total:g}; together they can be 1 at most")
+        for index, batch in enumerate(self.batches):
+            if self.idle_hazard < 1 and self.clock == "wall" and batch.law is not None and not batch.law.memoryless:
+                raise RuleError(("batches", index, "law"), _thinned(batch.law))
+        return self
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for a topology with `counts` of parts.
+
+        Raises
+        ------
+        ValueError
+            If the topology has no such part, or the rate is stated for another kind of part.
+        """
+        del jobs
+        part, law = self.part, self.life(self.part, counts)
+        variety = Variety(self.frailty, self.batches, self.covariates)
+        foldable = self.renews != "never" and not variety.within_node
+        if part == "gpu" and law is not None and foldable and all(each.memoryless for each in variety.laws(law)):
+            # Memoryless lives of the GPUs of one node are one life of the node at their summed rate: an eighth of
+            # the numbers to draw, and no other difference.
+            share = counts["node"] / counts["gpu"]
+            part, law, variety = "node", law.scaled(share), variety.scaled(share)
+        return Source(
+            part=part,
+            units=counts[part],
+            law=law,
+            renews=self.renews,
+            variety=variety,
+            slots_per_node=slots_per_node(part, counts),
+            **self.common(self.part),
+        )
+
+
+# ----------------------------------------
+# Hidden faults: some nodes have them, fail again and again, and are healthy once a repair has found them.
+
+
+class Defect(Struck):
+    """A fault that a share of the nodes has. It strikes by its own law until a repair removes it.
+
+    Any successful repair of the node removes it, whatever it was for.
+    """
+
+    use: Literal["defect"] = "defect"
+    share: Fraction = Field(description="Share of the nodes that have it at the start.")
+    exact: bool = Field(
+        False, description="Whether exactly this share has it (rounded down), not each node with this probability."
+    )
+    onset: Rate | None = Field(None, description="Rate at which nodes without it catch it.")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.relapse is not None:
+            raise RuleError(("relapse",), "a hidden fault that a repair leaves strikes again by its own law")
+        if self.clock == "in_service":
+            raise RuleError(("clock",), "must be wall or busy")
+        if self.tempo is not None:
+            raise RuleError(("tempo",), "a hidden fault strikes by its law alone")
+        if self.onset is not None and self.onset.of not in ("", "node"):
+            raise RuleError(("onset",), f"is per node, not per {self.onset.of}")
+        return self
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for a topology with `counts` of parts.
+
+        Raises
+        ------
+        ValueError
+            If the rate is stated for another kind of part.
+        """
+        del jobs
+        onset = None
+        if self.onset is not None and self.onset.per_second > 0:
+            onset = Exponential.from_seconds(mean=1 / self.onset.per_second)
+        source = Source(
+            part="node", units=counts["node"], law=self.life("node", counts), slots_per_node=1, **self.common("node")
+        )
+        return replace(source, hidden=Hidden(self.share, self.exact, onset))
+
+
+# ----------------------------------------
+# Incidents in a shared part that take some or all of its nodes: a rack, a cooling loop, a switch, a whole hall.
+
+
+class Incident(Struck):
+    """Something that happens to a domain and takes a random part of its nodes, at once or one after another.
+
+    With ``spread`` it is a cluster process: incidents are the parents, and each node that one takes fails by itself.
+    """
+
+    use: Literal["incident"] = "incident"
+    part: str = Field("cluster", description="The shared part: cluster, rack, pdu, leaf, pod, ...")
+    size: Size | None = Field(None, description="How many nodes it takes; without it, all of the domain.")
+    spread: Law | None = Field(
+        None, description="Delay of each node, which is then a failure of its own; without it they fail as one."
+    )
+    repaired: Literal["part", "nodes"] = Field(
+        "nodes", description="Whether one repair mends the shared part, or each node has its own."
+    )
+
+    @model_validator(mode="after")
+    def _one_story(self) -> Self:
+        if self.spread is not None and self.repaired == "part":
+            raise RuleError(("repaired",), "must be nodes with a spread: each node is then a failure of its own")
+        if self.repaired == "part" and self.relapse is not None:
+            raise RuleError(("relapse",), "needs repaired: nodes; it is nodes that relapse")
+        if self.clock != "wall":
+            raise RuleError(("clock",), f"must be wall: a {self.part} serves many jobs, or none")
+        return self
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for a topology with `counts` of parts.
+
+        Raises
+        ------
+        ValueError
+            If the topology has no such part, or the rate is stated for another kind of part.
+        """
+        del jobs
+        counts = {**counts, "cluster": 1}
+        law = self.life(self.part, counts)
+        source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
+        return replace(source, blast=Blast(counts["node"], self.size, self.spread, self.repaired))

@@ -1,0 +1,1 @@
+"""From files to a scenario: reading, checking, presets."""

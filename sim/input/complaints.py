@@ -1,0 +1,243 @@
+"""What is wrong with a scenario: one line a mistake, with place, path, rule and the nearest valid name.
+
+The validator speaks of types and branches of unions; here its findings are put into words that a reader of the
+scenario file knows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import WithJsonSchema
+
+from sim import yamlfile
+from sim.input.registry import field_at, has, keys_at, kinds_at, models_in, names_of, tag_of, value_at
+from sim.scenario.fields import RuleError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic.fields import FieldInfo
+
+    from sim.input.registry import Kinds
+    from sim.yamlfile import Document, Keys
+
+_WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number (for example 8)",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping (key: value)",
+}
+
+_LIMITS = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def line(document: Document, path: Keys, rule: str, *, at_key: bool = False) -> str:
+    """Return a mistake as ``file:line:column: path: rule``; the place is that of the value, or of its key.
+
+    Of a value that a preset wrote, the place is that of the preset's name.
+    """
+    if yamlfile.nearest_place(document, path) in document.laid:
+        rule = f"{rule} (preset {document.preset})"
+    mark = yamlfile.key_mark(document, path) if at_key else yamlfile.nearest_mark(document, path)
+    return str(yamlfile.DocumentError(mark, yamlfile.dotted(path), rule))
+
+
+def complaints(model: type[BaseModel], document: Document, data: Any, error: ValidationError) -> list[str]:
+    """Return every mistake that the validation of `data` as a `model` has found, in the order of the file."""
+    findings = [_finding(model, data, item) for item in error.errors(include_url=False)]
+    findings = _without_echoes(model, data, _one_per_choice(findings))
+    found = []
+    for finding in findings:
+        path, rule = _rule(model, data, finding)
+        at_key = finding.kind == "extra_forbidden"
+        mark = yamlfile.key_mark(document, path) if at_key else yamlfile.nearest_mark(document, path)
+        found.append((mark[:3], line(document, path, rule, at_key=at_key)))
+    return list(dict.fromkeys(text for _, text in sorted(found, key=lambda item: item[0])))
+
+
+class _Finding(NamedTuple):
+    """One error of the validator; ``branch`` is where a union was entered, and which part of it was tried."""
+
+    path: Keys
+    kind: str
+    error: Any
+    branch: tuple[Keys, str | int] | None
+
+
+def _finding(model: type[BaseModel], data: Any, error: Any) -> _Finding:
+    """Return an error with its path as the user wrote it: without tags and branches of unions."""
+    path: Keys = ()
+    here = data
+    branch: tuple[Keys, str | int] | None = None
+    tagged: Keys | None = None
+    for position, step in enumerate(error["loc"]):
+        kinds = kinds_at(model, data, path)
+        if tagged != path and len(kinds) > 1 and any(step in tag_of(kind)[1] for kind in kinds):
+            tagged = path
+        elif has(here, step):
+            here = here[step]
+            path = (*path, step)
+        elif position == len(error["loc"]) - 1 and error["type"] == "missing":
+            path = (*path, step)
+        else:
+            branch = branch or (path, step)
+    return _Finding(path, error["type"], error, branch)
+
+
+def _one_per_choice(findings: list[_Finding]) -> list[_Finding]:
+    """Return the findings with one line for a value that is none of the types of a union.
+
+    Of a value that resembles one of the types (a mapping where a number or a mapping may stand) only what is wrong
+    with it as that type is kept.
+    """
+    unions: defaultdict[Keys, defaultdict[str | int, list[_Finding]]] = defaultdict(lambda: defaultdict(list))
+    for finding in findings:
+        if finding.branch:
+            unions[finding.branch[0]][finding.branch[1]].append(finding)
+    kept = [finding for finding in findings if not finding.branch]
+    for path, branches in unions.items():
+        strangers = [tried for tried in branches.values() if tried[0].path == path and tried[0].kind in _WANTED]
+        if len(branches) == len(strangers) > 1:
+            wanted = " or ".join(_WANTED[tried[0].kind] for tried in strangers)
+            kept.append(_Finding(path, "none_of", {**strangers[0][0].error, "wanted": wanted}, None))
+        else:
+            resembling = [tried for tried in branches.values() if tried not in strangers] or strangers
+            kept += [finding for tried in resembling for finding in tried]
+    return kept
+
+
+def _without_echoes(model: type[BaseModel], data: Any, findings: list[_Finding]) -> list[_Finding]:
+    """Return the findings without those that follow from another one.
+
+    A missing key that an unknown one beside it was meant to be, and a list that is too short only because what is
+    wrong with its items takes them out of the validator's count.
+    """
+    meant = {
+        (*finding.path[:-1], near)
+        for finding in findings
+        if finding.kind == "extra_forbidden"
+        and (near := yamlfile.nearest(str(finding.path[-1]), keys_at(model, data, finding.path[:-1])))
+    }
+    return [
+        finding
+        for finding in findings
+        if not (finding.kind == "missing" and finding.path in meant)
+        and not (finding.kind == "too_short" and len(finding.error["input"]) > finding.error["ctx"]["actual_length"])
+    ]
+
+
+def _rule(model: type[BaseModel], data: Any, finding: _Finding) -> tuple[Keys, str]:
+    """Return where a finding is best shown, and the rule that was broken."""
+    path, kind, error, _ = finding
+    context = error.get("ctx", {})
+    given = _given(error["input"])
+    if kind == "extra_forbidden":
+        return path, f"unknown key '{path[-1]}'{yamlfile.suggest(str(path[-1]), keys_at(model, data, path[:-1]))}"
+    if kind == "missing":
+        return path, f"is missing{_about(field_at(model, data, path))}"
+    if kind == "value_error":
+        reason = context["error"]
+        return (*path, *reason.at) if isinstance(reason, RuleError) else path, str(reason)
+    if kind == "union_tag_not_found":
+        tag = str(context["discriminator"]).strip("'")
+        return path, f"needs '{tag}'{yamlfile.suggest('', names_of(kinds_at(model, data, path)))}"
+    if kind == "union_tag_invalid":
+        tag = str(context["discriminator"]).strip("'")
+        return (*path, tag), _no_choice(error["input"][tag], names_of(kinds_at(model, data, path)))
+    if kind == "literal_error":
+        choices = [word.strip(" '") for word in context["expected"].replace(" or ", ", ").split(", ")]
+        return path, _no_choice(error["input"], choices)
+    if kind in ("model_type", "model_attributes_type"):
+        return path, _no_mapping(kinds_at(model, data, path), error["input"])
+    if kind in _WANTED or kind == "none_of":
+        wanted = error["wanted"] if kind == "none_of" else _WANTED[kind]
+        return path, f"must be {wanted}, not {given}{_remedy(kind, error['input'])}"
+    if kind in _LIMITS:
+        words, key = _LIMITS[kind]
+        return path, f"must be {words} {context[key]:g}, not {_given(value_at(data, path, error['input']))}"
+    return path, _other(kind, context, error, given)
+
+
+def _other(kind: str, context: Any, error: Any, given: str) -> str:
+    """Return the rule of the rarer kinds, the validator's own words for those that no field can break today."""
+    if kind == "finite_number":
+        return f"must be a finite number, not {given}"
+    if kind == "string_too_short":
+        return "must not be empty"
+    if kind == "too_short":
+        return f"must have at least {_items(context['min_length'])}, and has {context['actual_length']}"
+    if kind == "too_long":
+        return f"can have at most {_items(context['max_length'])}, and has {context['actual_length']}"
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {given}"
+
+
+def _items(number: int) -> str:
+    return f"{number} item{'' if number == 1 else 's'}"
+
+
+def _no_choice(given: Any, choices: list[str]) -> str:
+    return f"{_given(given)} is not a choice{yamlfile.suggest(str(given), choices)}"
+
+
+def _no_mapping(kinds: Kinds, given: Any) -> str:
+    """Return the rule for a value that should have keys; a bare name is shown how to be one."""
+    names = names_of(kinds)
+    keys = ", ".join(kinds[0].model_fields) if len(kinds) == 1 else f"{tag_of(kinds[0])[0]}, ..."
+    rule = f"must be a mapping (keys: {keys}), not {_given(given)}"
+    near = yamlfile.nearest(given, names) if isinstance(given, str) else None
+    if near:
+        return f"{rule}; write {{{tag_of(kinds[0])[0]}: {near}}}"
+    return rule if len(kinds) == 1 else f"{rule}{yamlfile.suggest('', names)}"
+
+
+def _about(field: FieldInfo | None) -> str:
+    """Return what a missing key is for, with an example or its choices."""
+    if field is None:
+        return ""
+    words = (field.description or "").rstrip(".")
+    models = models_in(field.annotation)
+    names = names_of(models)
+    schemas = [part.json_schema or {} for part in field.metadata if isinstance(part, WithJsonSchema)]
+    examples = [schema["examples"] for schema in schemas if "examples" in schema]
+    if len(names) > 1 and tag_of(models[0])[0] == "law":
+        words += "; a time such as 30 min, or a law"
+    elif len(names) > 1:
+        words += f"; choose 'use' from {', '.join(names)}"
+    elif examples:
+        words += f"; for example {examples[0][0]}"
+    return f" ({words})" if words else ""
+
+
+def _remedy(kind: str, given: Any) -> str:
+    """Return how to turn a number into text, text into a number, or one value into a list of it."""
+    if kind == "tuple_type" and isinstance(given, str | int | float):
+        return f"; write [{given}]"
+    if kind == "string_type" and isinstance(given, int | float):
+        text = str(given).lower() if isinstance(given, bool) else given
+        return f"; write '{text}' in quotes"
+    if kind in ("int_type", "float_type", "none_of") and isinstance(given, str):
+        try:
+            float(given)
+        except ValueError:
+            return ""
+        return "; remove the quotes"
+    return ""
+
+
+def _given(value: Any) -> str:
+    """Return a value as a reader of the file would call it."""
+    if isinstance(value, str):
+        return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}...'"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}.get(str(value), str(value))
+    return {dict: "a mapping", list: "a list", tuple: "a list", type(None): "nothing"}.get(type(value), "this")

@@ -1,0 +1,552 @@
+"""From YAML to a scenario: every unknown name, missing unit and impossible value is caught here."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sim import catalog, yamlfile
+from sim.catalog import steps
+from sim.cluster import FABRICS, ClusterSpec
+from sim.cluster.spec import NODES_OR_POOLS
+from sim.failures import SOURCES, Replay
+from sim.failures.bundle import Bundle
+from sim.input import complaints, registry
+from sim.input.registry import DEFAULTS, kinds_at, scenario_model, tag_of, value_at
+from sim.policies.checkpoint import CHECKPOINTS
+from sim.policies.detection import DETECTIONS
+from sim.policies.recovery import RECOVERIES
+from sim.policies.repair import LEMONS, REPAIRS
+from sim.policies.scheduler import SCHEDULERS
+from sim.prepare.parts import sized
+from sim.prepare.prepare import examine
+from sim.prepare.step import DoesNotFitError, check_memory
+from sim.scenario.fields import PathError, is_of_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sim.engine.prepared import Prepared
+    from sim.scenario.model import Scenario
+    from sim.steps import Accelerator
+    from sim.yamlfile import Document, Keys
+
+_SHORTHAND = ("cluster",)
+
+_READERS = ("replay", "graph-file")
+
+
+class ScenarioError(ValueError):
+    """Everything that is wrong with a scenario, one line per mistake.
+
+    `is_answer` tells that nothing is wrong with the description: what it asks for cannot be done. `is_of_files` tells
+    that a file cannot be read which the description names: another time, or elsewhere, there may be no mistake.
+    """
+
+    def __init__(self, lines: Iterable[str], *, is_answer: bool = False, is_of_files: bool = False) -> None:
+        self.lines = tuple(lines)
+        self.is_answer = is_answer
+        self.is_of_files = is_of_files
+        super().__init__(self.lines)
+
+    def __str__(self) -> str:
+        """Return the lines."""
+        return "\n".join(self.lines)
+
+
+def _root() -> Path:
+    """Return the folder that holds scenarios/ and topologies/: inside the wheel, else the checkout."""
+    packaged = Path(__file__).parents[1] / "_data"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2]
+
+
+def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> dict[str, Path]:
+    """Return the files that come with the program, by name."""
+    return {path.stem: path for path in sorted((_root() / kind).glob("*.yaml"))}
+
+
+def building_blocks(at: Keys = ()) -> dict[str, Path]:
+    """Return what may be extended by name at a path: inside of a file topologies alone."""
+    return shipped("topologies") | ({} if at else shipped("scenarios"))
+
+
+def find(name: str) -> Path:
+    """Return a scenario file: a path, or the name of one that comes with the program.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such file.
+    """
+    return locate(name, shipped("scenarios"), "scenario")
+
+
+def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
+    """Return a file: a path, or the one that is known by this name.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such file.
+    """
+    found = yamlfile.known_file(Path(name), name, known)
+    if found is None:
+        rule = f"no such file, and no {noun} of this name{yamlfile.suggest(name, known)}"
+        raise ScenarioError([str(yamlfile.DocumentError(yamlfile.Mark(name), "", rule))])
+    return found
+
+
+@dataclass(frozen=True)
+class Template:
+    """A scenario file that has been read, with everything that it extends: scenarios follow without another look.
+
+    Parameters
+    ----------
+    document
+        What the files say.
+    folder
+        From where relative file names are meant that no file states; absolute.
+    """
+
+    document: Document
+    folder: Path
+
+    @property
+    def content(self) -> Any:
+        """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
+        data: dict[str, Any] = _complete(registry.lay(self.document), self.folder)
+        sources: Any = data.get("failures")
+        for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
+            for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
+                if isinstance(holder.get(key), str) and Path(holder[key]).is_file():
+                    holder[key] = hashlib.sha256(Path(holder[key]).read_bytes()).hexdigest()
+        return data
+
+    def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
+        """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`."""
+        return self.examined(overrides, must_fit=must_fit).scenario
+
+    def examined(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Prepared:
+        """Return the same with what `sim.examine` has found on the way."""
+        document = registry.lay(self.document)
+        try:
+            for text in choices_first(overrides):
+                # Anew each time: an option may name another preset, or reach into a list of this one.
+                document = registry.lay(yamlfile.assign(document, text, shorthand=_SHORTHAND, known=building_blocks))
+        except yamlfile.DocumentError as error:
+            line = f"{error}{registry.hint(document, error.path)}"
+            raise ScenarioError([line], is_of_files=is_of_files(error)) from None
+        return _validated(document, self.folder, must_fit=must_fit)
+
+
+def template(path: str | Path) -> Template:
+    """Return a scenario file, or one that comes with the program, as it was read, to make several scenarios of.
+
+    Raises
+    ------
+    ScenarioError
+        If the file, or one that it extends, cannot be read or is not strict YAML.
+    """
+    found = find(str(path))
+    try:
+        document = yamlfile.extend(found, shorthand=_SHORTHAND, known=building_blocks)
+    except yamlfile.DocumentError as error:
+        raise ScenarioError([str(error)]) from None
+    return Template(document, found.parent.absolute())
+
+
+def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
+    """Return the scenario of a file.
+
+    Parameters
+    ----------
+    path
+        The file, or the name of one that comes with the program.
+    overrides
+        Texts ``a.b=c`` that replace values, in the order of :func:`choices_first`.
+    must_fit
+        Whether to refuse jobs that do not fit into the memory of their GPUs.
+
+    Raises
+    ------
+    ScenarioError
+        With one line for each mistake: file, line, column, path, rule.
+    """
+    return template(path).scenario(overrides, must_fit=must_fit)
+
+
+def choices_first(overrides: Iterable[str]) -> list[str]:
+    """Return texts ``a.b=c`` in the order in which they are applied: what chooses before what it chooses among.
+
+    A choice is a path that ends in ``use`` or ``law``, or a mapping with one of these, and ``from_preset: true``. A
+    change of what a strategy brings would be lost if the strategy were named afterwards. Choices keep their order, but
+    the one around another one comes first, and so does whatever else replaces the mapping of a choice, or what is
+    around it. The rest keeps its order too.
+    """
+    texts = list(overrides)
+    places = [_chosen_at(text) for text in texts]
+    choices = [place for place, chooses in places if chooses]
+    added = max(
+        (position for position, found in enumerate(places) if found == (registry.FROM_PRESET, True)), default=-1
+    )
+
+    def rank(position: int) -> tuple[bool, int]:
+        place, chooses = places[position]
+        is_first = chooses or any(choice[: len(place)] == place for choice in choices)
+        if place == registry.FROM_PRESET:  # what takes stores away comes after what changes them
+            is_first = position <= added
+        return not is_first, len(place) if is_first else 0
+
+    return [texts[position] for position in sorted(range(len(texts)), key=rank)]
+
+
+def _chosen_at(text: str) -> tuple[Keys, bool]:
+    """Return the path that a text ``a.b=c`` replaces or chooses for, and whether it chooses."""
+    name, _, value = text.partition("=")
+    path = tuple(name.strip().split("."))
+    if path[-1] in yamlfile.TAGS:
+        return path[:-1], True
+    try:
+        tree = yamlfile.parse(value, yamlfile.Mark("--set"))
+    except yamlfile.DocumentError:  # for assign to explain
+        return path, False
+    content = tree.content if tree is not None else None
+    if path == registry.FROM_PRESET:
+        return path, content is True
+    return path, isinstance(content, dict) and any(tag in content for tag in yamlfile.TAGS)
+
+
+def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
+    """Return the scenario that plain data describe; relative file names are taken from `folder`.
+
+    Raises
+    ------
+    ScenarioError
+        With one line for each mistake.
+    """
+    document = yamlfile.Document(data, values={(): yamlfile.Mark("scenario")})
+    return _validated(registry.lay(document), folder or Path.cwd()).scenario
+
+
+def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Prepared:
+    """Return the scenario, examined, or all its mistakes at once."""
+    data = _complete(document, folder)
+    try:
+        scenario = scenario_model().model_validate(data)
+    except ValidationError as error:
+        lines = complaints.complaints(scenario_model(), document, data, error)
+        of_files = any(is_of_files(item["ctx"]["error"]) for item in error.errors() if "error" in item.get("ctx", {}))
+        raise ScenarioError(_about_detection(lines, document, data), is_of_files=of_files) from None
+    try:
+        scenario = sized(scenario)
+        unknown = _unknown_words(scenario)
+        if unknown:
+            lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
+            raise ScenarioError(lines, is_of_files=any(path[-1] in yamlfile.FILE_KEYS for path, _ in unknown))
+        prepared = examine(scenario)
+        if must_fit:
+            check_memory(scenario, prepared.jobs)
+    except PathError as error:
+        lines = [complaints.line(document, error.path, error.rule)]
+        is_answer = isinstance(error, DoesNotFitError)
+        raise ScenarioError(lines, is_answer=is_answer, is_of_files=error.is_of_files) from None
+    return prepared
+
+
+def _about_detection(lines: list[str], document: Document, data: dict[str, Any]) -> list[str]:
+    """Return complaints with what presets have to do with a missing detection.
+
+    A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
+    """
+    missing = complaints.line(document, ("detection",), "is missing")
+    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(registry.strategies()):
+        return [line for line in lines if not line.startswith(missing)]
+    hint = "; a recovery preset would bring it)"
+    return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
+
+
+def _complete(document: Document, folder: Path) -> dict[str, Any]:
+    """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
+    data = completed(scenario_model(), document, DEFAULTS)
+    failures = data.get("failures")
+    sources = range(len(failures)) if isinstance(failures, list) else ()
+    locate_files(data, document, folder, (("cluster", "fabric"), *(("failures", index) for index in sources)))
+    return data
+
+
+def locate_files(data: dict[str, Any], document: Document, folder: Path, holders: Iterable[Keys]) -> None:
+    """Make absolute the names of the files that strategies at some paths read."""
+    for path in holders:
+        holder = value_at(data, path, None)
+        if isinstance(holder, dict) and holder.get("use") in _READERS:
+            for key in yamlfile.FILE_KEYS:
+                if isinstance(holder.get(key), str):
+                    holder[key] = str(_folder(document, (*path, key), folder) / holder[key])
+
+
+def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> dict[str, Any]:
+    """Return the data of a `model` with strategies named, by path, and leftovers of replaced strategies dropped."""
+    data: dict[str, Any] = copy.deepcopy(document.data)
+    for path, name in defaults.items():
+        *above, field = path.split(".")
+        holder: Any = data
+        for step in above:
+            holder = holder.get(step) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and isinstance(holder.get(field), dict):
+            holder[field].setdefault("use", name)
+    for keys in document.stale:
+        _drop_leftover(model, data, keys)
+    return data
+
+
+def _drop_leftover(model: type[BaseModel], data: dict[str, Any], path: Keys) -> None:
+    """Drop a parameter of the choice that a later ``use`` or ``law`` has replaced; a name nobody knows stays."""
+    holder: Any = data
+    for step in path[:-1]:
+        holder = holder[step]
+    kinds = kinds_at(model, data, path[:-1])
+    chosen = [kind for kind in kinds if holder.get(tag_of(kind)[0]) in tag_of(kind)[1]]
+    known = {name for kind in kinds for name in kind.model_fields}
+    if chosen and path[-1] in known - set(chosen[0].model_fields):
+        del holder[path[-1]]
+
+
+def _folder(document: Document, path: Keys, folder: Path) -> Path:
+    """Return the folder from which the file named at a path is meant, absolute: a copy of ours may lie elsewhere."""
+    mark = yamlfile.nearest_mark(document, path)
+    if mark.text:
+        return Path.cwd()
+    return (Path(mark.file).parent if mark.line else folder).absolute()
+
+
+def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
+    """Return path and rule of every word that names a part, a cause or a log which is not there."""
+    cluster: Any = scenario.cluster
+    try:
+        counts = cluster.counts()
+    except ValueError:  # a cluster that cannot be built is for examine to explain
+        return []
+    found: list[tuple[Keys, str]] = []
+    for index, source in enumerate(scenario.failures):
+        path: Keys = ("failures", index)
+        if isinstance(source, Bundle):
+            if isinstance(source.scale, dict):
+                causes = catalog.causes(source.use)
+                words = [name for name in source.scale if name not in causes]
+                found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
+        elif isinstance(source, Replay):
+            for key in yamlfile.FILE_KEYS:
+                name = getattr(source, key)
+                if name is not None and not os.path.exists(name):  # noqa: PTH110  (no error for a name no file can have)
+                    found.append(((*path, key), f"there is no file {name}{yamlfile.neighbour(Path(name))}"))
+        else:
+            found += _unknown_parts(source, path, counts)
+    return found
+
+
+def _unknown_parts(source: Any, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
+    """Return path and rule of each part that a source names and the cluster does not have."""
+    known = {**counts, "cluster": 1} if source.use in ("incident", "maintenance") else counts
+    part = getattr(source, "part", None)
+    rate = getattr(source, "rate", None)
+    if part is not None and part not in known:
+        return [((*path, "part"), catalog.unknown("part", part, known))]
+    if part is not None and rate is not None and rate.of not in ("", *known):
+        return [((*path, "rate"), catalog.unknown("part", rate.of, known))]
+    return []
+
+
+# ----------------------------------------
+# From YAML to a cluster alone: a topology file, or the cluster of a scenario.
+
+_KEY = "cluster"
+
+
+class _Holder(BaseModel):
+    """A scenario of which only the cluster counts."""
+
+    model_config = ConfigDict(extra="ignore")
+    cluster: ClusterSpec
+
+
+def find_cluster(name: str) -> Path:
+    """Return the file of a cluster: a path, or the name of a topology or scenario that comes with the program.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such file.
+    """
+    return locate(name, building_blocks(), "topology or scenario")
+
+
+def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec:
+    """Return the cluster of a topology file, or of a scenario, which is a file with a key ``cluster``.
+
+    Parameters
+    ----------
+    path
+        The file, or the name of one that comes with the program.
+    overrides
+        Texts ``fabric.radix=128`` that replace values, in order; they may begin with ``cluster.`` as in a scenario.
+
+    Raises
+    ------
+    ScenarioError
+        With one line for each mistake: file, line, column, path, rule.
+    """
+    found_at = find_cluster(str(path))
+    try:
+        document = yamlfile.extend(found_at, shorthand=(_KEY,), known=building_blocks)
+        texts = choices_first(overrides)
+        for text in texts:
+            document = _assigned(document, text)
+    except yamlfile.DocumentError as error:
+        raise ScenarioError([str(error)]) from None
+    is_scenario = _KEY in document.data
+    model: type[BaseModel] = _Holder if is_scenario else ClusterSpec
+    above = (_KEY,) if is_scenario else ()
+    data = completed(model, document, {yamlfile.dotted((*above, "fabric")): "fat-tree"})
+    locate_files(data, document, found_at.parent, ((*above, "fabric"),))
+    try:
+        found: Any = model.model_validate(data)
+    except ValidationError as error:
+        raise ScenarioError(complaints.complaints(model, document, data, error)) from None
+    cluster: Any = found.cluster if is_scenario else found
+    if cluster.nodes is None and not cluster.pools:
+        if not is_scenario:
+            raise ScenarioError([complaints.line(document, (), NODES_OR_POOLS)])
+        # As many as its jobs and spares need.
+        cluster = load(found_at, [text if _is_whole(text) else f"{_KEY}.{_bare(text)}" for text in texts]).cluster
+    assert isinstance(cluster, ClusterSpec)
+    return cluster
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text ``a.b=c`` replaces the whole cluster."""
+    return text.partition("=")[0].strip() == _KEY
+
+
+def _bare(text: str) -> str:
+    """Return a text ``a.b=c`` with a path that counts from the cluster."""
+    return text.strip().removeprefix(f"{_KEY}.")
+
+
+def _assigned(document: Document, text: str) -> Document:
+    """Return a copy of `document` with a value of the cluster set; a path counts from the cluster or from above it."""
+    bare = _bare(text)
+    meant = f"{_KEY}.{bare}" if _KEY in document.data and not _is_whole(text) else bare
+    try:
+        assigned = yamlfile.assign(document, meant, shorthand=(_KEY,), known=building_blocks)
+    except yamlfile.DocumentError as error:
+        mark = error.mark._replace(text=text) if error.mark.text == meant else error.mark
+        raise yamlfile.DocumentError(mark, error.path, error.rule) from None
+    for marks in (assigned.keys, assigned.values):
+        # The mistake is shown beside what was typed.
+        marks.update({path: mark._replace(text=text) for path, mark in marks.items() if mark.text == meant})
+    return assigned
+
+
+# ----------------------------------------
+# What comes with the program, one line each.
+
+_SOURCE = re.compile(r"Source: (?P<text>.+?)(?:\.(?: [A-Z]|$)|$)")
+
+"""A source ends with its sentence."""
+
+_ADDRESS = re.compile(r",? (?:chapters? |by way of |section |https?:).*$")
+
+
+def inventory() -> dict[str, dict[str, str]]:
+    """Return, by kind, the names of what comes with the program and a line about each."""
+    strategies: dict[str, Mapping[str, Any]] = {
+        "fabrics (cluster.fabric.use)": FABRICS,
+        "failure sources (failures.use)": SOURCES,
+        "checkpoints (checkpoint.use)": CHECKPOINTS,
+        "detection (detection.use)": DETECTIONS,
+        "recovery (recovery.use)": RECOVERIES,
+        "repair (repair.use)": REPAIRS,
+        "lemon policies (repair.lemons.use)": LEMONS,
+        "schedulers (scheduler.use)": SCHEDULERS,
+    }
+    listing = {
+        "scenarios": {name: _described(path) for name, path in _files("scenarios")},
+        "studies": {name: _described(path) for name, path in _files("scenarios/studies")},
+        "topologies": {
+            name: f"{_comment(path).removesuffix('.')} ({_source(path)})" for name, path in _files("topologies")
+        },
+        "failure bundles (failures.use)": {
+            name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
+        },
+        "recovery presets (recovery.use)": {
+            name: f"{catalog.recovery(name)['title']} ({catalog.recovery(name)['source']})"
+            for name in catalog.recoveries()
+        },
+        "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
+        "accelerators (cluster.accelerator)": {
+            name: f"{row.title}, {_basis(row)} ({row.source})" for name, row in catalog.accelerators().items()
+        },
+    }
+    for kind, models in strategies.items():
+        listing[kind] = {name: _first_line(model) for name, model in models.items()}
+    return listing
+
+
+def _basis(chip: Accelerator) -> str:
+    """Return what the times of steps on an accelerator rest on."""
+    measured = [name for name in chip.peak if steps.efficiencies(chip, name).basis == "fitted"]
+    if measured:
+        return f"steps measured at {', '.join(measured)}"
+    return f"peak only{', announced' if chip.announced else ''}"
+
+
+def _files(kind: Any) -> list[tuple[str, Path]]:
+    return list(shipped(kind).items())
+
+
+def _described(path: Path) -> str:
+    """Return what a scenario or study says of itself, with its source."""
+    data = yamlfile.load(path).data
+    base = f"{data['scenario']}; " if "scenario" in data else ""
+    return f"{data.get('description', '').removesuffix('.')} ({base}{_source(path)})"
+
+
+def _source(path: Path) -> str:
+    """Return the source of a file: that which its comments name, or that of what it builds on."""
+    found = _stated(path)
+    if found:
+        return found
+    data = yamlfile.load(path).data
+    if "scenario" in data:
+        return _source(shipped("scenarios")[data["scenario"]])
+    return _source(path.parent / data["extends"]) if "extends" in data else ""
+
+
+def _stated(path: Path) -> str:
+    """Return the first source that the comments of a file name, without chapters and addresses."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = next((number for number, line in enumerate(lines) if "# Source" in line), None)
+    if start is None:
+        return ""
+    following = itertools.takewhile(lambda line: line.lstrip().startswith("#"), lines[start:])
+    text = " ".join(line.lstrip(" #") for line in following)
+    found = _SOURCE.match(text)
+    assert found is not None, "a source"
+    return _ADDRESS.sub("", found["text"])
+
+
+def _comment(path: Path) -> str:
+    """Return the first line of a file's opening comment."""
+    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
+
+
+def _first_line(model: Any) -> str:
+    return (model.__doc__ or "").strip().split("\n", 1)[0]

@@ -1,0 +1,1 @@
+"""What is decided: checkpoint, detection, recovery, repair, scheduling."""

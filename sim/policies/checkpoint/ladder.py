@@ -1,0 +1,479 @@
+"""Copies in several stores, each with a rhythm of its own, and work that stops the job beside them: closed form.
+
+Every store has its series of saves, and every kind of periodic work has one. A series counts the time spent stepping.
+Where some are due at once, stepping stops for as long as all of them take, the saves first. When the stop is over the
+saves are taken, and each becomes complete after the drain of its store, during which the job steps on.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.policies.checkpoint.stores import (
+    TIE,
+    Grid,
+    Reading,
+    Rung,
+    Shelf,
+    Source,
+    StoreName,
+    in_flight,
+    missing,
+    read,
+    whole,
+)
+from sim.policies.contracts import Damage, Pace, Restoration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sim.policies.checkpoint.stores import Reached
+
+# ----------------------------------------
+# Which copy a restore reads: the newest of which every shard is left, from the quickest stores that hold it.
+
+
+class Choice(NamedTuple):
+    """The work that a restore goes back to [s], how long it reads [s], from where, and what the stores hold then."""
+
+    work: float
+    seconds: float
+    store: StoreName
+    shelves: list[Shelf]
+
+
+class _Search:
+    """Copies that may be read, store by store; the newest ones that are of no use are passed over."""
+
+    def __init__(
+        self, sources: Sequence[Source | None], shelves: Sequence[Shelf], spacings: Sequence[float], sound: float
+    ) -> None:
+        self.sources = sources
+        self.shelves = [
+            shelf.without_end(spacing) if source is not None and source.rung.keeps_all else shelf
+            for source, shelf, spacing in zip(sources, shelves, spacings, strict=True)
+        ]
+        self.spacings = spacings
+        self.passed = [shelf.newer_than(sound, spacing) for shelf, spacing in zip(self.shelves, spacings, strict=True)]
+        self.spent = 0.0
+
+    def newest(self) -> tuple[float, list[int]]:
+        """Return the most work in a copy that is left [s], and the stores that hold it; none if there is no copy."""
+        works = {
+            index: shelf.work(self.passed[index], self.spacings[index])
+            for index, shelf in enumerate(self.shelves)
+            if self.sources[index] is not None and self.passed[index] < shelf.copies
+        }
+        most = max(works.values(), default=0.0)
+        return most, [index for index, work in works.items() if work >= most * (1 - TIE)]
+
+    def attempt(
+        self, holders: list[int], damaged: frozenset[int], nodes: int, mark: Callable[[str], float] | None
+    ) -> Reading | None:
+        """Return how a step that some stores hold is read; ``None`` if it cannot be, and then pass its copies over."""
+        sources = [source for index in holders if (source := self.sources[index]) is not None]
+        reading = read(sources, damaged, nodes)
+        if reading is None:
+            useless = holders
+        else:
+            self.spent += reading.seconds
+            useless = [
+                index
+                for index, source in zip(holders, sources, strict=True)
+                if source.rung.store in reading.stores and not self._can_read(index, source, mark)
+            ]
+        for index in useless:
+            self.passed[index] += 1
+        return None if useless else reading
+
+    def _can_read(self, index: int, source: Source, mark: Callable[[str], float] | None) -> bool:
+        """Return whether a copy can be read; one that has been read before can."""
+        number = self.passed[index]
+        if mark is None or source.rung.corrupt == 0 or (number == 0 and self.shelves[index].good):
+            return True
+        return mark(f"unreadable {source.rung.store} {number}") >= source.rung.corrupt
+
+    def left(self, work: float, stores: frozenset[StoreName], *, tried: bool) -> list[Shelf]:
+        """Return what is held when `work` [s] has been read from some stores; `tried` tells that it has been seen."""
+        shelves = []
+        for shelf, source, spacing, passed in zip(self.shelves, self.sources, self.spacings, self.passed, strict=True):
+            kept = shelf.cut(shelf.copies if source is None or source.lacks else passed, spacing)
+            if source is not None and kept.copies and abs(kept.newest - work) <= TIE * work:
+                kept = kept._replace(newest=work, good=kept.good or (tried and source.rung.store in stores))
+            shelves.append(kept)
+        return shelves
+
+
+def choose(
+    sources: Sequence[Source | None],
+    shelves: Sequence[Shelf],
+    spacings: Sequence[float],
+    damaged: frozenset[int],
+    nodes: int,
+    sound: float,
+    mark: Callable[[str], float] | None,
+) -> Choice:
+    """Return which copy a restore reads.
+
+    Parameters
+    ----------
+    sources
+        What is left of each store, the remote one first; ``None`` for nothing.
+    shelves, spacings
+        What they held, and how far apart their copies are [s of work].
+    damaged
+        Positions that have lost something.
+    nodes
+        Positions [-].
+    sound
+        Work up to which copies are of use [s].
+    mark
+        Numbers that decide whether a copy can be read.
+    """
+    search = _Search(sources, shelves, spacings, sound)
+    while True:
+        work, holders = search.newest()
+        if not holders:
+            break
+        reading = search.attempt(holders, damaged, nodes, mark)
+        if reading is not None:
+            kept = search.left(work, reading.stores, tried=mark is not None)
+            return Choice(work, search.spent, reading.store, kept)
+    return _oldest(search, sound, nodes, mark)
+
+
+def _oldest(search: _Search, sound: float, nodes: int, mark: Callable[[str], float] | None) -> Choice:
+    """Return the oldest remote copy, if none from before the fault is left; else the start, which needs no copy."""
+    remote, source, spacing = search.shelves[0], search.sources[0], search.spacings[0]
+    assert source is not None
+    oldest = remote.work(remote.copies - 1, spacing)
+    deleted = not source.rung.keeps_all and oldest > spacing * (1 + TIE)
+    if deleted and remote.newer_than(sound, spacing) >= remote.copies:
+        for number in reversed(range(remote.copies)):
+            work = remote.work(number, spacing)
+            search.passed = [
+                shelf.newer_than(work, between) for shelf, between in zip(search.shelves, search.spacings, strict=True)
+            ]
+            search.passed[0] = number
+            reading = search.attempt([0], frozenset(), nodes, mark)
+            if reading is not None:
+                kept = search.left(work, reading.stores, tried=mark is not None)
+                # All older ones have been tried.
+                kept[0] = kept[0]._replace(copies=1)
+                return Choice(work, search.spent, reading.store, kept)
+    return Choice(0.0, search.spent, "remote", [shelf.cut(shelf.copies, 1.0) for shelf in search.shelves])
+
+
+class Pause(NamedTuple):
+    """Work of a job that comes round like a save, takes `seconds` [s], and makes nothing durable.
+
+    It comes after `interval` [s] of stepping at the healthy pace, or after `in_steps` steps of any pace if above zero.
+    """
+
+    interval: float
+    in_steps: int
+    seconds: float
+
+    def period(self, step: float) -> float:
+        """Return how long the group steps in between [s]: whole steps of `step` [s]."""
+        if step <= 0:
+            return self.interval
+        return (self.in_steps or whole(self.interval / step)) * step
+
+
+class LadderState(NamedTuple):
+    """Progress in healthy seconds of work; times in seconds of wall time.
+
+    Each series has stepped ``since`` its last stop [s]. One shelf belongs to each store, the remote one first; their
+    series come first too, in the same order. In a stop, ``stall_left`` [s] of it are to come and ``due`` are the series
+    that it is for.
+    """
+
+    work: float
+    since: tuple[float, ...]
+    shelves: tuple[Shelf, ...]
+    due: tuple[int, ...] = ()
+    stall_left: float = 0.0
+
+    @property
+    def committed(self) -> float:
+        """Work in the newest copy outside the nodes [s]."""
+        return self.shelves[0].newest
+
+    @property
+    def at_risk(self) -> float:
+        """Work beyond that [s]."""
+        return self.work - self.shelves[0].newest
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Closed form of a ladder of stores and of periodic work.
+
+    Parameters
+    ----------
+    rungs
+        The stores, one of them remote.
+    pauses
+        Periodic work.
+    nodes, replicas
+        Positions of the job, and the replicas that they form in order [-].
+    """
+
+    rungs: tuple[Rung, ...]
+    pauses: tuple[Pause, ...] = ()
+    nodes: int = 1
+    replicas: int = 1
+    _grids: dict[float, Grid] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def stores(self) -> tuple[Rung, ...]:
+        """The stores that copies are saved to, the remote one first."""
+        saved = [rung for rung in self.rungs if rung.store != "peer"]
+        return tuple(sorted(saved, key=lambda rung: rung.store != "remote"))
+
+    @cached_property
+    def _limits(self) -> tuple[int, ...]:
+        """Copies that each store keeps [-]."""
+        return tuple(rung.retain or sys.maxsize for rung in self.stores)
+
+    @cached_property
+    def _drains(self) -> tuple[float, ...]:
+        """How long each store takes to complete a copy, after the stop [s]."""
+        return tuple(rung.drain for rung in self.stores)
+
+    @cached_property
+    def peer(self) -> Rung | None:
+        """Reading from a live replica, if the job can."""
+        return next((rung for rung in self.rungs if rung.store == "peer"), None)
+
+    @property
+    def interval(self) -> float:
+        """Stepping between two saves to the remote store [s]."""
+        return self.stores[0].interval
+
+    @property
+    def stall(self) -> float:
+        """How long stepping stops for a save to the remote store [s]."""
+        return self.stores[0].stall
+
+    @property
+    def drain(self) -> float:
+        """From the end of the stall until the save is in the remote store [s]."""
+        return self.stores[0].drain
+
+    @property
+    def load(self) -> float:
+        """Time of a restore from the remote store [s]."""
+        return self.stores[0].load
+
+    @property
+    def minds_nodes(self) -> bool:
+        """Copies on nodes go with them."""
+        return len(self.rungs) > 1
+
+    @property
+    def transfer(self) -> tuple[float, float]:
+        """Of a remote restore, what the nodes take to read at their own bandwidth, and the store to give it [s]."""
+        return self.stores[0].transfer
+
+    @property
+    def begin(self) -> LadderState:
+        """The state of a job that has done nothing yet."""
+        series = len(self.stores) + len(self.pauses)
+        return LadderState(0.0, (0.0,) * series, (Shelf(),) * len(self.stores))
+
+    def stepping(self, pace: Pace) -> float:
+        """Return how long the group steps between two saves to the remote store [s]."""
+        return self.grid(pace).periods[0]
+
+    def grid(self, pace: Pace) -> Grid:
+        """Return the series at some pace."""
+        grid = self._grids.get(pace.step)
+        if grid is None:
+            periods = [rung.period(pace.step) for rung in self.stores]
+            periods += [pause.period(pace.step) for pause in self.pauses]
+            grid = Grid.of(periods, [*(rung.stall for rung in self.stores), *(pause.seconds for pause in self.pauses)])
+            # Paces repeat; those of nodes that are slow by chance do not.
+            if len(self._grids) < 256:
+                self._grids[pace.step] = grid
+        return grid
+
+    # ------------------------------------------------------------------------------------------- stepping
+
+    def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
+        """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""
+        left = state.stall_left
+        grid = self.grid(pace)
+        if seconds < left:
+            shelves = tuple(map(Shelf.waited, state.shelves, (seconds,) * len(state.shelves), self._limits))
+            later = LadderState(state.work, state.since, shelves, state.due, left - seconds)
+            return later, 0.0, self._pausing(grid, state.due, left) - self._pausing(grid, state.due, left - seconds)
+        firsts = self._firsts(state, grid)
+        reached = grid.reach(firsts, seconds - left)
+        stepped, counts, due, stall_left = reached
+        paused = 0.0
+        if self.pauses:
+            saves = len(self.stores)
+            paused = sum(map(mul, counts[saves:], grid.stalls[saves:]))
+            paused += self._pausing(grid, state.due, left) - self._pausing(grid, due, stall_left)
+        since = [
+            stepped - first - (count - 1) * period if count else last + stepped
+            for first, period, count, last in zip(firsts, grid.periods, counts, state.since, strict=True)
+        ]
+        for index in state.due:
+            if not counts[index]:
+                since[index] = stepped
+        for index in due:
+            since[index] = grid.periods[index]
+        shelves = self._filled(state, pace.rate, grid, firsts, seconds, reached)
+        return LadderState(state.work + stepped * pace.rate, tuple(since), shelves, due, stall_left), stepped, paused
+
+    @staticmethod
+    def _firsts(state: LadderState, grid: Grid) -> list[float]:
+        """Return how long each series steps until it is due, from the end of the stop if there is one [s]."""
+        firsts = [
+            period - since if since < period else 0.0 for period, since in zip(grid.periods, state.since, strict=True)
+        ]
+        for index in state.due:
+            firsts[index] = grid.periods[index]
+        return firsts
+
+    def _pausing(self, grid: Grid, due: Sequence[int], left: float) -> float:
+        """Return how much periodic work is in what is `left` of a stop [s]: it comes after the saves."""
+        return min(left, sum(grid.stalls[index] for index in due if index >= len(self.stores)))
+
+    def _filled(
+        self,
+        state: LadderState,
+        rate: float,
+        grid: Grid,
+        firsts: Sequence[float],
+        seconds: float,
+        reached: Reached,
+    ) -> tuple[Shelf, ...]:
+        """Return what the stores hold after `seconds` [s]. A save never finds the one before on its way."""
+        stepped, counts, due, _ = reached
+        begun = state.due
+        shelves = []
+        for index, shelf in enumerate(state.shelves):
+            count = counts[index]
+            if due and index in due:
+                count -= 1
+            taken = count + 1 if begun and index in begun else count
+            if not taken:
+                shelves.append(shelf.waited(seconds, self._limits[index]) if shelf.draining else shelf)
+                continue
+            place = firsts[index] + (count - 1) * grid.periods[index] if count else 0.0
+            held = state.work + place * rate
+            copies = shelf.copies + taken + (1 if shelf.draining else 0)
+            drain = self._drains[index]
+            drain_left = 0.0
+            if drain > stepped - place:
+                wall = grid.after(firsts, place) if count else 0.0
+                drain_left = state.stall_left + wall + drain - seconds
+            if drain_left <= 0:
+                shelves.append(Shelf(held, min(copies, self._limits[index])))
+                continue
+            if count > 1:
+                newest = held - grid.periods[index] * rate
+            else:
+                newest = state.work if taken > 1 else shelf.draining or shelf.newest
+            good = shelf.good and taken == 1 and not shelf.draining
+            shelves.append(Shelf(newest, min(copies - 1, self._limits[index]), good, held, drain_left))
+        return tuple(shelves)
+
+    def time_to(self, state: LadderState, pace: Pace, work: float) -> float:
+        """Return the time [s] until `work` [s] more healthy seconds have been done; the last stop is not awaited."""
+        grid = self.grid(pace)
+        return state.stall_left + grid.before(self._firsts(state, grid), work / pace.rate)
+
+    # ----------------------------------------------------------------------------------------- coming back
+
+    def restore(
+        self,
+        state: LadderState,
+        pace: Pace,
+        damage: Damage,
+        sound: float = math.inf,
+        mark: Callable[[str], float] | None = None,
+    ) -> Restoration:
+        """Return what a restore goes back to: the newest step of which every shard can be read in some store.
+
+        A live peer holds the last step. Of stores with the same step each node reads the quickest; the restore takes as
+        long as the slowest node, and as all attempts at copies that could not be read. What did not survive is empty
+        until the next save; the series go on as if the job had just come to this step for the first time. Where all
+        copies that are kept are newer than what is `sound`, and older ones were deleted, the oldest is taken.
+        """
+        last = self._whole_steps(state, pace)
+        sources = [missing(rung, damage, self.nodes, self.replicas) for rung in self.stores]
+        if damage.keeps == "live" and last.work <= sound + TIE * state.work:
+            # Copies of which those who leave held a part are of no use; the next ones are spread over who is left.
+            useful = tuple(
+                shelf if source is not None and not source.lacks else shelf.cut(shelf.copies, 1.0)
+                for shelf, source in zip(last.shelves, sources, strict=True)
+            )
+            return Restoration(last._replace(shelves=useful), 0.0, "peer")
+        grid = self.grid(pace)
+        spacings = [period * pace.rate for period in grid.periods[: len(self.stores)]]
+        shelves = list(state.shelves)
+        if self.peer is not None and damage.live and damage.keeps in ("live", "processes") and last.work > 0:
+            sources.append(Source(self.peer, frozenset(), frozenset()))
+            shelves.append(Shelf(last.work, 1))
+            spacings.append(1.0)
+        damaged = damage.lost | damage.rebooted if damage.keeps != "stores" else frozenset()
+        choice = choose(sources, shelves, spacings, damaged, self.nodes, sound, mark)
+        kept = tuple(choice.shelves[: len(self.stores)])
+        since = self._since(state, grid, kept, choice.work, (state.work - choice.work) / pace.rate)
+        return Restoration(LadderState(choice.work, since, kept), choice.seconds, choice.store)
+
+    def _whole_steps(self, state: LadderState, pace: Pace) -> LadderState:
+        """Return the state without the step in flight and without the copies on their way."""
+        shelves = tuple(shelf._replace(draining=0.0, drain_left=0.0) for shelf in state.shelves)
+        if state.stall_left > 0:
+            # The stop that was cut off is still due.
+            return LadderState(state.work, self._since(state, self.grid(pace), shelves, state.work, 0.0), shelves)
+        lost = in_flight(state.since[0], pace.step)
+        # After a change of pace within a step, it may seem to have begun before the newest copy was taken.
+        work = max(state.work - lost * pace.rate, *(shelf.newest for shelf in shelves))
+        since = tuple(max(since - lost, 0.0) for since in state.since)
+        return LadderState(work if work > TIE * state.work else 0.0, since, shelves)
+
+    @staticmethod
+    def _since(state: LadderState, grid: Grid, shelves: Sequence[Shelf], work: float, back: float) -> tuple[float, ...]:
+        """Return how long each series has stepped since it was last due [s], `back` [s] of stepping ago, at `work`."""
+        if work <= 0:
+            return (0.0,) * len(state.since)
+        since = []
+        for index, (last, period) in enumerate(zip(state.since, grid.periods, strict=True)):
+            left = (period if index in state.due else last) - back
+            if left < 0:
+                left %= period
+                slack = TIE * (back + period)
+                left = 0.0 if left < slack or period - left < slack else left
+            since.append(0.0 if index < len(shelves) and shelves[index].newest == work else left)
+        return tuple(since)
+
+    def saved(self, state: LadderState) -> LadderState:
+        """Return the state after a save outside the schedule has put everything into the remote store."""
+        remote, *others = state.shelves
+        shelves = (
+            Shelf(state.work, min(remote.copies + 1, self._limits[0])),
+            *(shelf._replace(draining=0.0, drain_left=0.0) for shelf in others),
+        )
+        return LadderState(state.work, (0.0, *state.since[1:]), shelves)
+
+    def save_time(self) -> float:
+        """Return how long it takes to save to the remote store and wait until that is durable [s]."""
+        return self.stall + self.drain
+
+    def sound(self, state: LadderState) -> float:
+        """Return the work that a copy holds which was begun before now [s]; a save is, once its stop has."""
+        if any(index < len(self.stores) for index in state.due):
+            return state.work
+        return max(max(shelf.newest, shelf.draining) for shelf in state.shelves)

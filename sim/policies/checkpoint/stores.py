@@ -1,0 +1,411 @@
+"""Stores of copies: which shards survive what happens to the nodes, and how long each node reads.
+
+A copy is spread over the nodes of a job, a shard each, and is of use while every shard is somewhere.
+
+==========  ==================================  ===========================================
+store       what a process that ends leaves     what takes a shard
+==========  ==================================  ===========================================
+peer        while a replica lives               that no replica is left whole
+host        all                                 reboot or loss of the node
+peer-host   all                                 reboot or loss of every node of the clique
+disk        all                                 loss of the node
+remote      all                                 nothing that happens to nodes
+==========  ==================================  ===========================================
+
+References
+----------
+Z. Wang et al., "GEMINI: Fast failure recovery in distributed training with in-memory checkpoints", SOSP 2023: cliques,
+there groups, whose members hold each other's shards. Its rest of machines forms a ring, here a larger clique.
+NVIDIA Resiliency Extension, local checkpoints: ``replication_factor`` is our clique, ``replication_jump`` our jump.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from operator import mul
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sim.policies.contracts import Damage
+
+# ----------------------------------------
+# Work that stops a job again and again: several series of it, each due after so much stepping.
+#
+# Series count time spent stepping and know nothing of each other. Where some are due at the same instant, stepping
+# stops
+# once, for as long as all of them take.
+
+TIE = 1e-9
+
+"""Relative difference below which two times, or two amounts of work, are the same [-]."""
+
+
+def whole(number: float) -> int:
+    """Return `number` rounded up, where a whole number that rounding has moved stays what it was."""
+    return math.ceil(number - TIE)
+
+
+def in_flight(stepped: float, step: float) -> float:
+    """Return how much of some stepping [s] belongs to a step that is not over, of `step` [s] each; 0 without steps."""
+    if step <= 0:
+        return 0.0
+    steps = stepped / step
+    return max(stepped - math.floor(steps + TIE * (1.0 + steps)) * step, 0.0)
+
+
+Reached: TypeAlias = tuple[float, list[int], tuple[int, ...], float]
+
+"""Where a wall time leads to: how much of it was stepping [s], how often each series has come due, which of them have
+the stop that is not over (they are counted), and how much of that is to come [s]."""
+
+
+class Grid(NamedTuple):
+    r"""Series that stop a job for ``stalls`` [s] each time that they have stepped for ``periods`` [s].
+
+    With series j first due after :math:`f_j` of stepping, the wall time at which stepping reaches x is
+
+    .. math:: T(x) = x + \sum_j s_j \max\left(0, \left\lceil (x - f_j) / e_j \right\rceil\right)
+
+    and it goes on from there when those due at x are over too.
+    """
+
+    periods: tuple[float, ...]
+    stalls: tuple[float, ...]
+    ratios: tuple[float, ...]
+    """Stall over period, each [-]."""
+    slope: float
+    """Mean wall time for a second of stepping [-]."""
+    spread: float
+    """Wall time of a stop of all series [s]."""
+    longest: tuple[int, ...]
+    """Series by their stalls, longest first."""
+
+    @classmethod
+    def of(cls, periods: Sequence[float], stalls: Sequence[float]) -> Grid:
+        """Return the series with these periods and stalls [s]."""
+        ratios = tuple(stall / period for stall, period in zip(stalls, periods, strict=True))
+        longest = tuple(sorted(range(len(stalls)), key=lambda index: -stalls[index]))
+        return cls(tuple(periods), tuple(stalls), ratios, 1.0 + sum(ratios), sum(stalls), longest)
+
+    def before(self, firsts: Sequence[float], stepped: float) -> float:
+        """Return the wall time [s] until so much has been `stepped` [s]; stops that begin then are not in it."""
+        wall = stepped
+        for first, period, stall in zip(firsts, self.periods, self.stalls, strict=True):
+            if stall and stepped > first:
+                cycles = (stepped - first) / period
+                wall += stall * math.ceil(cycles - TIE * (1.0 + cycles))
+        return wall
+
+    def after(self, firsts: Sequence[float], stepped: float) -> float:
+        """Return the wall time [s] when the stops are over that begin when so much has been `stepped` [s]."""
+        wall = stepped
+        for first, period, stall in zip(firsts, self.periods, self.stalls, strict=True):
+            if stall:
+                cycles = (stepped - first) / period
+                wall += stall * (math.floor(cycles + TIE * (2.0 + cycles)) + 1)
+        return wall
+
+    def reach(self, firsts: Sequence[float], wall: float) -> Reached:
+        """Return where `wall` [s] lead to, with each series due after `firsts` [s] of stepping for the first time.
+
+        Between two bounds of what is stepped that lie no further apart than one stop of each series, few times are
+        left at which a series may or may not have come due.
+        """
+        high = (wall + sum(map(mul, self.ratios, firsts))) / self.slope
+        width = min(self.spread / self.slope, high)
+        counts: list[int] = []
+        settled = True
+        for first, period in zip(firsts, self.periods, strict=True):
+            cycles = (high - first) / period
+            slack = TIE * (2.0 + cycles)
+            count = int(cycles + slack + 1.0)
+            counts.append(count)
+            if count and cycles - slack - width / period < count - 1:
+                settled = False
+        if not settled:
+            counts = self._counts(firsts, wall, high - width, high)
+        return self._place(firsts, wall, counts)
+
+    def _counts(self, firsts: Sequence[float], wall: float, low: float, high: float) -> list[int]:
+        """Return how often each series comes due, given that what is stepped lies between `low` and `high` [s].
+
+        The one with the longest stops is settled first: few of them fit between the bounds. What is left of the wall
+        time then bounds the others more closely.
+        """
+        counts = [0] * len(firsts)
+        slope, spread = self.slope, self.spread
+        others = wall + sum(map(mul, self.ratios, firsts))
+        for index in self.longest:
+            first, period, stall = firsts[index], self.periods[index], self.stalls[index]
+            slack = TIE * (2.0 + (high - first) / period)
+            count = max(math.floor((low - first) / period - slack) + 1, 0)
+            most = max(math.floor((high - first) / period + slack) + 1, 0)
+            while count < most and self.before(firsts, first + count * period) <= wall:
+                count += 1
+            counts[index] = count
+            if count:
+                low = max(low, first + (count - 1) * period)
+            high = min(high, first + count * period)
+            others -= stall * count + self.ratios[index] * first
+            slope -= self.ratios[index]
+            spread -= stall
+            high = max(min(high, others / slope), low)
+            low = min(max(low, (others - spread) / slope), high)
+        return counts
+
+    def _place(self, firsts: Sequence[float], wall: float, counts: list[int]) -> Reached:
+        """Return where `wall` [s] lead to, given how often each series has come due."""
+        stepped = wall
+        stop = 0.0
+        for first, period, stall, count in zip(firsts, self.periods, self.stalls, counts, strict=True):
+            if count:
+                stepped -= stall * count
+                last = first + (count - 1) * period
+                if last > stop:
+                    stop = last
+        if stepped >= stop:
+            return stepped, counts, (), 0.0
+        due = tuple(
+            [
+                index
+                for index, (first, period, count) in enumerate(zip(firsts, self.periods, counts, strict=True))
+                if count and first + (count - 1) * period >= stop - TIE * (stop + period)
+            ]
+        )
+        left = stop - stepped
+        if left >= sum([self.stalls[index] for index in due]):
+            # It has been reached, but nothing of the stop is over.
+            return stop, [count - (index in due) for index, count in enumerate(counts)], (), 0.0
+        return stop, counts, due, left
+
+
+StoreName: TypeAlias = Literal["peer", "host", "peer-host", "disk", "remote"]
+
+STORES: tuple[StoreName, ...] = ("peer", "host", "peer-host", "disk", "remote")
+
+"""Nearest first."""
+
+
+class Rung(NamedTuple):
+    """One store of a ladder, in numbers.
+
+    Parameters
+    ----------
+    store
+        Which one.
+    interval
+        Stepping between two saves [s]; 0 for a live peer, which holds the last step.
+    stall
+        How long stepping stops for a save [s].
+    drain
+        From the end of the stall until the copy is complete [s].
+    load
+        Time that a node reads whose own copy has survived, or that reads from elsewhere by nature [s].
+    fetch
+        Time that a node reads whose own copy is gone [s].
+    skips
+        Whether a save that comes due during the drain of the one before is left out, not put off.
+    retain
+        Complete copies that are kept [-]; ``None`` keeps all.
+    corrupt
+        Probability that a copy cannot be read [-].
+    clique, jump
+        Nodes that hold each other's shards, and their distance in positions [-].
+    every_replica
+        Whether each replica holds the whole state.
+    transfer
+        Of the remote store's load, what the nodes take to read at their own bandwidth, and what the store takes to give
+        it at its aggregate [s]; the longer counts. Zero where no bandwidth is known.
+    """
+
+    store: StoreName
+    interval: float
+    stall: float
+    drain: float
+    load: float
+    fetch: float = 0.0
+    skips: bool = False
+    retain: int | None = None
+    corrupt: float = 0.0
+    clique: int = 2
+    jump: int = 1
+    every_replica: bool = False
+    transfer: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no copy is ever deleted. A live peer has one state, the last."""
+        return self.retain is None and self.store != "peer"
+
+    def period(self, step: float) -> float:
+        """Return how long the group steps between two saves [s]: whole steps of `step` [s], at least the drain."""
+        period = self.interval if self.skips else max(self.interval, self.drain)
+        if step > 0:
+            period = whole(period / step) * step
+        return period * max(whole(self.drain / period), 1) if self.skips else period
+
+
+class Source(NamedTuple):
+    """A store that holds the step in question: the positions whose shard it has lost, and what is gone with nodes.
+
+    A position in ``gone`` has lost its own copy, and reads that of another one.
+    """
+
+    rung: Rung
+    lacks: frozenset[int]
+    gone: frozenset[int]
+
+
+class Reading(NamedTuple):
+    """How a step is read: the time of the slowest node [s], its store, and all stores that are read."""
+
+    seconds: float
+    store: StoreName
+    stores: frozenset[StoreName]
+
+
+def _last(nodes: int, clique: int, jump: int) -> tuple[int, int]:
+    """Return the first position after the last whole block of cliques, and how many cliques follow."""
+    first = nodes // (clique * jump) * clique * jump
+    rest = nodes - first
+    return first, rest // clique if rest >= clique else int(rest > 1)
+
+
+def clique_of(position: int, nodes: int, clique: int, jump: int) -> int:
+    """Return the number of the clique that holds the shard of a position.
+
+    A block of ``clique * jump`` positions has `jump` cliques, whose members lie `jump` apart. What is left at the end
+    forms cliques of neighbours, of which the last takes the rest; one node alone joins the clique before it.
+    """
+    first, more = _last(nodes, clique, jump)
+    if position < first:
+        block, place = divmod(position, clique * jump)
+        return block * jump + place % jump
+    before = first // clique
+    if not more:
+        return max(before - 1, 0)
+    return before + min((position - first) // clique, more - 1)
+
+
+def cliques(nodes: int, clique: int, jump: int) -> tuple[tuple[int, ...], ...]:
+    """Return the positions of every clique."""
+    members: dict[int, list[int]] = {}
+    for position in range(nodes):
+        members.setdefault(clique_of(position, nodes, clique, jump), []).append(position)
+    return tuple(tuple(members[number]) for number in sorted(members))
+
+
+def _size(number: int, nodes: int, clique: int, jump: int) -> int:
+    """Return how many positions a clique has."""
+    first, more = _last(nodes, clique, jump)
+    before = first // clique
+    if number < before:
+        return clique + (nodes - first if not more and number == before - 1 else 0)
+    if not before and not more:
+        return nodes
+    return clique if number < before + more - 1 else nodes - first - (more - 1) * clique
+
+
+def _dead(rung: Rung, gone: frozenset[int], nodes: int) -> frozenset[int]:
+    """Return the positions of the cliques that have lost every member."""
+    by_clique: dict[int, list[int]] = {}
+    for position in gone:
+        by_clique.setdefault(clique_of(position, nodes, rung.clique, rung.jump), []).append(position)
+    return frozenset(
+        itertools.chain.from_iterable(
+            members
+            for number, members in by_clique.items()
+            if len(members) == _size(number, nodes, rung.clique, rung.jump)
+        )
+    )
+
+
+def missing(rung: Rung, damage: Damage, nodes: int, replicas: int) -> Source | None:
+    """Return what a store has lost, or ``None`` if nothing of it is left."""
+    if rung.store == "remote":
+        return Source(rung, frozenset(), frozenset())
+    if damage.keeps == "stores":
+        return None
+    gone = damage.lost if rung.store == "disk" else damage.lost | damage.rebooted
+    lacks = _dead(rung, gone, nodes) if rung.store == "peer-host" else gone
+    if rung.every_replica and len({position * replicas // nodes for position in lacks}) < replicas:
+        lacks = frozenset()
+    return Source(rung, lacks, gone) if len(lacks) < nodes else None
+
+
+def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Reading | None:
+    """Return how a step that all of `sources` hold is read, each shard from the quickest; ``None`` if one is nowhere.
+
+    Only the nodes in `damaged` may have lost something.
+    """
+    sources = tuple(sources)
+    shared = frozenset.intersection(*(source.lacks for source in sources))
+    if shared:
+        return None
+    slowest, store, stores = -1.0, sources[0].rung.store, set()
+    # Nodes that have lost nothing all read alike.
+    for position in itertools.chain(damaged, (-1,) if len(damaged) < nodes else ()):
+        seconds, best = min(
+            (
+                source.rung.fetch if position in source.gone else source.rung.load,
+                index,
+            )
+            for index, source in enumerate(sources)
+            if position not in source.lacks
+        )
+        name = sources[best].rung.store
+        stores.add(name)
+        if seconds > slowest:
+            slowest, store = seconds, name
+    return Reading(slowest, store, frozenset(stores))
+
+
+# ----------------------------------------
+# What one store holds: its complete copies, and the one on its way.
+
+
+class Shelf(NamedTuple):
+    """Copies of a store, by the work in them [s].
+
+    The newest complete one holds ``newest``; of the ``copies`` that are kept each older one holds one interval less.
+    ``good`` tells whether the newest is known to be readable. The copy on its way holds ``draining``, and is complete
+    in ``drain_left`` [s].
+    """
+
+    newest: float = 0.0
+    copies: int = 0
+    good: bool = False
+    draining: float = 0.0
+    drain_left: float = 0.0
+
+    def waited(self, seconds: float, limit: int) -> Shelf:
+        """Return what is held `seconds` [s] later without a new save, of `limit` copies at most."""
+        if not self.draining:
+            return self
+        if seconds >= self.drain_left:
+            return Shelf(self.draining, min(self.copies + 1, limit))
+        return self._replace(drain_left=self.drain_left - seconds)
+
+    def work(self, number: int, spacing: float) -> float:
+        """Return the work in the copy that `number` newer ones follow, at a `spacing` of the copies [s]."""
+        return max(self.newest - number * spacing, 0.0)
+
+    def without_end(self, spacing: float) -> Shelf:
+        """Return what a store holds that keeps everything: copies at a `spacing` [s] since the job began."""
+        return self._replace(copies=max(whole(self.newest / spacing), 0)) if self.newest else self
+
+    def newer_than(self, work: float, spacing: float) -> int:
+        """Return how many copies hold more than some `work` [s], were there no end of them."""
+        beyond = self.newest - work
+        return max(whole(beyond / spacing), 0) if beyond > TIE * self.newest else 0
+
+    def cut(self, number: int, spacing: float) -> Shelf:
+        """Return what is held without the `number` newest copies and the one on its way."""
+        if number >= self.copies:
+            return Shelf()
+        if not number and not self.draining:
+            return self
+        return Shelf(self.work(number, spacing), self.copies - number, self.good and number == 0)

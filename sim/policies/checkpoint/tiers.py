@@ -1,0 +1,349 @@
+"""Checkpoints to a ladder of stores, as a user describes them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from sim import units
+from sim.policies.checkpoint.ladder import Ladder
+from sim.policies.checkpoint.periodic import Periodic
+from sim.policies.checkpoint.stores import Rung, StoreName
+from sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.policies.checkpoint.ladder import Pause
+
+# ----------------------------------------
+# One store of checkpoints, as a user describes it.
+
+RULES = ("young", "daly", "optimal")
+
+
+def _parse_interval(value: object) -> str | float:
+    """Read a duration, ``every K steps`` or the name of a rule."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text in RULES:
+            return text
+        words = text.split()
+        if len(words) == 3 and words[0] == "every" and words[2] in ("step", "steps"):
+            if not words[1].isdecimal() or int(words[1]) == 0:
+                message = f"'{text}': the number of steps must be a whole number above zero"
+                raise ValueError(message)
+            return f"every {int(words[1])} steps"
+        if text.isalpha():
+            message = (
+                f"unknown rule '{text}'; choose from {', '.join(RULES)}, 'every 20 steps' or a time such as '10 min'"
+            )
+            raise ValueError(message)
+    return units.show(units.parse(value, units.DURATION), units.DURATION)
+
+
+Interval = Annotated[
+    str,
+    BeforeValidator(_parse_interval),
+    WithJsonSchema({"type": "string", "examples": ["10 min", "every 20 steps", "young", "daly", "optimal"]}),
+]
+
+_ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
+    "interval": ("host", "peer-host", "disk", "remote"),
+    "stall": ("host", "peer-host", "disk", "remote"),
+    "write": ("host", "peer-host", "disk", "remote"),
+    "when_busy": ("host", "peer-host", "disk", "remote"),
+    "retain": ("host", "peer-host", "disk", "remote"),
+    "corrupt": ("host", "peer-host", "disk", "remote"),
+    "every_replica": ("host", "peer-host", "disk"),
+    "clique": ("peer-host",),
+    "jump": ("peer-host",),
+    "network": ("peer-host",),
+    "aggregate": ("remote",),
+    "save_share": ("remote",),
+}
+
+"""Stores that a field makes sense for; the others are for all."""
+
+
+class Times(NamedTuple):
+    """How long a write takes, a restore, one by a node whose own copy is gone [s]; and see :class:`Rung.transfer`."""
+
+    write: float
+    load: float
+    fetch: float
+    transfer: tuple[float, float]
+
+
+class Tier(Model):
+    """One store of checkpoints: what survives in it, how often it is saved to, and how long that takes."""
+
+    store: StoreName = Field(
+        "remote",
+        description="Where it is kept. peer: a live data-parallel replica, which holds the last step; host: memory of "
+        "the own node, lost with a reboot; peer-host: memory of the nodes of a clique, the own one included, lost when "
+        "all of them are; disk: a disk in the own node, lost with the node; remote: outside the nodes.",
+    )
+    interval: Interval | None = Field(
+        None,
+        description="Stepping between saves: a time, 'every K steps', or a rule (young, daly, optimal) that uses the "
+        "failure rate that the scenario states. A live peer has none.",
+    )
+    mode: Literal["blocking", "async"] = Field("async", description="Whether training waits for the whole write.")
+    stall: Duration = Field("0 s", description="How long training stops for an asynchronous save.")  # type: ignore[assignment]
+    write: Duration | None = Field(
+        None,
+        description="How long the write takes: the stall of a blocking save, the drain of the other. Left out, it is "
+        "worked out from bandwidths.",
+    )
+    restore: Duration | None = Field(
+        None, description="How long a restore takes. Left out, it is worked out from bandwidths."
+    )
+    node_bandwidth: Bandwidth | None = Field(
+        None, gt=0, description="What one node can write to the store, or read from it; for write and restore."
+    )
+    aggregate: Bandwidth | None = Field(
+        None, gt=0, description="What the remote store can take or give in all, however many nodes there are."
+    )
+    save_share: Fraction = Field("100 %", gt=0, description="Share of the aggregate that saves may use.")  # type: ignore[assignment]
+    network: Bandwidth | None = Field(
+        None,
+        gt=0,
+        description="What a node reads with whose own copy is gone, from another one of its clique; without it, "
+        "node_bandwidth.",
+    )
+    read_in: Duration = Field(
+        "0 s",  # type: ignore[assignment]
+        description="What a restore takes beyond reading at these bandwidths: to unpack, and to put it onto GPUs.",
+    )
+    when_busy: Literal["wait", "skip"] = Field(
+        "wait",
+        description="What becomes of a save that comes due before the one before is complete: it waits for that, or is "
+        "left out, and the next multiple of the interval counts.",
+    )
+    retain: int | None = Field(
+        None,
+        ge=1,
+        description="Complete copies that are kept; the oldest goes when a new one is complete. Left out, the remote "
+        "store keeps all and the others keep one.",
+    )
+    corrupt: Fraction = Field(
+        "0 %",  # type: ignore[assignment]
+        lt=1,
+        description="Probability that a copy turns out to be unreadable when a restore reads it; then the next best is "
+        "read after it.",
+    )
+    clique: int = Field(2, ge=2, description="Nodes that hold copies of each other's shards, for peer-host.")
+    jump: int = Field(
+        1, ge=1, description="Distance of the nodes of a clique, in positions of the job: 1 makes neighbours a clique."
+    )
+    every_replica: bool = Field(
+        False,
+        description="Whether each replica of the job holds the whole state, as with hybrid sharding: then one replica "
+        "whose shards are all left is enough.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for name, stores in _ONLY_FOR.items():
+            if self.store not in stores and getattr(self, name) != self._default(name):
+                raise RuleError((name,), f"is for store: {', '.join(stores)}; this one is {self.store}")
+        if self.store != "peer" and self.interval is None:
+            raise RuleError(("interval",), "is missing: say how much stepping there is between saves")
+        if self.mode == "blocking" and self.stall:
+            message = "stall is for mode: async; a blocking save stalls for the time of its write"
+            raise ValueError(message)
+        if self._has_bandwidth:
+            for name in ("write", "restore"):
+                if getattr(self, name) is not None:
+                    raise RuleError((name,), "give times or bandwidths, not both: leave this out")
+            if self.network is not None and self.node_bandwidth is None:
+                raise RuleError(("node_bandwidth",), "is missing beside network")
+            return self
+        if self.read_in:
+            raise RuleError(("read_in",), "is for times from bandwidths; a restore that is given takes this in")
+        for name in ("write", "restore") if self.store != "peer" else ("restore",):
+            if getattr(self, name) is None:
+                raise RuleError((name,), "is missing: give it, or node_bandwidth to work it out from the size")
+        return self
+
+    @property
+    def _has_bandwidth(self) -> bool:
+        return any(value is not None for value in (self.node_bandwidth, self.aggregate, self.network))
+
+    @classmethod
+    def _default(cls, name: str) -> Any:
+        default = cls.model_fields[name].default
+        return {"save_share": 1.0, "stall": 0.0, "corrupt": 0.0}.get(name, default)
+
+    def times(self, nodes: int, replicas: int, size: float | None) -> Times:
+        r"""Return how long writing and reading take.
+
+        .. math:: t = B / \min(n\,b,\ s\,a) + r
+
+        with B bytes, n nodes of bandwidth b, a share s of the aggregate a for saves, and r to read in what was
+        restored. Where every replica holds the whole state, B is that of all of them.
+
+        Parameters
+        ----------
+        nodes, replicas
+            Of the job [-].
+        size
+            Of a copy of the state [B], if it is known.
+        """
+        if not self._has_bandwidth:
+            assert self.restore is not None
+            return Times(self.write or 0.0, self.restore, self.restore, (0.0, 0.0))
+        if size is None:
+            rule = "needs the size of a checkpoint: give checkpoint.size, or the job a model"
+            raise RuleError(("node_bandwidth" if self.node_bandwidth is not None else "aggregate",), rule)
+        total = size * replicas if self.every_replica else size
+        alone = total / (nodes * self.node_bandwidth) if self.node_bandwidth is not None else 0.0
+        whole = total / self.aggregate if self.aggregate is not None else 0.0
+        load = max(alone, whole) + self.read_in
+        fetch = load if self.network is None else total / (nodes * self.network) + self.read_in
+        return Times(max(alone, whole / self.save_share), load, fetch, (alone, whole))
+
+    def rung(self, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> Rung:
+        """Return the store in numbers, for a job with a mean time to interrupt and a time of a step [s].
+
+        Raises
+        ------
+        RuleError
+            If something that the numbers follow from is not known.
+        """
+        if self.store == "peer-host" and 1 < nodes < self.clique:
+            raise RuleError(("clique",), f"is {self.clique} nodes, and the job has {nodes}")
+        write, load, fetch, transfer = self.times(nodes, replicas, size)
+        if self.store == "peer":
+            return Rung("peer", 0.0, 0.0, 0.0, load, fetch)
+        blocking = self.mode == "blocking"
+        stall = write if blocking else self.stall
+        retain = self.retain if self.retain is not None or self.store == "remote" else 1
+        return Rung(
+            store=self.store,
+            interval=self._spacing(mtti, step, stall),
+            stall=stall,
+            drain=0.0 if blocking else write,
+            load=load,
+            fetch=fetch,
+            skips=self.when_busy == "skip",
+            retain=retain,
+            corrupt=self.corrupt,
+            clique=self.clique,
+            jump=self.jump,
+            every_replica=self.every_replica,
+            transfer=transfer,
+        )
+
+    def _spacing(self, mtti: float, step: float, stall: float) -> float:
+        """Return the stepping between two saves [s]."""
+        rule = self.interval
+        assert rule is not None
+        if rule.startswith("every "):
+            if step <= 0:
+                raise RuleError(
+                    ("interval",), f"interval '{rule}' needs the time of a step: give the job step_time or mfu"
+                )
+            interval = int(rule.split()[1]) * step
+        elif rule in RULES:
+            if not math.isfinite(mtti):
+                raise RuleError(
+                    ("interval",), f"interval '{rule}' needs a failure rate, and nothing can fail here; give a time"
+                )
+            if stall <= 0:
+                raise RuleError(
+                    ("interval",),
+                    f"interval '{rule}' balances the stall of a save against lost work, and here saves are free",
+                )
+            from sim.formulas import checkpointing
+
+            formula = {
+                "young": checkpointing.young_interval,
+                "daly": checkpointing.daly_interval,
+                "optimal": checkpointing.optimal_interval,
+            }[rule]
+            interval = float(formula(stall, mtti))
+        else:
+            interval = units.parse(rule, units.DURATION)
+        if interval <= 0:
+            raise RuleError(("interval",), "the interval must be longer than zero")
+        return interval
+
+
+class Tiers(Strategy):
+    """Checkpoints to a ladder of stores, each with a rhythm of its own."""
+
+    use: Literal["tiers"] = "tiers"
+    tiers: tuple[Tier, ...] = Field(
+        min_length=1,
+        description="The stores, each at most once; one of them is remote: the only one that nodes need not. "
+        "A recovery preset adds its own to these, with from_preset: true.",
+    )
+    size: Size | None = Field(
+        None, gt=0, description="Size of a checkpoint, for times from bandwidths; without it, that of the job's model."
+    )
+    from_preset: bool = Field(False, description="Whether the stores of the recovery preset are added to these.")
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        seen: set[str] = set()
+        for index, tier in enumerate(self.tiers):
+            if tier.store in seen:
+                raise RuleError(("tiers", index, "store"), f"'{tier.store}' is there already: give each store once")
+            seen.add(tier.store)
+        if "remote" not in seen:
+            rule = "has no 'store: remote': what nodes hold goes with them, and a job must have something to start from"
+            raise RuleError(("tiers",), rule)
+        return self
+
+    @property
+    def by_replica(self) -> bool:
+        """Whether it matters which replica has lost what."""
+        return any(tier.store == "peer" or tier.every_replica for tier in self.tiers)
+
+    def build(
+        self,
+        mtti: float,
+        step: float,
+        *,
+        nodes: int = 1,
+        replicas: int = 1,
+        size: float | None = None,
+        periodic: Sequence[Pause] = (),
+    ) -> Periodic | Ladder:
+        """Return the closed form for a job.
+
+        Parameters
+        ----------
+        mtti
+            Mean time to interrupt that the scenario states before any simulation [s]; used by the rules.
+        step
+            Time of a healthy step [s]; 0 for continuous progress.
+        nodes, replicas
+            Of the job [-].
+        size
+            Of a checkpoint of its model [B], if that is known.
+        periodic
+            Work that stops the job beside the saves.
+
+        Raises
+        ------
+        RuleError
+            If something that a time or an interval follows from is not known.
+        """
+        rungs = tuple(self._rung(index, mtti, step, nodes, replicas, size) for index in range(len(self.tiers)))
+        first = rungs[0]
+        is_plain = len(rungs) == 1 and first.retain is None and not first.corrupt and not first.skips and not periodic
+        if is_plain:
+            return Periodic(first.interval, first.stall, first.drain, first.load, first.transfer)
+        return Ladder(rungs, tuple(periodic), nodes, replicas)
+
+    def _rung(self, index: int, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> Rung:
+        """Return one of the stores in numbers."""
+        try:
+            return self.tiers[index].rung(mtti, step, nodes, replicas, self.size if self.size is not None else size)
+        except RuleError as error:
+            raise RuleError(("tiers", index, *error.at), error.rule) from None

@@ -1,0 +1,547 @@
+"""What a strategy sees and what it answers.
+
+Strategies are pure: they look at views, which hold what an operator would know (never the hidden truth), and
+answer with a plan, a tuple of steps. The engine alone carries a plan out.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.scenario.law_model import LawModel
+
+# ----------------------------------------
+# What a checkpoint strategy is asked, and what it answers.
+
+
+class Pace(NamedTuple):
+    """How fast a group steps.
+
+    ``rate`` [-] is healthy seconds of work gained in a second of stepping; ``step`` [s] is the wall time of one
+    step (0: continuous progress).
+    """
+
+    rate: float
+    step: float = 0.0
+
+
+class CheckpointState(NamedTuple):
+    """Progress in healthy seconds of work; positions in seconds of wall time.
+
+    ``committed`` is durable, ``at_risk`` is not. The group has stepped for ``position`` since the last save, and is in
+    the stall of a save when ``stall_left`` is above zero. ``draining`` of the work at risk is on its way to the store
+    and becomes durable in ``drain_left``.
+    """
+
+    committed: float = 0.0
+    at_risk: float = 0.0
+    position: float = 0.0
+    draining: float = 0.0
+    drain_left: float = 0.0
+    stall_left: float = 0.0
+
+
+class Progress(Protocol):
+    """What the engine reads of the state of a checkpoint strategy, whatever else that holds [s of healthy work]."""
+
+    @property
+    def committed(self) -> float:
+        """Work that survives whatever happens to the nodes."""
+        ...
+
+    @property
+    def at_risk(self) -> float:
+        """Work beyond that."""
+        ...
+
+
+class Damage(NamedTuple):
+    """What has happened to the nodes of a job since it last stepped.
+
+    Parameters
+    ----------
+    keeps
+        What the plan keeps of the nodes that have not failed.
+    lost
+        Positions whose node has left the job, with everything on it.
+    rebooted
+        Positions whose node has started anew: its memory is gone, its disks are not.
+    live
+        Whether some replica has lost nothing and still holds the state of training.
+    """
+
+    keeps: Keeps
+    lost: frozenset[int] = frozenset()
+    rebooted: frozenset[int] = frozenset()
+    live: bool = False
+
+
+class Restoration(NamedTuple):
+    """What a restore goes back to: the state afterwards, how long it takes [s], and the store that it is read from."""
+
+    state: Any
+    seconds: float
+    store: str = ""
+
+
+class CheckpointStrategy(Protocol):
+    """Closed-form progress between events. Tested by the harness ``check_checkpoint``.
+
+    Its states are opaque to the engine, but for :class:`Progress`.
+    """
+
+    @property
+    def minds_nodes(self) -> bool:
+        """Whether it makes a difference what has happened to the nodes."""
+        ...
+
+    @property
+    def transfer(self) -> tuple[float, float]:
+        """What a restore from the remote store takes at the bandwidth of the nodes, and of the whole store [s].
+
+        Zero where jobs do not share it.
+        """
+        ...
+
+    @property
+    def begin(self) -> Any:
+        """The state of a job that has done nothing yet."""
+        ...
+
+    def advance(self, state: Any, pace: Pace, seconds: float) -> tuple[Any, float, float]:
+        """Return the state after `seconds` of RUNNING, and how many of them were stepping and periodic work [s].
+
+        The rest are stalls of saves.
+        """
+        ...
+
+    def time_to(self, state: Any, pace: Pace, work: float) -> float:
+        """Return the time [s] until `work` more healthy seconds have been done."""
+        ...
+
+    def restore(
+        self,
+        state: Any,
+        pace: Pace,
+        damage: Damage,
+        sound: float = math.inf,
+        mark: Callable[[str], float] | None = None,
+    ) -> Restoration:
+        """Return what a restore goes back to: the newest step of which every shard survives in some store.
+
+        Parameters
+        ----------
+        state
+            State at the failure.
+        pace
+            Pace before it.
+        damage
+            What has happened to the nodes. With ``keeps`` of ``live``, only the step in flight is lost.
+        sound
+            Work up to which the state is known to be right [s]; later copies are of no use.
+        mark
+            Numbers that decide whether a copy can be read; without them every copy can.
+        """
+        ...
+
+    def saved(self, state: Any) -> Any:
+        """Return the state after a save outside the schedule has made everything durable."""
+        ...
+
+    def save_time(self) -> float:
+        """Return how long such a save takes until it is durable [s]."""
+        ...
+
+    def sound(self, state: Any) -> float:
+        """Return the work that a copy holds which was begun before now [s]: what happens now cannot spoil it."""
+        ...
+
+
+# ----------------------------------------
+# Where time can land, and what can break, by name.
+
+NO_FAILURE = "no_failure"
+
+"""The cause of what would be lost without any failure: first start, saving, queueing, idle nodes."""
+
+
+class Bucket(IntEnum):
+    """Where a GPU-second can land. The first twelve belong to jobs, the rest to nodes outside jobs."""
+
+    PRODUCTIVE = 0
+    DEGRADED = 1
+    CHECKPOINT_STALL = 2
+    LOST_WORK = 3
+    DETECTION = 4
+    RESCHEDULE = 5
+    INITIALIZE = 6
+    RESTORE = 7
+    STARVED = 8
+    QUEUED = 9
+    MAINTENANCE = 10
+    AUXILIARY = 11
+    SPARE_IDLE = 12
+    DRAINING = 13
+    REPAIR = 14
+    QUALIFICATION = 15
+    STRANDED = 16
+    UNALLOCATED = 17
+
+
+JOB_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket if bucket <= Bucket.AUXILIARY)
+
+CLUSTER_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket)
+
+FAULTS: dict[str, str] = {
+    "process": "a process ends with an error: CUDA error, bug, lost dependency",
+    "gpu": "a GPU is lost or has uncontained memory errors",
+    "driver": "driver, GSP or firmware hangs",
+    "host": "kernel panic, power, reboot: the node is gone",
+    "nic": "a NIC or its cable is down",
+    "switch": "a switch, or the cables behind it, is down",
+    "hang": "a collective hangs and nothing tells which node it is",
+    "slow": "a node or its network is slow",
+    "corrupt": "a node computes wrongly and says nothing",
+    "spike": "the loss leaves its course, for no fault of the hardware",
+    "storage": "the store of checkpoints cannot be reached",
+    "planned": "somebody stops the job",
+}
+
+"""Classes of faults, by what those who watch can see of them: who detects a fault, and when, depends on its class."""
+
+OF_ONE_RANK = frozenset({"process", "gpu", "driver", "host", "nic"})
+
+"""Classes of faults that strike one rank: replicas that can do without it may go on."""
+
+
+# ----------------------------------------
+# What a strategy answers: a plan, a tuple of steps. The engine alone carries it out.
+
+PoolName: TypeAlias = Literal["spare", "warm", "idle", "cold"]
+
+ANY_POOL: tuple[PoolName, ...] = ("spare", "warm", "idle", "cold")
+
+"""Where replacements come from, quickest first."""
+
+Exposure: TypeAlias = Literal["both", "processes", "nodes", "none"]
+
+"""Who can fail in a phase: the processes of the job (sources of ``use: job``), the nodes that it holds, both or none.
+
+Where nodes alone are exposed no process runs on them, and they are hit like idle ones: at their idle hazard, while
+their lives on the clock ``busy`` stand still.
+"""
+
+
+class Stall(NamedTuple):
+    """The group waits; the time goes to `bucket`. `exposed` tells who can fail meanwhile.
+
+    ``excess`` is by how much a drawn time is above the mean of its law [s]: what luck has to do with it.
+    """
+
+    bucket: Bucket
+    seconds: float
+    exposed: Exposure = "both"
+    excess: float = 0.0
+
+
+class Acquire(NamedTuple):
+    """Take healthy nodes for those that are missing, or (unit ``replica``) wait until `wanted` replicas are whole.
+
+    ``wanted`` of 0 means all that are missing. Nodes of a pool with a delay are there when it is over. After `timeout`
+    seconds [s] without success the plan goes on with `otherwise`; without an `otherwise` it waits. With `fill`, the
+    hot spares are filled up from the idle nodes, and from the cold ones too if one of those was needed. While the group
+    waits no process runs, so only the nodes that it holds can be exposed.
+    """
+
+    wanted: int = 0
+    unit: Literal["node", "replica"] = "node"
+    timeout: float = math.inf
+    otherwise: tuple[Any, ...] = ()
+    pools: tuple[PoolName, ...] = ANY_POOL
+    exposed: Literal["nodes", "none"] = "nodes"
+    fill: bool = False
+
+
+class Save(NamedTuple):
+    """The job, which knows that it has to stop, makes its progress durable first."""
+
+    exposed: Exposure = "both"
+
+
+Keeps: TypeAlias = Literal["live", "processes", "hosts", "stores"]
+
+"""What is left of the state of training on the nodes that have not failed, most first.
+
+``live``
+    The surviving replicas go on with what they hold; only the step in flight is lost.
+``processes``
+    The processes are still there: a replica that has not failed can hand its state to the others.
+``hosts``
+    The job still has its nodes, with what is in their memory and on their disks.
+``stores``
+    Only what is outside the nodes.
+"""
+
+
+class Restore(NamedTuple):
+    """Go back to the newest step that survives, given what the plan `keeps`; its time goes to the bucket ``restore``.
+
+    What is ``live`` needs no time of its own.
+    """
+
+    keeps: Keeps = "hosts"
+    exposed: Exposure = "both"
+
+
+class Evict(NamedTuple):
+    """Take healthy nodes out of the job too, with those that failed, and test them for `seconds` [s].
+
+    They are the `nodes` positions in a row that hold the first one which failed, or the first of the job if none did.
+    """
+
+    nodes: int
+    seconds: float
+
+
+class Requeue(NamedTuple):
+    """Give every node back and enter the queue again after `delay` [s] (charged to ``reschedule``).
+
+    For ``excess`` see :class:`Stall`.
+    """
+
+    delay: float
+    excess: float = 0.0
+
+
+class Run(NamedTuple):
+    """Step on, at `fraction` of the healthy pace of the groups that are present."""
+
+    fraction: float = 1.0
+
+
+class Background(NamedTuple):
+    """The replicas that lost a node leave the others, run `steps` on their own, then rejoin.
+
+    While they rejoin, the others run through the steps of `then`.
+    """
+
+    steps: tuple[Any, ...]
+    then: tuple[Any, ...] = ()
+
+
+Step: TypeAlias = Stall | Acquire | Evict | Save | Restore | Requeue | Run | Background
+
+Plan: TypeAlias = tuple[Step, ...]
+
+Memory: TypeAlias = Any
+
+"""A frozen value that a strategy keeps per job; ``None`` at the start."""
+
+
+# ----------------------------------------
+# What recovery and scheduling are asked.
+
+
+class RecoveryStrategy(Protocol):
+    """From a failure to a plan. Tested by the harness ``check_recovery``."""
+
+    @property
+    def elastic(self) -> bool:
+        """Whether replicas may go on without one another."""
+        ...
+
+    @property
+    def reroutes(self) -> bool:
+        """Whether the others do the work of lost stages, so that the batch stays as it is."""
+        ...
+
+    @property
+    def narrows_on(self) -> frozenset[str]:
+        """Classes of faults after which a node may stay in its job with fewer GPUs."""
+        ...
+
+    def keeps(self, lost: int, gpus: int) -> bool:
+        """Return whether a tensor group of `gpus` GPUs that has lost some of them may step on, of `narrows_on`."""
+        ...
+
+    def start(self, job: JobView) -> Plan:
+        """Return what happens between the allocation of nodes and the first step."""
+        ...
+
+    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Return what to do now that the failure is known."""
+        ...
+
+
+class SchedulerStrategy(Protocol):
+    """From a queue to the jobs that start now. Tested by the harness ``check_scheduler``."""
+
+    @property
+    def pick(self) -> str:
+        """Which of the nodes that wait are taken first."""
+        ...
+
+    @property
+    def pack(self) -> str | None:
+        """Domain that jobs are packed into, if any."""
+        ...
+
+    def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
+        """Return the positions in `queue` of the jobs to start, given `free` nodes."""
+        ...
+
+
+# ----------------------------------------
+# What repair is asked, and what it answers.
+
+
+class Visit(NamedTuple):
+    """A stay in one tier of repair, or in qualification (tier -1)."""
+
+    tier: int
+    seconds: float
+
+
+class Course(NamedTuple):
+    """What repair will do to a node, all of it: the stays one after another, and how it ends.
+
+    ``fixed`` tells whether the fault is gone, which nobody knows; ``retires`` whether the node is given up.
+    """
+
+    visits: tuple[Visit, ...]
+    fixed: bool
+    retires: bool = False
+
+
+class LemonPolicy(Protocol):
+    """From the blames of a node to the decision that it is a lemon. Tested by the harness ``check_lemons``."""
+
+    def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
+        """Return what to remember of a blame at `time` [s] after `uptime` [s], and whether the node is a lemon now."""
+        ...
+
+    def score(self, memory: Memory) -> float:
+        """Return how good a node looks; higher is better."""
+        ...
+
+
+class RepairStrategy(Protocol):
+    """What becomes of a node that is blamed for a failure. Tested by the harness ``check_repair``."""
+
+    @property
+    def single_time(self) -> LawModel | None:
+        """Law of the repair time, if there is nothing else to it: then it is that of shared parts too."""
+        ...
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether it says how long repairs take; if not, every cause has to."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """Factor of all times of repair, those that causes state included [-]."""
+        ...
+
+    @property
+    def success(self) -> float:
+        """Probability that a node comes back without the fault [-]."""
+        ...
+
+    @property
+    def crews(self) -> tuple[int | None, ...]:
+        """Nodes that each tier can work on at once; ``None`` for any number."""
+        ...
+
+    @property
+    def replacement(self) -> LawModel | None:
+        """Law of the time until a retired node is replaced, if it ever is."""
+        ...
+
+    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+        """Return which node is blamed: the one that failed, another one of the job, or none."""
+        ...
+
+    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+        """Return what repair does to a node, given what is remembered of it (``None`` at the start)."""
+        ...
+
+    def score(self, memory: Memory) -> float:
+        """Return how good a node looks; higher is better."""
+        ...
+
+
+# ----------------------------------------
+# What a strategy sees: what an operator would know, never the hidden truth.
+
+
+class FailureView(NamedTuple):
+    """What an operator knows of a failure once it is detected."""
+
+    cause: str
+    planned: bool
+    nodes_lost: int
+    replicas_lost: int
+    mark: Callable[[str], float]
+    """``mark(purpose)`` is a uniform number in (0, 1) that belongs to this failure and purpose."""
+    fault: str = "process"
+    """Class of the fault, one of :data:`FAULTS`."""
+
+
+class JobView(NamedTuple):
+    """What a strategy may know of the job."""
+
+    name: str
+    time: float
+    nodes: int
+    nodes_missing: int
+    replicas: int
+    replicas_running: int
+    live: bool
+    """Whether the surviving replicas still hold the state of training."""
+    attempt: int
+    """How many plans this incident has seen, this one included."""
+    mark: Callable[[str], float]
+    """Uniform numbers that belong to this start of the job, for starts without a failure."""
+    gpus: int = 0
+    work: float = 0.0
+    """Healthy seconds of work that were done when the plan was asked for, durable or not [s]."""
+    first_lost: bool = False
+    """Whether the node of rank 0 is among those that failed."""
+    narrowed: tuple[tuple[int, int], ...] = ()
+    """Domains that step on with fewer GPUs, and how many each has lost; of strategies that keep them."""
+    starts: int = 0
+    """How often the job has been given its nodes."""
+
+
+class ClusterView(NamedTuple):
+    """What a strategy may know of the cluster."""
+
+    spares: int
+    idle: int
+
+
+class NodeView(NamedTuple):
+    """What is known of a node that is blamed for a failure."""
+
+    time: float
+    cause: str
+    tier: str
+    """Where repair begins: the name of a tier, or nothing for the first."""
+    uptime: float
+    """How long the node has been up since it last came back [s]."""
+    mark: Callable[[str], float]
+    """Uniform numbers that belong to this failure."""
+
+
+class QueuedJob(NamedTuple):
+    """A job that waits for nodes."""
+
+    name: str
+    nodes: int
+    since: float

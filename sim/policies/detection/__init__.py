@@ -1,0 +1,11 @@
+"""Detection kinds: from a fault to the moment when somebody notices it."""
+
+from __future__ import annotations
+
+from sim.policies.detection.kinds import Latency, Observers
+
+__all__ = ["DETECTIONS", "Latency", "Observers"]
+
+DETECTIONS = {"latency": Latency, "observers": Observers}
+
+"""One latency for each kind of fault, or observers that each cover some classes of them."""

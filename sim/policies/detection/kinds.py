@@ -1,0 +1,140 @@
+"""Detection by several observers: the earliest that covers a fault notices it, else a human does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from pydantic import Field, field_validator
+
+from sim.policies.detection.noticing import Noticing
+from sim.policies.detection.watchers import (
+    SILENT,
+    CollectiveTimeout,
+    Heartbeat,
+    InBand,
+    Kubernetes,
+    NodeAgent,
+    Nvrx,
+    SdcCheck,
+    Slurm,
+    Straggler,
+)
+from sim.scenario.fields import Model, OneOf, RuleError, Strategy
+from sim.scenario.laws import Fixed, Law
+
+if TYPE_CHECKING:
+    from sim.scenario.law_model import LawModel
+
+# ----------------------------------------
+# What every kind of detection has.
+
+
+class Detection(Strategy, ABC):
+    """From a fault to the moment when somebody notices it. Tested by the harness ``check_detection``."""
+
+    scale: float = Field(1.0, gt=0, description="Multiplies all times of detection.")
+
+    @abstractmethod
+    def unscaled(self, fault: str, kind: str) -> Noticing | None:
+        """Return `noticing` as it is with a scale of 1."""
+
+    def noticing(self, fault: str, kind: str) -> Noticing | None:
+        """Return who notices a fault, and when; ``None`` if nobody ever does, so that the job steps on.
+
+        Parameters
+        ----------
+        fault
+            Class of the fault, one of :data:`sim.policies.contracts.FAULTS`.
+        kind
+            Kind of its effect: what it does to its nodes.
+        """
+        found = self.unscaled(fault, kind)
+        return found.scaled(self.scale) if found is not None else None
+
+
+# ----------------------------------------
+# The simplest detection: one latency for each kind of fault.
+
+
+class Latency(Detection):
+    """The job knows of a failure after a time drawn from one law; until then its GPUs wait.
+
+    Slow, degraded and wrongly computing nodes go on until they are noticed, which without a law they never are.
+    """
+
+    use: Literal["latency"] = "latency"
+    time: Law = Field("0 s", description="From a failure to the moment when the job knows.")  # type: ignore[assignment]
+    hang: Law | None = Field(None, description="The same for a hang; without it, as for others.")
+    slow: Law | None = Field(
+        None, description="From a node becoming slow to somebody taking it out; without it, never."
+    )
+    degrade: Law | None = Field(None, description="The same for a node that lost bandwidth.")
+    corrupt: Law | None = Field(None, description="The same for a node that computes wrongly.")
+    spike: Law | None = Field(None, description="The same for a loss that has left its course.")
+
+    def unscaled(self, fault: str, kind: str) -> Noticing | None:
+        """Return who notices, by the kind of the fault's effect."""
+        del fault
+        law: LawModel | None = self.time if kind == "crash" else getattr(self, kind)
+        if kind == "hang" and law is None:
+            law = self.time
+        return Noticing.by(law) if law is not None else None
+
+
+AnyWatcher: TypeAlias = (
+    InBand | NodeAgent | Heartbeat | CollectiveTimeout | Slurm | Kubernetes | Nvrx | Straggler | SdcCheck
+)
+
+
+class Human(Model):
+    """Somebody who looks after the job now and then. A job that stands still is always noticed in the end.
+
+    A median of 15 min with 4 h at the 95th percentile is an assumption, and so are 8 h with 5 d for what only shows in
+    results; sigma = ln(p95 / median) / 1.645.
+    """
+
+    latency: Law = Field(
+        {"law": "lognormal", "median": "15 min", "sigma": 1.685},  # type: ignore[assignment]
+        description="Time until a job that stands still, or a loss that has left its course, is noticed. The default "
+        "is an assumption: median 15 min, 95 % within 4 h.",
+    )
+    silent: Law = Field(
+        {"law": "lognormal", "median": "8 h", "sigma": 1.646},  # type: ignore[assignment]
+        description="Time until a node that is slow or computes wrongly is found; 100 year stands for never. The "
+        "default is an assumption: median 8 h, 95 % within 5 d.",
+    )
+
+
+class Observers(Detection):
+    """Observers watch nodes and jobs, each for some classes of faults; the earliest that covers a fault notices it.
+
+    What none of them covers waits for a human. Slow nodes, wrong results and loss spikes do not stop the job: only who
+    covers these classes sees them.
+    """
+
+    use: Literal["observers"] = "observers"
+    observers: tuple[Annotated[AnyWatcher, OneOf("observer")], ...] = Field(
+        (),
+        description="Who watches, each kind once. What is stated by class (covers, latency) replaces the default of "
+        "that class alone.",
+    )
+    human: Human = Field(default_factory=Human, description="Who notices what no observer covers.")
+
+    @field_validator("observers")
+    @classmethod
+    def _each_once(cls, observers: tuple[AnyWatcher, ...]) -> tuple[AnyWatcher, ...]:
+        names = [watcher.observer for watcher in observers]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise RuleError((place,), f"'{name}' is there twice; each kind of observer watches once")
+        return observers
+
+    def unscaled(self, fault: str, kind: str) -> Noticing:
+        """Return who notices faults of a class whose effect is of some `kind`."""
+        if fault == "planned":
+            return Noticing.by(Fixed.from_seconds(value=0.0))
+        seen = (watcher.sees(fault, kind) for watcher in self.observers)
+        watching = tuple(observer for observer in seen if observer is not None)
+        human = self.human.silent if SILENT.get(kind) in ("slow", "corrupt") else self.human.latency
+        return Noticing(watching, human)

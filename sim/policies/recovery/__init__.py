@@ -1,0 +1,23 @@
+"""Recovery strategies: one per file, from a failure to a plan."""
+
+from __future__ import annotations
+
+from sim.policies.recovery.full_restart import FullRestart
+from sim.policies.recovery.hot_spare import HotSpare
+from sim.policies.recovery.ladder import Ladder
+from sim.policies.recovery.narrow import Narrow
+from sim.policies.recovery.restart_smaller import RestartSmaller
+from sim.policies.recovery.shrink_rejoin import ShrinkRejoin
+from sim.policies.recovery.standby import Standby
+
+__all__ = ["RECOVERIES", "FullRestart", "HotSpare", "Ladder", "Narrow", "RestartSmaller", "ShrinkRejoin", "Standby"]
+
+RECOVERIES = {
+    "full-restart": FullRestart,
+    "hot-spare": HotSpare,
+    "ladder": Ladder,
+    "narrow": Narrow,
+    "restart-smaller": RestartSmaller,
+    "shrink-rejoin": ShrinkRejoin,
+    "standby": Standby,
+}

@@ -1,0 +1,391 @@
+"""What the strategies of this folder have in common: one factor for all their times, and how a job starts."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from sim.formulas.arrays import Expansion, decay
+from sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall
+from sim.policies.recovery.phases import Phase, longest, rule_of_longest
+from sim.scenario.fields import Strategy
+from sim.scenario.laws import Fixed, draw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sim.formulas.arrays import Number
+    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
+    from sim.policies.recovery.phases import Crew, Held
+    from sim.scenario.law_model import LawModel
+
+
+def scaled(plan: Plan, factor: float) -> Plan:
+    """Return a plan with all its times multiplied by a factor [-], those of its ways out included."""
+    return plan if factor == 1.0 else tuple(_scaled_step(step, factor) for step in plan)
+
+
+def _scaled_step(step: Step, factor: float) -> Step:
+    """Return one step with its times multiplied by a factor [-]."""
+    if isinstance(step, Stall):
+        return step._replace(seconds=step.seconds * factor, excess=step.excess * factor)
+    if isinstance(step, Evict):
+        return step._replace(seconds=step.seconds * factor)
+    if isinstance(step, Requeue):
+        return Requeue(step.delay * factor, step.excess * factor)
+    if isinstance(step, Acquire):
+        return step._replace(timeout=step.timeout * factor, otherwise=scaled(step.otherwise, factor))
+    if isinstance(step, Background):
+        return Background(scaled(step.steps, factor), scaled(step.then, factor))
+    return step
+
+
+class Absence(NamedTuple):
+    """What a closed form has to know of replicas that leave and come back.
+
+    Parameters
+    ----------
+    stall, rejoin
+        Mean stalls of the others when replicas leave, and when they are back [s].
+    away, in_place
+        Mean time away of a replica that lost a node, once the new one is there, and of one that lost none [s].
+    restart
+        Mean time of a restart of all, its restore left out [s].
+    fewest
+        Fewest replicas that may step on [-].
+    is_fixed
+        Whether none of these times is random.
+    """
+
+    stall: float
+    rejoin: float
+    away: float
+    in_place: float
+    restart: float
+    fewest: int
+    is_fixed: bool
+
+
+class Drawn(NamedTuple):
+    """A time [s], and by how much it is above the mean of its law [s]."""
+
+    seconds: float
+    excess: float = 0.0
+
+    @classmethod
+    def of(cls, law: LawModel, mark: Callable[[str], float], purpose: str) -> Drawn:
+        """Return a time of a law, by the number that belongs to a purpose."""
+        if isinstance(law, Fixed):
+            return cls(law.value)
+        seconds = draw(law, mark, purpose)
+        return cls(seconds, seconds - law.mean_value)
+
+    def stall(self, bucket: Bucket, *, exposed: Exposure = "both") -> tuple[Step, ...]:
+        """Return the step that waits so long; none where there is never anything to wait for."""
+        return (Stall(bucket, self.seconds, exposed, self.excess),) if self.seconds > 0 or self.excess else ()
+
+
+class FromStore(Strategy, ABC):
+    """A job that starts from the newest checkpoint, in times that `scale` multiplies.
+
+    A strategy overrides what differs from a rigid job that is always exposed to failures.
+    """
+
+    scale: float = Field(1.0, gt=0, description="Factor of all times of the recovery [-].")
+
+    @property
+    def elastic(self) -> bool:
+        """Whether replicas may go on without one another."""
+        return False
+
+    @property
+    def reroutes(self) -> bool:
+        """Whether the others do the work of lost stages, so that the batch stays as it is."""
+        return False
+
+    @property
+    def narrows_on(self) -> frozenset[str]:
+        """Classes of faults after which a node may stay in its job with fewer GPUs."""
+        return frozenset()
+
+    def keeps(self, lost: int, gpus: int) -> bool:
+        """Return whether a tensor group of `gpus` GPUs that has lost some of them may step on, of `narrows_on`."""
+        del lost, gpus
+        return False
+
+    @property
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return frozenset()
+
+    @property
+    def has_unexposed_phases(self) -> bool:
+        """Whether failures of nodes are kept out of some phase."""
+        return not self.exposures.isdisjoint({"none", "processes"})
+
+    @property
+    def no_formula(self) -> str:
+        """Why no closed form describes the strategy; nothing where one does."""
+        return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
+
+    def returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the ways back after a failure, if the closed form of a restart describes them; else ``None``.
+
+        Every failure is taken to be the first one, with healthy nodes at hand.
+        """
+        found = self._returns(hit) if self.exposures <= {"both", "none"} else None
+        return None if found is None else tuple(way.scaled(self.scale) for way in found)
+
+    def waits(self, hit: Hit) -> Wait | None:
+        """Return how a job waits for nodes after a failure, if the closed form of it describes that; else ``None``."""
+        found = self._waits(hit)
+        return None if found is None else found.scaled(self.scale)
+
+    def absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
+        """Return what the closed form of replicas that leave alone has to know; ``None`` where they do not."""
+        found = self._absence_for(gpus, nodes, replicas)
+        if found is None:
+            return None
+        stall, rejoin, away, in_place, restart = (time * self.scale for time in found[:5])
+        return Absence(stall, rejoin, away, in_place, restart, found.fewest, found.is_fixed)
+
+    def start(self, job: JobView) -> Plan:
+        """Return what happens between the allocation of nodes and the first step."""
+        return scaled(self._start(job), self.scale)
+
+    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Return what to do now that the failure is known, and what to remember."""
+        plan, memory = self._plan(failure, job, cluster, memory)
+        return (plan if self.scale == 1.0 else scaled(plan, self.scale)), memory
+
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return `returns` at a scale of one."""
+        del hit
+        return None
+
+    def _waits(self, hit: Hit) -> Wait | None:
+        """Return `waits` at a scale of one."""
+        del hit
+        return None
+
+    def _absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
+        """Return `absence_for` at a scale of one."""
+        del gpus, nodes, replicas
+        return None
+
+    @abstractmethod
+    def _start(self, job: JobView) -> Plan:
+        """Return `start` at a scale of one."""
+
+    @abstractmethod
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Return `plan` at a scale of one."""
+
+
+def initialized(initialize: LawModel, job: JobView) -> Plan:
+    """Return the start of a job that initializes and restores, all replicas together."""
+    return (*Drawn.of(initialize, job.mark, "initialize").stall(Bucket.INITIALIZE), Restore("stores"), Run())
+
+
+class InPlace(FromStore, ABC):
+    """A rigid job that keeps its nodes and swaps what is missing; two times of each failure make its plan."""
+
+    _times: ClassVar[tuple[str, str]]
+    """Names of the two laws, in the order in which `_steps` takes their times."""
+
+    if TYPE_CHECKING:
+        exposed: Exposure
+
+    @property
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures."""
+        return frozenset({self.exposed})
+
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Restart in place, with a swap if nodes are missing."""
+        del cluster
+        if self._fixed is not None:
+            return self._fixed[job.nodes_missing > 0], memory
+        first, second = (Drawn.of(law, failure.mark, name) for name, law in self._laws.items())
+        return self._steps(first, second, swap=job.nodes_missing > 0), memory
+
+    @property
+    def _laws(self) -> dict[str, LawModel]:
+        return {name: getattr(self, name) for name in self._times}
+
+    @functools.cached_property
+    def _fixed(self) -> tuple[Plan, Plan] | None:
+        """The two plans, without and with a swap, when no time is random."""
+        times = [Drawn(law.value) for law in self._laws.values() if isinstance(law, Fixed)]
+        if len(times) < len(self._times):
+            return None
+        return self._steps(*times, swap=False), self._steps(*times, swap=True)
+
+    @abstractmethod
+    def _steps(self, first: Drawn, second: Drawn, /, *, swap: bool) -> Plan:
+        """Return the plan for the two times."""
+
+
+# ----------------------------------------
+# Ways back after a failure, as a closed form has to know them: by the laws of their times, and from which copies.
+
+
+class Hit(NamedTuple):
+    """A failure as a closed form knows it: its class, and what it takes of a job.
+
+    Parameters
+    ----------
+    fault
+        Class of the fault.
+    gpus, nodes
+        Size of the job [-].
+    takes
+        Nodes that leave the job for a while [-].
+    """
+
+    fault: str
+    gpus: int
+    nodes: int
+    takes: int
+
+
+class Wait(NamedTuple):
+    """How a job waits for nodes that are not there, as a closed form knows it.
+
+    Parameters
+    ----------
+    pools
+        Where it takes nodes.
+    before
+        Mean time from the failure being known to the job asking for nodes [s].
+    patience
+        How long it waits with the nodes that are left before it gives all back to the queue [s].
+    delay
+        Mean time from then on in which it is not eligible [s].
+    more
+        By how much its restart is longer after the queue, mean [s].
+    exposed
+        Whether failures can hit its other nodes while it waits.
+    fills
+        Whether it fills hot spares up from other pools when it takes nodes.
+    """
+
+    pools: tuple[str, ...]
+    before: float = 0.0
+    patience: float = math.inf
+    delay: float = 0.0
+    more: float = 0.0
+    exposed: bool = True
+    fills: bool = False
+
+    def scaled(self, factor: float) -> Wait:
+        """Return the same with all its times multiplied by a factor [-]."""
+        times = {name: getattr(self, name) * factor for name in ("before", "patience", "delay", "more")}
+        return self._replace(**times)
+
+
+QUEUE = ("idle", "spare")
+
+"""Where a job that was requeued takes nodes."""
+
+
+class Span(NamedTuple):
+    """One of the times that make a restart.
+
+    Parameters
+    ----------
+    law
+        Law of the time.
+    factor
+        What it is multiplied by [-].
+    draws
+        How many draw it [-]; the longest counts.
+    exposed
+        Whether failures can hit the job meanwhile.
+    """
+
+    law: LawModel
+    factor: float = 1.0
+    draws: int = 1
+    exposed: bool = True
+
+    @property
+    def mean(self) -> float:
+        """Mean of the time [s]."""
+        return self.factor * longest(self.law, self.draws)
+
+    def survival(self, rate: Number) -> Number:
+        r"""Return the probability that no failure strikes meanwhile, ``E exp(-rate X)`` [-]: the Laplace transform.
+
+        Of an expansion it is ``1 - rate E X + rate^2 E X^2 / 2``.
+
+        Parameters
+        ----------
+        rate
+            Failures of the job [1/s].
+        """
+        if isinstance(self.law, Fixed):
+            return decay(rate * (self.factor * self.law.value))
+        times, weights = rule_of_longest(self.law, self.draws)
+        if isinstance(rate, Expansion):
+            square = self.factor**2 * float(weights @ times**2)
+            return 1.0 - rate * self.mean + rate * rate * (square / 2)
+        return float(weights @ np.exp(-rate * self.factor * times))
+
+
+class Return(NamedTuple):
+    """One way back.
+
+    Parameters
+    ----------
+    keeps
+        What is left of the job for its restore.
+    spans
+        Times between the failure being known and the restore, in their order.
+    joiners
+        Nodes that join [-].
+    chance
+        Probability that a failure of the kind is come back from like this [-].
+    exposed
+        Whether failures can hit the restore.
+    """
+
+    keeps: Keeps
+    spans: tuple[Span, ...]
+    joiners: int = 0
+    chance: float = 1.0
+    exposed: bool = True
+
+    def scaled(self, factor: float) -> Return:
+        """Return the same with all its times multiplied by a factor [-]."""
+        return self._replace(spans=tuple(span._replace(factor=span.factor * factor) for span in self.spans))
+
+
+def spans(phases: Held, crew: Crew, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
+    """Yield the times of phases that are due; `exposed` tells whether failures can hit those that do not say.
+
+    Parameters
+    ----------
+    phases
+        The phases, as a field holds them.
+    crew
+        Who goes through them.
+    fault
+        Class of the fault; nothing at a start.
+    """
+    if not isinstance(phases, tuple):
+        yield Span(phases, exposed=exposed)
+        return
+    for phase in phases:
+        if phase.is_due(crew, fault):
+            yield _of(phase, crew, exposed=exposed and phase.exposed == "both")
+
+
+def _of(phase: Phase, crew: Crew, *, exposed: bool) -> Span:
+    """Return the time of a phase."""
+    return Span(phase.time, phase.factor(crew), phase.count(crew), exposed)

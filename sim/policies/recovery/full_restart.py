@@ -1,0 +1,43 @@
+"""Full restart: the job ends, enters the queue again, and starts from the newest checkpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sim.policies.contracts import Requeue
+from sim.policies.recovery.base import QUEUE, FromStore, Return, Span, Wait, initialized
+from sim.scenario.fields import Duration
+from sim.scenario.laws import Fixed, Law
+
+if TYPE_CHECKING:
+    from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.policies.recovery.base import Hit
+
+
+class FullRestart(FromStore):
+    """Give every node back, wait until the queue has a whole gang again, initialize, restore."""
+
+    use: Literal["full-restart"] = "full-restart"
+    delay: Duration = Field("0 s", description="From the failure being known to the job being eligible again.")  # type: ignore[assignment]
+    initialize: Law = Field(description="From nodes to processes that are ready to restore.")
+
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the delay, in which nothing can fail, and the initialization."""
+        delay = Span(Fixed.from_seconds(value=self.delay), exposed=False)
+        return (Return("stores", (delay, Span(self.initialize)), joiners=hit.nodes),)
+
+    def _waits(self, hit: Hit) -> Wait:
+        """Return that every failure ends in the queue."""
+        del hit
+        return Wait(QUEUE, before=self.delay, patience=0.0)
+
+    def _start(self, job: JobView) -> Plan:
+        """Initialize and restore."""
+        return initialized(self.initialize, job)
+
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Go back to the queue; what follows the allocation is `_start`."""
+        del failure, job, cluster
+        return (Requeue(self.delay),), memory

@@ -1,0 +1,69 @@
+"""Hot spare: the job keeps its nodes, swaps the failed ones and restarts in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
+from sim.policies.recovery.base import InPlace, Return, Span, Wait, initialized
+from sim.policies.recovery.phases import Exposed
+from sim.scenario.fields import Duration
+from sim.scenario.laws import Law
+
+if TYPE_CHECKING:
+    from sim.policies.contracts import JobView, Plan
+    from sim.policies.recovery.base import Drawn, Hit
+
+
+class HotSpare(InPlace):
+    """Take spares for failed nodes, restart in place and restore; without a spare the job waits for one."""
+
+    use: Literal["hot-spare"] = "hot-spare"
+    reschedule: Law = Field("0 s", description="Teardown and swap, once the spares are there.")  # type: ignore[assignment]
+    initialize: Law = Field(description="From nodes to processes that are ready to restore.")
+    pools: tuple[PoolName, ...] = Field(
+        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
+    )
+    patience: Duration | None = Field(
+        None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
+    )
+    requeue_delay: Duration = Field("0 s", description="From giving up to being eligible in the queue.")  # type: ignore[assignment]
+    exposed: Exposed = Field(
+        "both",
+        description="Who can fail while the job reschedules (teardown and swap): its processes, its nodes (hit like "
+        "idle ones), both (true) or none (false).",
+    )
+
+    _times = ("reschedule", "initialize")
+
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return the two times."""
+        times = Span(self.reschedule, exposed=self.exposed == "both"), Span(self.initialize)
+        return (Return("hosts", times, joiners=hit.takes),)
+
+    def _waits(self, hit: Hit) -> Wait:
+        """Return that the nodes are taken first."""
+        del hit
+        if self.patience is None:
+            return Wait(self.pools)
+        return Wait(self.pools, patience=self.patience, delay=self.requeue_delay, more=-self.reschedule.mean_value)
+
+    def _start(self, job: JobView) -> Plan:
+        """Initialize and restore."""
+        return initialized(self.initialize, job)
+
+    def _steps(self, pause: Drawn, initialize: Drawn, /, *, swap: bool) -> Plan:
+        return (
+            *((self._acquire(),) if swap else ()),
+            *pause.stall(Bucket.RESCHEDULE, exposed=self.exposed),
+            *initialize.stall(Bucket.INITIALIZE),
+            Restore(),
+            Run(),
+        )
+
+    def _acquire(self) -> Acquire:
+        if self.patience is None:
+            return Acquire(pools=self.pools)
+        return Acquire(timeout=self.patience, otherwise=(Requeue(self.requeue_delay),), pools=self.pools)

@@ -1,0 +1,331 @@
+"""Ladder: ways to come back from the quickest to the most thorough, each with its budget, then a human."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
+from sim.policies.recovery.base import QUEUE, Drawn, FromStore, Return, Span, Wait, spans
+from sim.policies.recovery.phases import Crew, Fault, Phases, back_to_queue, exposures, mean, some, steps
+from sim.scenario.fields import Duration, Model, RuleError
+from sim.scenario.laws import Fixed, Law
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
+    from sim.policies.recovery.base import Hit
+    from sim.policies.recovery.phases import Held
+
+# ----------------------------------------
+# One rung of a ladder of recoveries: what it keeps of a job, what it takes, and when it may be tried.
+
+
+class Backoff(Model):
+    """A delay that doubles with every try in a row."""
+
+    first: Duration = Field(gt=0, description="Delay of the first try.")
+    most: Duration = Field(gt=0, description="Longest delay.")
+
+    def seconds(self, tries: int) -> float:
+        """Return the delay of a try, counted from 1 [s]: first x 2^(tries - 1), at most the longest one."""
+        return min(self.first * 2.0 ** min(tries - 1, 1000), self.most)
+
+
+class Eviction(Model):
+    """Healthy nodes that leave with the suspects, because nothing tells which one it is."""
+
+    faults: tuple[Fault, ...] = Field(min_length=1, description="Classes of faults after which nodes are evicted.")
+    nodes: int = Field(ge=1, description="Nodes that leave together, with the suspect among them.")
+    test: Duration = Field(description="How long the healthy ones are tested before they may work again.")
+
+
+class Rung(Model):
+    """One way to come back."""
+
+    name: str = Field(min_length=1, description="Name: in-process, in-job, requeue, ...")
+    keeps: Literal["processes", "hosts", "nothing"] = Field(
+        description="What is left of the job: its processes; its nodes, with new processes; or nothing: all nodes go "
+        "back and the job enters the queue again."
+    )
+    stop: Phases = Field("0 s", description="From the failure being known to everything being stopped (reschedule).")  # type: ignore[assignment]
+    launch: Phases = Field(
+        "0 s",  # type: ignore[assignment]
+        description="From nodes to processes that are ready to restore (initialize); of the last rung also at a start.",
+    )
+    pools: tuple[PoolName, ...] = Field(
+        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
+    )
+    patience: Duration | None = Field(
+        None, description="How long to wait for replacements before the next rung; without it, for ever."
+    )
+    delay: Phases = Field("0 s", description="From the nodes going back to the job being eligible in the queue.")  # type: ignore[assignment]
+    backoff: Backoff | None = Field(None, description="What the queue adds to the delay, more with every try in a row.")
+    budget: int | None = Field(None, ge=0, description="How often in a row it may be tried; without it, always.")
+    handles: tuple[Fault, ...] | None = Field(
+        None, min_length=1, description="Classes of faults that it is for; without them, all."
+    )
+    except_first: bool = Field(
+        False, description="Whether it cannot bear the loss of the first node, on which rank 0 is."
+    )
+
+    @model_validator(mode="after")
+    def _says_what_it_needs(self) -> Self:
+        if self.keeps == "nothing":
+            if self.patience is not None or self.pools != ANY_POOL:
+                key = "pools" if self.patience is None else "patience"
+                raise RuleError((key,), "is for a rung that keeps nodes; one that keeps nothing waits in the queue")
+        elif self.backoff is not None or some(self.delay, bool) or sum(mean(self.delay, Crew(1, 1))) > 0:
+            key = "delay" if self.backoff is None else "backoff"
+            raise RuleError((key,), f"is for a rung that goes back to the queue (keeps: nothing), not '{self.keeps}'")
+        return self
+
+    @property
+    def timed(self) -> tuple[Held, Held, Held]:
+        """All its phases."""
+        return self.stop, self.launch, self.delay
+
+    def is_for(self, fault: str, *, first_lost: bool) -> bool:
+        """Return whether it is for faults of a class, and bears the loss of the first node if that is lost."""
+        return (self.handles is None or fault in self.handles) and not (self.except_first and first_lost)
+
+    def may_try(self, failure: FailureView, job: JobView, tries: int) -> bool:
+        """Return whether it may be tried after a failure, given how often it was tried in a row."""
+        return self.is_for(failure.fault, first_lost=job.first_lost) and (self.budget is None or tries < self.budget)
+
+    def spans(self, crew: Crew, fault: str) -> tuple[Span, ...]:
+        """Return its times after a fault of some class, at the first try; if it keeps nothing, until it queues."""
+        stop = spans(self.stop, crew, fault)
+        if self.keeps != "nothing":
+            return (*stop, *spans(self.launch, crew, fault))
+        delay = (*stop, *spans(self.delay, crew, fault, exposed=False))
+        if self.backoff is None:
+            return delay
+        return (*delay, Span(Fixed.from_seconds(value=self.backoff.seconds(1)), exposed=False))
+
+    def stopping(self, crew: Crew, failure: FailureView) -> tuple[Step, ...]:
+        """Return the steps that stop the job."""
+        return steps(self.stop, Bucket.RESCHEDULE, crew, failure.mark, f"{self.name} stop", failure.fault)
+
+    def launching(self, crew: Crew, mark: Callable[[str], float], fault: str = "") -> tuple[Step, ...]:
+        """Return the steps that launch it."""
+        return steps(self.launch, Bucket.INITIALIZE, crew, mark, f"{self.name} launch", fault)
+
+    def requeue(self, crew: Crew, failure: FailureView, tries: int) -> Requeue:
+        """Return the step that waits until the job is eligible in the queue, at some try, counted from 1."""
+        backoff = self.backoff.seconds(tries) if self.backoff is not None else 0.0
+        return back_to_queue(self.delay, crew, failure.mark, f"{self.name} delay", failure.fault, backoff)
+
+    def swap(self, otherwise: Callable[[], Plan]) -> Acquire:
+        """Return the step that takes replacements, with the way out for when they do not come in time."""
+        if self.patience is None:
+            return Acquire(pools=self.pools)
+        return Acquire(timeout=self.patience, otherwise=otherwise(), pools=self.pools)
+
+    def mean_times(self, gpus: int, nodes: int) -> tuple[float, float]:
+        """Return the mean times in which failures cannot and can hit the job before it restores [s].
+
+        A rung that keeps nodes is taken to replace one of them.
+        """
+        crew = Crew(gpus, nodes, nodes if self.keeps == "nothing" else 1)
+        hidden, exposed = (sum(times) for times in zip(*(mean(each, crew) for each in self.timed[:2]), strict=True))
+        backoff = self.backoff.seconds(1) if self.backoff is not None else 0.0
+        return hidden + sum(mean(self.delay, crew)) + backoff, exposed
+
+
+_SAME_WORK = 1e-6
+
+"""Work that counts as none [s]: sums of the same steps differ by rounding."""
+
+
+class LadderMemory(NamedTuple):
+    """What a ladder remembers of a job.
+
+    Parameters
+    ----------
+    tries
+        How often each rung was tried since the last progress, or since a human started the job.
+    rung
+        The rung that the present incident is at.
+    in_vain
+        Failures in a row without any new work before them.
+    work
+        The furthest that the job has come [s].
+    """
+
+    tries: tuple[int, ...]
+    rung: int = 0
+    in_vain: int = 0
+    work: float = 0.0
+
+
+class Ladder(FromStore):
+    """Ways to come back, from the quickest to the most thorough: the first rung that may be tried is taken.
+
+    A rung that waits for nodes in vain hands over to the next.
+    A failure during the recovery is planned at the same rung again and counts as another try. A rung that is reached
+    because the one before waited in vain is not counted, for nobody tells the strategy. With no rung left, or with
+    too many restarts in a row that bring no new work, the job stands still until a human starts it again.
+    """
+
+    use: Literal["ladder"] = "ladder"
+    rungs: tuple[Rung, ...] = Field(min_length=1, description="Ways to come back, in the order in which to try them.")
+    resets_on_progress: bool = Field(True, description="Whether new work makes all budgets new.")
+    no_progress: int | None = Field(
+        None, ge=1, description="Restarts in a row without new work after which a human is called; without it, any."
+    )
+    exhausted: Law = Field(  # type: ignore[assignment]
+        {"law": "lognormal", "median": "15 min", "sigma": 1.6856},
+        description="Time until a human starts the job again, with all budgets new. The default is an assumption: "
+        "median 15 min, 95 % within 4 h.",
+    )
+    gives_up: bool = Field(False, description="Whether the job has failed for good then, and no human starts it again.")
+    evict: Eviction | None = Field(None, description="Whether healthy nodes leave with those that failed.")
+
+    @model_validator(mode="after")
+    def _leads_down(self) -> Self:
+        names = [rung.name for rung in self.rungs]
+        for index, rung in enumerate(self.rungs):
+            if rung.name in names[:index]:
+                raise RuleError(("rungs", index, "name"), f"'{rung.name}' is also the name of an earlier rung")
+            if rung.keeps == "nothing" and index < len(names) - 1:
+                raise RuleError(
+                    ("rungs", index, "keeps"), "can be nothing in the last rung only: nothing is left for more"
+                )
+        return self
+
+    @property
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return exposures(*(phases for rung in self.rungs for phases in (rung.stop, rung.launch)))
+
+    @property
+    def no_formula(self) -> str:
+        """Why no closed form describes the strategy; nothing where one does."""
+        return "with no way left the job has failed for good" if self.gives_up else super().no_formula
+
+    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+        """Return what the first rung takes that may be tried: without the first node another one may be."""
+        lost = hit.takes / hit.nodes if any(rung.except_first for rung in self.rungs) else 0.0
+        chances = ((False, 1.0 - lost), (True, lost))
+        found = [self._return(hit, chance, first_lost=first_lost) for first_lost, chance in chances if chance > 0]
+        return None if None in found else tuple(way for way in found if way is not None)
+
+    def _return(self, hit: Hit, chance: float, *, first_lost: bool) -> Return | None:
+        """Return the way back after a failure that struck the first node, or did not; ``None`` if there is none."""
+        rungs = (rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=first_lost) and rung.budget != 0)
+        rung = next(rungs, None)
+        evict = self.evict
+        joiners = max(hit.takes, evict.nodes) if evict is not None and hit.fault in evict.faults else hit.takes
+        if rung is not None and rung.keeps != "nothing":
+            return Return(rung.keeps, rung.spans(Crew(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
+        if rung is None and self.gives_up:
+            return None
+        everybody = Crew(hit.gpus, hit.nodes, hit.nodes)
+        start = tuple(spans(self.rungs[-1].launch, everybody))
+        if rung is None:
+            return Return("stores", (Span(self.exhausted, exposed=False), *start), hit.nodes, chance)
+        crew = Crew(hit.gpus, hit.nodes, joiners)
+        return Return("stores", (*rung.spans(crew, hit.fault), *start), hit.nodes, chance)
+
+    def _waits(self, hit: Hit) -> Wait | None:
+        """Return how the rungs wait one after another; ``None`` where they differ in more than their patience."""
+        rungs = [rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=False) and rung.budget != 0]
+        if not rungs or self.evict is not None or any(rung.except_first for rung in self.rungs):
+            return None
+        first, last = rungs[0], self.rungs[-1]
+        crew = Crew(hit.gpus, hit.nodes, hit.takes)
+
+        def mean(times: Iterable[Span]) -> float:
+            return sum(span.mean for span in times)
+
+        if first.keeps == "nothing":
+            return Wait(QUEUE, before=mean(first.spans(crew, hit.fault)), patience=0.0)
+        before = mean(spans(first.stop, crew, hit.fault))
+        staying = list(itertools.takewhile(lambda rung: rung.keeps != "nothing", rungs))
+        if len({rung.pools for rung in staying}) > 1:
+            return None
+        if any(rung.patience is None for rung in staying):
+            return Wait(first.pools, before=before)
+        launches = (
+            mean(spans(last.launch, Crew(hit.gpus, hit.nodes, hit.nodes))),
+            mean(spans(first.launch, crew, hit.fault)),
+        )
+        return Wait(
+            first.pools,
+            before=before,
+            patience=sum(rung.patience or 0.0 for rung in staying),
+            delay=mean(rungs[-1].spans(crew, hit.fault)) if len(staying) < len(rungs) else self.exhausted.mean_value,
+            more=launches[0] - launches[1],
+        )
+
+    def _start(self, job: JobView) -> Plan:
+        """Launch from nothing, which is how the last rung does it."""
+        launch = self.rungs[-1].launching(Crew(job.gpus, job.nodes, job.nodes), job.mark)
+        return (*launch, Restore("stores"), Run())
+
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Take the first rung that may be tried, from where the incident is."""
+        del cluster
+        now = self._look(job, memory)
+        index = self._next(now.rung if job.attempt > 1 else 0, failure, job, now.tries)
+        if index is None or (self.no_progress is not None and now.in_vain >= self.no_progress):
+            return self._call_a_human(failure), LadderMemory((0,) * len(self.rungs), work=now.work)
+        tries = (*now.tries[:index], now.tries[index] + 1, *now.tries[index + 1 :])
+        return self._climb(index, failure, job, tries, self._evicted(failure, job)), now._replace(
+            tries=tries, rung=index
+        )
+
+    def _look(self, job: JobView, memory: Memory) -> LadderMemory:
+        """Return the memory with what the job has done since."""
+        before: LadderMemory = memory or LadderMemory((0,) * len(self.rungs))
+        if job.work <= before.work + _SAME_WORK:
+            return before._replace(in_vain=before.in_vain + 1)
+        tries = (0,) * len(self.rungs) if self.resets_on_progress else before.tries
+        return before._replace(tries=tries, in_vain=0, work=job.work)
+
+    def _next(self, start: int, failure: FailureView, job: JobView, tries: tuple[int, ...]) -> int | None:
+        """Return the first rung from `start` on that may be tried, if there is one."""
+        for index in range(start, len(self.rungs)):
+            if self.rungs[index].may_try(failure, job, tries[index]):
+                return index
+        return None
+
+    def _evicted(self, failure: FailureView, job: JobView) -> tuple[Evict, ...]:
+        """Return the step that takes healthy nodes out too, if the fault asks for it."""
+        evict = self.evict
+        if evict is None or failure.fault not in evict.faults:
+            return ()
+        return (Evict(min(evict.nodes, job.nodes), evict.test),)
+
+    def _climb(
+        self, index: int, failure: FailureView, job: JobView, tries: tuple[int, ...], evict: tuple[Evict, ...]
+    ) -> Plan:
+        """Return the plan of a rung, and within it that of the next one for when no nodes come."""
+        rung = self.rungs[index]
+        joiners = max(job.nodes_missing, *(step.nodes for step in evict)) if evict else job.nodes_missing
+        crew = Crew(job.gpus, job.nodes, joiners)
+        stop = rung.stopping(crew, failure)
+        if rung.keeps == "nothing":
+            return (*evict, *stop, rung.requeue(crew, failure, max(tries[index], 1)))
+
+        def otherwise() -> Plan:
+            below = self._next(index + 1, failure, job, tries)
+            if below is None:
+                return self._call_a_human(failure)
+            # Who was evicted is missing by then.
+            return self._climb(below, failure, job._replace(nodes_missing=joiners), tries, ())
+
+        swap = (rung.swap(otherwise),) if joiners else ()
+        launch = rung.launching(crew, failure.mark, failure.fault)
+        return (*evict, *stop, *swap, *launch, Restore(rung.keeps), Run())
+
+    def _call_a_human(self, failure: FailureView) -> Plan:
+        """Give every node back until somebody starts the job again."""
+        if self.gives_up:
+            return (Requeue(math.inf),)
+        return (Requeue(*Drawn.of(self.exhausted, failure.mark, "human")),)

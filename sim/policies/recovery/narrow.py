@@ -1,0 +1,136 @@
+"""Narrow: a tensor-parallel domain that lost a GPU goes on with fewer, and its replica with a smaller share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
+from sim.policies.recovery.base import FromStore
+from sim.policies.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
+from sim.scenario.fields import Duration, Fraction, RuleError
+
+if TYPE_CHECKING:
+    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
+
+
+class Narrow(FromStore):
+    r"""Restart in place; a failed GPU stays in the job as a gap until it is repaired, a failed node is replaced.
+
+    Ranks are laid out anew so that the domains with gaps are in the fewest replicas, the worst together. Such a replica
+    runs at the width T' of its worst domain, the widest allowed one of at most T less what that lost. With b the power
+    boost, it does the share ``min(1, b T'/T)`` of its part of the batch, and of R replicas n do less:
+
+    .. math:: f = (1 - \rho)\left(1 - \frac{1}{R} \sum_{i = 1}^{n} \bigl(1 - \min(1, b\, T'_i / T)\bigr)\right)
+
+    where rho is what resharding takes.
+
+    References
+    ----------
+    "Nonuniform-tensor-parallelism: mitigating GPU failure impact for scaled-up LLM training", arXiv 2504.06095.
+    """
+
+    use: Literal["narrow"] = "narrow"
+    tensor: int = Field(ge=2, description="GPUs of a domain: the width of tensor parallelism.")
+    allowed: tuple[int, ...] | None = Field(
+        None, min_length=1, description="Widths at which a domain can run; without them, any."
+    )
+    give_up_below: int | None = Field(
+        None,
+        ge=1,
+        description="GPUs with which a domain stays as it is; with fewer the node that failed is replaced. Without it, "
+        "the least width.",
+    )
+    power_boost: float = Field(
+        1.0, ge=1, le=1.3, description="How much faster GPUs of a narrow domain may run, with the power of the missing."
+    )
+    reshard: Fraction = Field(
+        0.0, lt=1, description="Share of the time that resharding takes while some domain is narrow."
+    )
+    stop: Phases = Field("0 s", description="From the failure being known to everything being stopped (reschedule).")  # type: ignore[assignment]
+    launch: Phases = Field(description="From nodes to processes that are ready to restore (initialize).")
+    pools: tuple[PoolName, ...] = Field(
+        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
+    )
+    patience: Duration | None = Field(
+        None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
+    )
+    requeue: Phases = Field("0 s", description="From the job being given up to being eligible in the queue.")  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _widths_fit(self) -> Self:
+        for index, width in enumerate(self.allowed or ()):
+            if not 1 <= width < self.tensor:
+                raise RuleError(("allowed", index), f"must be from 1 to {self.tensor - 1}: narrower than tensor is")
+        if self.give_up_below is not None and not self._least <= self.give_up_below <= self.tensor:
+            rule = f"must be from {self._least}, the least width, to {self.tensor}, which replaces every domain"
+            raise RuleError(("give_up_below",), rule)
+        return self
+
+    @property
+    def _least(self) -> int:
+        """The least width at which a domain can run."""
+        return min(self.allowed) if self.allowed is not None else 1
+
+    @property
+    def narrows_on(self) -> frozenset[str]:
+        """Classes of faults after which a node may stay in its job with fewer GPUs."""
+        return frozenset({"gpu"})
+
+    def keeps(self, lost: int, gpus: int) -> bool:
+        """Return whether enough GPUs of a tensor group are left."""
+        fewest = self._least if self.give_up_below is None else self.give_up_below
+        return min(gpus, self.tensor) - lost >= fewest
+
+    @property
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return exposures(self.stop, self.launch)
+
+    @property
+    def no_formula(self) -> str:
+        """Why no closed form describes the strategy; nothing where one does."""
+        return "the pace depends on how many GPUs are missing, and where"
+
+    def _start(self, job: JobView) -> Plan:
+        """Launch on what there is."""
+        everybody = Crew(job.gpus, job.nodes, job.nodes)
+        launch = steps(self.launch, Bucket.INITIALIZE, everybody, job.mark, "launch")
+        return (*launch, Restore("stores"), Run(self.fraction(job)))
+
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Restart in place, narrower if a GPU is lost, with replacements for nodes that are lost."""
+        del cluster
+        mark, fault = failure.mark, failure.fault
+        everybody = Crew(job.gpus, job.nodes, job.nodes_missing)
+        stop = steps(self.stop, Bucket.RESCHEDULE, everybody, mark, "stop", fault)
+        swap = (self._swap(failure, everybody),) if job.nodes_missing else ()
+        launch = steps(self.launch, Bucket.INITIALIZE, everybody, mark, "launch", fault)
+        return (*stop, *swap, *launch, Restore(), Run(self.fraction(job))), memory
+
+    def _swap(self, failure: FailureView, everybody: Crew) -> Acquire:
+        """Return the step that takes replacements."""
+        if self.patience is None:
+            return Acquire(pools=self.pools)
+        back = back_to_queue(self.requeue, everybody, failure.mark, "requeue", failure.fault)
+        return Acquire(timeout=self.patience, otherwise=(back,), pools=self.pools)
+
+    def fraction(self, job: JobView) -> float:
+        """Return the share of the healthy pace at which the job runs with its narrow domains [-]."""
+        losses = sorted((lost for _, lost in job.narrowed), reverse=True)
+        if not losses:
+            return 1.0
+        domains = max(job.gpus // job.replicas // self.tensor, 1)
+        # The first domain of each replica is its worst one.
+        missing = sum(1.0 - self._share(self._width(lost)) for lost in losses[::domains])
+        return (1.0 - self.reshard) * (1.0 - missing / job.replicas)
+
+    def _width(self, lost: int) -> int:
+        """Return the widest allowed width of a domain that lost some GPUs."""
+        left = self.tensor - lost
+        return left if self.allowed is None else max((width for width in self.allowed if width <= left), default=0)
+
+    def _share(self, width: int) -> float:
+        """Return what a replica of some width does of its part of the batch [-]."""
+        return min(1.0, self.power_boost * width / self.tensor)

@@ -1,0 +1,138 @@
+"""Shrink and rejoin: the other replicas go on without the one that lost a node, which joins again when it is whole."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
+from sim.policies.recovery.base import Absence, FromStore
+from sim.policies.recovery.phases import Crew, Phases, exposures, is_fixed, mean, some, steps
+from sim.scenario.fields import Duration
+
+if TYPE_CHECKING:
+    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
+
+
+class ShrinkRejoin(FromStore):
+    """Drop the data-parallel replicas that lost a node; they repair themselves in the background and rejoin.
+
+    The survivors lose the step in flight and the time to reconfigure. With fewer than ``min_replicas`` left, or with no
+    majority where one is needed, all end, wait until enough are whole, and restart from the newest checkpoint. With a
+    quorum of a majority this is what torchft does (github.com/meta-pytorch/torchft, ``lighthouse`` and ``manager``).
+    """
+
+    use: Literal["shrink-rejoin"] = "shrink-rejoin"
+    reconfigure: Phases = Field(description="Stall of the survivors until they step without the lost replica.")
+    initialize: Phases = Field(description="From nodes to processes that are ready to take the state.")
+    catch_up: Phases = Field("0 s", description="Transfer of the state from a peer to the replica that comes back.")  # type: ignore[assignment]
+    rejoin: Phases = Field("0 s", description="Stall of everybody when a replica joins.")  # type: ignore[assignment]
+    reroute: bool = Field(
+        False,
+        description="Whether the nodes that are left of a replica do the work of their stage for it: peers of the lost "
+        "stage take over its microbatches, and what fits into the bubbles of the pipeline costs nothing.",
+    )
+    min_replicas: int = Field(1, ge=1, description="Fewest replicas that may step on.")
+    majority: bool = Field(False, description="Whether more than half of the replicas must be left to step on.")
+    quorum_timeout: Duration = Field("0 s", description="How long too few replicas wait for others before they end.")  # type: ignore[assignment]
+    pools: tuple[PoolName, ...] = Field(
+        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
+    )
+
+    @property
+    def reroutes(self) -> bool:
+        """Whether the others do the work of lost stages, so that the batch stays as it is."""
+        return self.reroute
+
+    @property
+    def elastic(self) -> bool:
+        """Whether replicas may go on without one another."""
+        return True
+
+    @property
+    def exposures(self) -> frozenset[Exposure]:
+        """How its phases are exposed to failures, as far as it says so."""
+        return exposures(*self._all)
+
+    @property
+    def no_formula(self) -> str:
+        """Why no closed form describes the strategy; nothing where one does."""
+        return "some phases depend on the fault" if self._by_fault else ""
+
+    @property
+    def _all(self) -> tuple[Phases, ...]:
+        return self.reconfigure, self.initialize, self.catch_up, self.rejoin
+
+    @property
+    def _by_fault(self) -> bool:
+        return any(some(phases, lambda phase: phase.faults is not None) for phases in self._all)
+
+    def _fewest(self, replicas: int) -> int:
+        """Return how many replicas may step on, at least."""
+        return max(self.min_replicas, replicas // 2 + 1 if self.majority else 1)
+
+    def _absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
+        """Return what the formula for a job that shrinks has to know, if a failure takes one node."""
+        if self._by_fault:
+            return None
+        everybody = Crew(gpus, nodes, 1)
+        alone = _one_replica(everybody, replicas, 1)
+        whole = alone._replace(joiners=0)
+        stall, rejoin = sum(mean(self.reconfigure, everybody)), sum(mean(self.rejoin, everybody))
+        away = sum(mean(self.initialize, alone)) + sum(mean(self.catch_up, alone))
+        in_place = sum(mean(self.initialize, whole)) + sum(mean(self.catch_up, whole))
+        restart = sum(mean(self.initialize, everybody))
+        return Absence(stall, rejoin, away, in_place, restart, self._fewest(replicas), all(map(is_fixed, self._all)))
+
+    def _start(self, job: JobView) -> Plan:
+        """Initialize and restore, all replicas together."""
+        everybody = Crew(job.gpus, job.nodes, job.nodes)
+        return (
+            *steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize"),
+            Restore("stores"),
+            Run(),
+        )
+
+    def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
+        """Leave the victims behind if enough replicas are left, else restart with those that become whole."""
+        del cluster
+        mark, fault = failure.mark, failure.fault
+        everybody = Crew(job.gpus, job.nodes, job.nodes_missing)
+        # Who has lost no node, and has no others to take the state from, starts again with them.
+        leaves = job.live or failure.nodes_lost > 0 or job.nodes_missing > 0
+        gone = failure.replicas_lost if leaves else 0
+        head = (self._away(failure, everybody, job.replicas),) if gone else ()
+        survivors, fewest = job.replicas_running - gone, self._fewest(job.replicas)
+        if survivors >= fewest and gone and job.live:
+            reconfigure = steps(self.reconfigure, Bucket.RESCHEDULE, everybody, mark, "reconfigure", fault)
+            return (*head, *reconfigure, Restore("live"), Run()), memory
+        restart = (*steps(self.initialize, Bucket.INITIALIZE, everybody, mark, "initialize", fault), Restore(), Run())
+        if survivors >= fewest:
+            return (*head, *restart), memory
+        wait = (Stall(Bucket.RESCHEDULE, self.quorum_timeout),) if self.quorum_timeout else ()
+        return (*head, *wait, Acquire(fewest, "replica"), *restart), memory
+
+    def _away(self, failure: FailureView, everybody: Crew, replicas: int) -> Background:
+        """Return what a replica does on its own, and what all do when it is back."""
+        mark, fault = failure.mark, failure.fault
+        alone = _one_replica(everybody, replicas, failure.replicas_lost)
+        return Background(
+            steps=(
+                Acquire(pools=self.pools),
+                *steps(self.initialize, Bucket.INITIALIZE, alone, mark, "initialize", fault),
+                *steps(self.catch_up, Bucket.RESTORE, alone, mark, "catch_up", fault),
+            ),
+            then=(
+                *steps(self.rejoin, Bucket.INITIALIZE, everybody, mark, "rejoin", fault),
+                Restore("live"),
+                Run(),
+            ),
+        )
+
+
+def _one_replica(everybody: Crew, replicas: int, lost: int) -> Crew:
+    """Return who goes through the phases of one of the replicas that were lost."""
+    joiners = math.ceil(everybody.joiners / lost)
+    return Crew(everybody.gpus / replicas, max(everybody.nodes // replicas, 1), joiners)

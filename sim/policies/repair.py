@@ -1,0 +1,313 @@
+"""Repair kinds: how a failed node comes back."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sim.policies.contracts import Course, Visit
+from sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, Strategy
+from sim.scenario.laws import Fixed, Law, draw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.policies.contracts import Memory, NodeView
+    from sim.scenario.law_model import LawModel
+
+# ----------------------------------------
+# Every repair succeeds after a time drawn from one law.
+
+
+class Simple(Strategy):
+    """A failed node is repaired at once, by as many crews as it takes, and is then healthy.
+
+    A time of zero means that the node never leaves: the failure interrupts the job and nothing has to be replaced.
+    """
+
+    use: Literal["simple"] = "simple"
+    time: Law | None = Field(
+        None,
+        description="From the moment when the failure is known to the node's return. Without it, that of each cause.",
+    )
+    scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
+
+    @functools.cached_property
+    def single_time(self) -> LawModel:
+        """The law: there is nothing else to it. Without one every cause has its own."""
+        return Fixed.from_seconds(value=0.0) if self.time is None else self.time.scaled(self.scale)
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether it says how long repairs take, and not only their scale."""
+        return self.time is not None
+
+    @property
+    def success(self) -> float:
+        """Every repair succeeds, unless its cause says otherwise."""
+        return 1.0
+
+    @property
+    def crews(self) -> tuple[int | None, ...]:
+        """As many as it takes."""
+        return (None,)
+
+    @property
+    def replacement(self) -> LawModel | None:
+        """Nothing is retired."""
+        return None
+
+    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+        """Blame the node that failed."""
+        del mark
+        return "right"
+
+    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+        """Repair once."""
+        return Course((Visit(0, draw(self.single_time, node.mark, "repair")),), fixed=True), memory
+
+    def score(self, memory: Memory) -> float:
+        """Nothing is remembered."""
+        del memory
+        return 0.0
+
+
+# ----------------------------------------
+# Lemon policies: when a node that was blamed again and again is given up, judged by what operators see.
+
+_DAY = 86400.0
+
+
+class Threshold(Strategy):
+    """Too many blames in a window of time."""
+
+    use: Literal["threshold"] = "threshold"
+    failures: int = Field(ge=1, description="Blames within the window that make a lemon.")
+    window: Duration = Field(gt=0, description="Length of the window.")
+
+    def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
+        """Remember the blames of the window."""
+        del uptime
+        recent = (*(each for each in memory or () if each > time - self.window), time)
+        return recent, len(recent) >= self.failures
+
+    def score(self, memory: Memory) -> float:
+        """Fewer recent blames are better."""
+        return -float(len(memory or ()))
+
+
+class Score(Strategy):
+    """Points: a blame costs some, time without one gives some back."""
+
+    use: Literal["score"] = "score"
+    start: float = Field(100.0, gt=0, description="Points of a node without blames, and the most it can have.")
+    blame_costs: float = Field(30.0, gt=0, description="Points that a blame costs.")
+    regains: float = Field(10.0, ge=0, description="Points that a day of being up gives back.")
+    floor: float = Field(0.0, description="Points at which a node is a lemon.")
+
+    def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
+        """Give points for the time since the last return, then take some for the blame."""
+        del time
+        points = self.start if memory is None else memory
+        points = min(points + self.regains * uptime / _DAY, self.start) - self.blame_costs
+        return points, points <= self.floor
+
+    def score(self, memory: Memory) -> float:
+        """Return the points after the last blame."""
+        return float(self.start if memory is None else memory)
+
+
+LEMONS = {"threshold": Threshold, "score": Score}
+
+
+# ----------------------------------------
+# Tiers of repair: from a reset to a replacement, with repairs that do not repair and crews that are busy.
+
+_MOST_ROUNDS = 1000
+
+
+def _purposes(number: int) -> tuple[str, ...]:
+    """Return the names of the random numbers of a visit."""
+    return tuple(f"{what} {number}" for what in ("repair", "escalates", "fixes", "finds", "qualification"))
+
+
+_FIRST_PURPOSES = tuple(map(_purposes, range(8)))
+
+"""Those of the first visits, ready made."""
+
+
+class Tier(Model):
+    """One kind of repair."""
+
+    name: str = Field(min_length=1, description="Name: process, reset, reboot, automated, manual, ...")
+    time: Law = Field(description="How long it takes.")
+    escalates: Fraction = Field(0.0, description="Probability that the node goes on to the next tier in any case.")
+    fixes: Fraction = Field(1.0, description="Probability that the fault is gone if the node does not go on.")
+    crews: int | None = Field(None, ge=1, description="Nodes it can work on at once; others wait their turn.")
+
+
+class Qualification(Model):
+    """Tests before a node may work again."""
+
+    time: Law = Field(description="How long they take.")
+    finds: Fraction = Field(1.0, description="Probability that they find a fault that is still there.")
+
+
+class Diagnosis(Model):
+    """Which node is blamed when a job fails."""
+
+    finds: Fraction = Field(
+        1.0, description="Probability that some node is blamed; otherwise the one that failed is swapped, unrepaired."
+    )
+    blames_other: Fraction = Field(0.0, description="Probability that the blamed node is another one of the job.")
+
+
+class Tiers(Strategy):
+    """A blamed node goes through tiers of repair, one after another, and comes back healthy, or seemingly so."""
+
+    use: Literal["tiers"] = "tiers"
+    tiers: tuple[Tier, ...] = Field(min_length=1, description="The tiers, lightest first.")
+    qualification: Qualification | None = Field(None, description="Tests after each repair.")
+    diagnosis: Diagnosis = Field(
+        default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
+    )
+    lemons: tuple[Annotated[Threshold | Score, OneOf("use")], ...] = Field(
+        (), description="Policies by which a node is a lemon; one is enough."
+    )
+    lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")
+    replacement: Law | None = Field(
+        None, description="Time until a retired node is replaced by a new one; without it, never."
+    )
+    scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
+
+    @model_validator(mode="after")
+    def _chain_ends(self) -> Self:
+        names = [tier.name for tier in self.tiers]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise RuleError(("tiers", index, "name"), f"'{name}' is also the name of an earlier tier")
+        last = len(names) - 1
+        if self.tiers[last].escalates > 0:
+            raise RuleError(("tiers", last, "escalates"), "must be 0 in the last tier: there is nowhere to go on to")
+        finds = self.qualification.finds if self.qualification is not None else 0.0
+        again = (1 - self.tiers[last].fixes) * finds
+        if again > 1 - 1 / _MOST_ROUNDS:
+            rule = (
+                f"makes a chain without end: the last tier fixes {self.tiers[last].fixes:g}, and qualification sends "
+                f"the others back"
+            )
+            raise RuleError(("tiers", last, "fixes"), rule)
+        if self.lemons_go_to not in ("retirement", *names):
+            rule = f"must be retirement or a tier ({', '.join(names)}), not '{self.lemons_go_to}'"
+            raise RuleError(("lemons_go_to",), rule)
+        return self
+
+    @property
+    def single_time(self) -> LawModel | None:
+        """There is more to it than a time."""
+        return None
+
+    @property
+    def is_stated(self) -> bool:
+        """Tiers have their times."""
+        return True
+
+    @property
+    def success(self) -> float:
+        """Probability that a node which begins at the first tier comes back without the fault [-]."""
+        finds = self.qualification.finds if self.qualification is not None else 0.0
+        last = self.tiers[-1].fixes
+        success = last / (1 - (1 - last) * finds)
+        for tier in reversed(self.tiers[:-1]):
+            success = tier.escalates * success + (1 - tier.escalates) * (
+                tier.fixes + (1 - tier.fixes) * finds * success
+            )
+        return success
+
+    def mean_time(self, tier: str = "") -> float:
+        """Return the mean time of a course that begins at a tier, where no crew is waited for [s]; of no lemons."""
+        tests = self.qualification
+        testing, finds = (tests.time.mean_value, tests.finds) if tests is not None else (0.0, 0.0)
+        last = self.tiers[-1]
+        mean = (last.time.mean_value + testing) / (1 - (1 - last.fixes) * finds)
+        for each in reversed(self.tiers[self._index(tier) : -1]):
+            again = each.escalates + (1 - each.escalates) * (1 - each.fixes) * finds
+            mean = each.time.mean_value + (1 - each.escalates) * testing + again * mean
+        return mean * self.scale * self.diagnosis.finds
+
+    @property
+    def crews(self) -> tuple[int | None, ...]:
+        """Nodes that each tier can work on at once."""
+        return tuple(tier.crews for tier in self.tiers)
+
+    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+        """Return which node is blamed."""
+        diagnosis = self.diagnosis
+        if diagnosis.finds < 1 and mark("diagnosis") >= diagnosis.finds:
+            return "none"
+        if diagnosis.blames_other > 0 and mark("blame") < diagnosis.blames_other:
+            return "other"
+        return "right"
+
+    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+        """Return the stays of a node, and what to remember of it: one memory for each lemon policy."""
+        if not self.lemons:
+            return self._visits(self._index(node.tier) if node.tier else 0, node.mark), memory
+        memories: tuple[Any, ...] = memory or (None,) * len(self.lemons)
+        judged = [
+            policy.blame(each, node.time, node.uptime) for policy, each in zip(self.lemons, memories, strict=True)
+        ]
+        memory = tuple(each for each, _ in judged)
+        start = node.tier
+        if any(lemon for _, lemon in judged):
+            if self.lemons_go_to == "retirement":
+                return Course((), fixed=True, retires=True), memory
+            start = self.lemons_go_to
+        return self._visits(self._index(start), node.mark), memory
+
+    def _index(self, name: str) -> int:
+        return next((index for index, tier in enumerate(self.tiers) if tier.name == name), 0)
+
+    def _visits(self, index: int, mark: Callable[[str], float]) -> Course:
+        """Return the stays from a tier on."""
+        compiled = self._compiled
+        tests = self.qualification
+        visits: list[Visit] = []
+        number = 0
+        while True:
+            repair, escalates, fixes, finds, tested = (
+                _FIRST_PURPOSES[number] if number < len(_FIRST_PURPOSES) else _purposes(number)
+            )
+            number += 1
+            time, chance, success = compiled[index]
+            seconds = time if type(time) is float else time(mark(repair))  # type: ignore[operator]
+            visits.append(Visit(index, seconds * self.scale))
+            if chance > 0 and mark(escalates) < chance:
+                index += 1
+                continue
+            fixed = success >= 1 or mark(fixes) < success
+            if tests is None:
+                return Course(tuple(visits), fixed)
+            visits.append(Visit(-1, draw(tests.time, mark, tested) * self.scale))
+            if fixed or mark(finds) >= tests.finds:
+                return Course(tuple(visits), fixed)
+            index = min(index + 1, len(compiled) - 1)
+
+    @functools.cached_property
+    def _compiled(self) -> tuple[tuple[float | Callable[[float], float], float, float], ...]:
+        """Of each tier its time, or the inverse CDF of its law, and the probabilities to escalate and to fix."""
+        return tuple(
+            (tier.time.value if isinstance(tier.time, Fixed) else tier.time.ppf_one, tier.escalates, tier.fixes)
+            for tier in self.tiers
+        )
+
+    def score(self, memory: Memory) -> float:
+        """Return how good a node looks to the first lemon policy."""
+        if not self.lemons:
+            return 0.0
+        return self.lemons[0].score(memory[0] if memory else None)
+
+
+REPAIRS = {"simple": Simple, "tiers": Tiers}

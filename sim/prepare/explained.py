@@ -1,0 +1,270 @@
+"""How a job comes back, in means: who notices what, which ways there are, how long their phases take at its size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from sim.policies.contracts import FAULTS
+from sim.policies.recovery import RECOVERIES
+from sim.policies.recovery.phases import Crew, mean
+from sim.prepare.failures import prior
+from sim.scenario.law_model import LawModel
+from sim.scenario.laws import Fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sim.engine.prepared import Prepared, PreparedJob
+    from sim.failures import Source
+    from sim.policies.recovery.ladder import Rung
+    from sim.policies.recovery.phases import Held
+
+_Who: TypeAlias = Literal["job", "swapped", "replica", "start"]
+
+STAGES: dict[str, dict[str, _Who]] = {
+    "full-restart": {"delay": "job", "initialize": "job"},
+    "hot-spare": {"reschedule": "swapped", "initialize": "swapped", "requeue_delay": "job"},
+    "ladder": {},
+    "narrow": {"stop": "swapped", "launch": "swapped", "requeue": "swapped"},
+    "restart-smaller": {"stop": "job", "launch": "job", "rejoin": "swapped", "requeue": "job", "start_up": "start"},
+    "shrink-rejoin": {
+        "reconfigure": "swapped",
+        "initialize": "replica",
+        "catch_up": "replica",
+        "rejoin": "swapped",
+    },
+    "standby": {"recovery": "swapped", "selection": "swapped"},
+}
+
+"""Who goes through the phases of each strategy, by the names of these: all of the job, nobody of whom is new; all, with
+one node that is; one replica, with such a node; or all, who start from nothing. Those of a ladder are in its rungs."""
+
+
+@dataclass(frozen=True)
+class FaultClass:
+    """Faults of one class, as a job meets them.
+
+    Parameters
+    ----------
+    fault
+        The class.
+    stops
+        Whether they stop the job at once; else it steps on until they are known.
+    causes
+        Names of their causes.
+    rate
+        How often they interrupt the job, as the scenario states it [1/s].
+    known_after
+        Mean time until they are known [s]; infinite if they never are.
+    shares
+        Probability that each observer is the first to know, by name [-]; without a name where a time alone is stated.
+    """
+
+    fault: str
+    stops: bool
+    causes: tuple[str, ...]
+    rate: float
+    known_after: float
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """A phase: its mean time at the size of the job [s], and the classes of faults after which alone it is needed."""
+
+    name: str
+    mean: float
+    faults: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Phases one after another, and the mean of those together that are needed after every fault [s]."""
+
+    name: str
+    mean: float
+    phases: tuple[PhaseTime, ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One rung of a ladder.
+
+    Parameters
+    ----------
+    name, keeps, pools, budget
+        As the scenario states them.
+    not_for
+        Classes of faults that it is passed over for.
+    except_first
+        Whether it is passed over when the first node is lost.
+    patience
+        How long it waits for replacements [s]; ``None`` for ever, or in the queue.
+    stages
+        What it takes: stop, delay, launch.
+    """
+
+    name: str
+    keeps: str
+    pools: tuple[str, ...]
+    budget: int | None
+    not_for: tuple[str, ...]
+    except_first: bool
+    patience: float | None
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True)
+class Human:
+    """Who is called when no rung is left: after how long the job starts again, in the mean [s]; infinite if never.
+
+    ``no_progress`` restarts in a row without new work call the human too [-]; ``None`` if any number may.
+    """
+
+    after: float
+    no_progress: int | None
+
+
+@dataclass(frozen=True)
+class Comeback:
+    """How a job comes back.
+
+    Parameters
+    ----------
+    strategy, summary
+        Name of the strategy, and a sentence about it.
+    classes
+        The faults of the scenario by class, in the order of :data:`sim.policies.contracts.FAULTS`.
+    ways
+        Rungs of a ladder; empty for other strategies.
+    stages
+        What the strategy takes, if it is not a ladder.
+    human
+        Who is called when no rung is left; ``None`` where nobody ever is.
+    settings
+        What else the scenario states of the strategy, where it is not the default.
+    """
+
+    strategy: str
+    summary: str
+    classes: tuple[FaultClass, ...]
+    ways: tuple[Way, ...]
+    stages: tuple[Stage, ...]
+    human: Human | None
+    settings: Mapping[str, Any]
+
+
+def comeback(prepared: Prepared, index: int) -> Comeback:
+    """Return how a job of a scenario comes back, by its index.
+
+    Times are means at the size of the job, of a fault that takes one of its nodes, or none where nothing is replaced.
+    All factors are in them.
+    """
+    job, recovery = prepared.jobs[index], _recovery(prepared)
+    name = next(name for name, kind in RECOVERIES.items() if isinstance(recovery, kind))
+    is_ladder = name == "ladder"
+    told = {"use", "scale", "rungs", "exhausted", "no_progress", "gives_up", *STAGES[name]}
+    return Comeback(
+        strategy=name,
+        summary=(type(recovery).__doc__ or "").strip().split("\n", 1)[0],
+        classes=_classes(prepared, job),
+        ways=tuple(_way(rung, job, recovery.scale) for rung in recovery.rungs) if is_ladder else (),
+        stages=tuple(_stages(recovery, STAGES[name], job)),
+        human=_human(recovery) if is_ladder else None,
+        settings=recovery.model_dump(mode="json", exclude_defaults=True, exclude=told),
+    )
+
+
+def _recovery(prepared: Prepared) -> Any:
+    return prepared.recovery
+
+
+def _classes(prepared: Prepared, job: PreparedJob) -> tuple[FaultClass, ...]:
+    """Return the faults of a scenario by class; those that do not stop the job stand by themselves."""
+    known = list(FAULTS)
+    by_class: dict[tuple[str, bool], list[Source]] = {}
+    for source in sorted(prepared.sources, key=lambda each: (known.index(each.fault), not each.effect.stops)):
+        by_class.setdefault((source.fault, source.effect.stops), []).append(source)
+    return tuple(_class(fault, stops, found, prepared, job) for (fault, stops), found in by_class.items())
+
+
+def _class(fault: str, stops: bool, sources: list[Source], prepared: Prepared, job: PreparedJob) -> FaultClass:
+    """Return what is to be known of the sources of one class."""
+    repair: Any = prepared.repair
+    share, length = job.nodes / prepared.nodes, prepared.warmup + prepared.horizon
+    rates = [1 / prior([source], share, length, repair.success)[0] for source in sources]
+    weights = rates if sum(rates) > 0 else [1.0] * len(sources)
+    after, shares = 0.0, dict[str, float]()
+    for source, weight in zip(sources, weights, strict=True):
+        part = weight / sum(weights)
+        if part == 0:
+            continue
+        after += part * (source.noticing.mean_value if source.noticing is not None else math.inf)
+        for name, first in (source.noticing.shares() if source.noticing is not None else {}).items():
+            shares[name] = shares.get(name, 0.0) + part * first
+    return FaultClass(fault, stops, tuple(source.name for source in sources), sum(rates), after, shares)
+
+
+def _crew(who: _Who, job: PreparedJob) -> Crew:
+    """Return who goes through phases, of a job that has lost one node at most."""
+    if who == "replica":
+        return Crew(job.gpus / job.replicas, max(job.nodes // job.replicas, 1), 1)
+    return Crew(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
+
+
+def _stages(recovery: Any, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[Stage]:
+    """Yield what a strategy takes; what it does not have is left out."""
+    for name, who in parts.items():
+        held = getattr(recovery, name)
+        if held is not None:
+            law = Fixed.from_seconds(value=held) if isinstance(held, float) else held
+            yield _stage(name, law, _crew(who, job), recovery.scale)
+
+
+def _stage(name: str, held: Held, crew: Crew, scale: float, more: tuple[PhaseTime, ...] = ()) -> Stage:
+    """Return phases with their means, and `more` behind them, whose times are as they stand."""
+    if isinstance(held, LawModel):
+        phases = [PhaseTime(name, scale * held.mean_value)]
+    else:
+        phases = [
+            PhaseTime(phase.name, scale * phase.mean_seconds(crew), phase.faults)
+            for phase in held
+            if not phase.joiners or crew.joiners
+        ]
+    total = scale * sum(mean(held, crew)) + sum(phase.mean for phase in more)
+    return Stage(name, total, (*phases, *more))
+
+
+def _way(rung: Rung, job: PreparedJob, scale: float) -> Way:
+    """Return a rung of a ladder, with its times for a job; one that keeps nodes replaces one of them."""
+    crew = _crew("start" if rung.keeps == "nothing" else "swapped", job)
+    backoff = () if rung.backoff is None else (PhaseTime("first back-off", scale * rung.backoff.seconds(1)),)
+    return Way(
+        name=rung.name,
+        keeps=rung.keeps,
+        pools=rung.pools if rung.keeps != "nothing" else (),
+        budget=rung.budget,
+        not_for=tuple(fault for fault in FAULTS if rung.handles is not None and fault not in rung.handles),
+        except_first=rung.except_first,
+        patience=None if rung.patience is None else scale * rung.patience,
+        stages=(
+            _stage("stop", rung.stop, crew, scale),
+            _stage("delay", rung.delay, crew, scale, backoff),
+            _stage("launch", rung.launch, crew, scale),
+        ),
+    )
+
+
+def _human(ladder: Any) -> Human | None:
+    """Return who is called when a ladder has no rung left; ``None`` if some rung may always be tried."""
+    if ladder.no_progress is None and any(_always(rung) for rung in ladder.rungs):
+        return None
+    return Human(math.inf if ladder.gives_up else ladder.scale * ladder.exhausted.mean_value, ladder.no_progress)
+
+
+def _always(rung: Rung) -> bool:
+    """Return whether a rung may be tried after every failure, and is never given up."""
+    waits = rung.keeps == "nothing" or rung.patience is None
+    return rung.budget is None and rung.handles is None and not rung.except_first and waits

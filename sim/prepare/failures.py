@@ -1,0 +1,442 @@
+"""From what a scenario says of failures to runtime sources, and what must not be combined."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sim import catalog
+from sim.cluster import FABRIC_PARTS
+from sim.failures import Replay
+from sim.failures.bundle import Bundle
+from sim.failures.source import OF_ONE_NODE
+from sim.policies.detection.noticing import Noticing
+from sim.policies.repair import Simple
+from sim.scenario.fields import PathError, RuleError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.failures import Source
+    from sim.failures.source import RepairFrom
+    from sim.policies.contracts import RepairStrategy
+    from sim.scenario.model import Scenario
+
+_MOST_STRETCHES = 1_000_000
+
+_MANY_ROWS, _COVERED = 30, 0.8
+
+"""Outages of a log, and share of the horizon within which so many all begin with a chance of 0.1 % only [-]."""
+
+
+def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], int]:
+    """Return the runtime sources with all their laws, and how many overlapping intervals of logs were joined.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    counts
+        Units of each part of the cluster.
+
+    Raises
+    ------
+    PathError
+        At the first mistake.
+    """
+    sources, origins, merged = _build(scenario, counts)
+    repair: Any = repair_of(scenario)
+    detection: Any = scenario.detection
+    cluster: Any = scenario.cluster
+    stopping = (*cluster.stopping_parts, "cluster")
+    sources = _thin([_with_cables(source, cluster) for source in sources], origins)
+    sources = [_with_ages(source, cluster) for source in sources]
+    for source, index in zip(sources, origins, strict=True):
+        _check_part(source, index, stopping, scenario)
+        _check_clock(source, index, scenario.recovery)
+        _check_repair(source, index, scenario, repair)
+        _check_tempo(source, index, scenario.warmup + scenario.horizon)
+        if scenario.initial == "stationary":
+            _check_stationary(source, index, repair)
+    sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
+    found = [
+        replace(
+            source,
+            repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
+            repair_from=_repair_from(source, scenario.failures[index]),
+            noticing=_noticing(source, detection),
+        )
+        for source, index in zip(sources, origins, strict=True)
+    ]
+    for source, index in zip(found, origins, strict=True):
+        if source.noticing is None and source.effect.kind == "spike":
+            rule = f"'{source.name}': nobody notices a loss spike here; give it a detection time"
+            raise PathError(("failures", index, "detection"), rule)
+    return found, merged
+
+
+def repair_of(scenario: Scenario) -> RepairStrategy:
+    """Return the repair of a scenario; without one every source has its own."""
+    stated: Any = scenario.repair
+    return Simple.model_validate({}) if stated is None else stated
+
+
+def repair_warnings(scenario: Scenario) -> tuple[str, ...]:
+    """Return what to know of bundles whose repair times the scenario's repair replaces."""
+    stated: Any = scenario.repair
+    found = []
+    for index, choice in enumerate(scenario.failures):
+        if isinstance(choice, Bundle):
+            content = catalog.bundle(choice.use)
+            timed = len(choice.replaced(content, stated))
+            if timed:
+                found.append(
+                    f"failures.{index}: the scenario's repair ({stated.use}) replaces the repair times that "
+                    f"{choice.use} has for {timed} of its {len(catalog.causes(choice.use))} causes; "
+                    f"keeps_repair: true keeps them"
+                )
+    return tuple(found)
+
+
+def _repair_from(source: Source, choice: Any) -> RepairFrom:
+    """Return whose repair applies to a source that an entry of ``failures`` describes."""
+    if source.part == "job":
+        return ""
+    if source.recorded is not None or source.rollout is not None:
+        return "source"
+    if source.repair is None:
+        return "scenario"
+    if not isinstance(choice, Bundle):
+        return "source"
+    return "bundle" if choice.repair is None else "entry"
+
+
+def _noticing(source: Source, detection: Any) -> Noticing | None:
+    """Return who notices the faults of a source: its own law, or the scenario's detection."""
+    if source.detection is not None:
+        return Noticing.by(source.detection).scaled(detection.scale)
+    found: Noticing | None = detection.noticing(source.fault, source.effect.kind)
+    return found
+
+
+def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
+    """Return the runtime sources, which entry of the scenario each is from, and how many intervals were joined."""
+    sources: list[Source] = []
+    origins: list[int] = []
+    merged = 0
+    jobs = len(scenario.jobs)
+    logs = [choice for choice in scenario.failures if isinstance(choice, Replay)]
+    read = functools.cache(Replay.read)
+    for index, choice in enumerate(scenario.failures):
+        path = ("failures", index)
+        try:
+            if isinstance(choice, Replay):
+                recorded, joined = choice.build_all(counts, logs, read)
+                sources += recorded
+                merged += joined
+            elif isinstance(choice, Bundle):
+                stated: Any = scenario.repair
+                causes = choice.expand(catalog.bundle(choice.use), stated)
+                sources += [source.build(counts, jobs) for source in causes]
+            else:
+                kind: Any = choice
+                sources.append(kind.build(counts, jobs))
+        except RuleError as error:
+            raise PathError((*path, *error.at), error.rule) from None
+        except ValueError as error:
+            raise PathError(path, str(error)) from None
+        origins += [index] * (len(sources) - len(origins))
+    first: dict[str, int] = {}
+    for source, index in zip(sources, origins, strict=True):
+        if source.name in first:
+            rule = f"cause '{source.name}' is also one of failures.{first[source.name]}; each needs a name of its own"
+            raise PathError(("failures", index), rule)
+        first[source.name] = index
+    return sources, origins, merged
+
+
+def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
+    """Draw causes whose hazard a rollout changes at the highest hazard that a node can have."""
+    found = list(sources)
+    names = [source.name for source in sources]
+    for source, index in zip(sources, origins, strict=True):
+        for cause, ratio in source.rollout.hazard.items() if source.rollout is not None else ():
+            path = ("failures", index, "hazard", cause)
+            if cause not in names:
+                raise PathError(path, catalog.unknown("cause", cause, names))
+            target = found[names.index(cause)]
+            if target.of_fabric or target.part not in OF_ONE_NODE or target.law is None or target.fix is not None:
+                raise PathError(path, f"'{cause}' is not a cause of single nodes with a rate")
+            if target.renews == "never":
+                raise PathError(path, f"'{cause}' has one life for each unit (renews: never); it must go on to thin it")
+            if not all(law.memoryless for law in target.variety.laws(target.law)):
+                raise PathError(path, f"a changed hazard thins '{cause}', which is right only for a constant rate")
+            ceiling = max(ratio, 1.0)
+            found[names.index(cause)] = replace(
+                target,
+                law=target.law.scaled(1 / ceiling),
+                variety=target.variety.scaled(1 / ceiling),
+                ceiling=target.ceiling * ceiling,
+                thinned=True,
+            )
+    return found
+
+
+def _with_domain(source: Source, index: int, cluster: Any) -> Source:
+    """Return a source that knows how many nodes one of its incidents can take."""
+    blast = source.blast
+    if blast is None or source.part == "cluster":
+        return source
+    members = cluster.nodes_behind(source.part)
+    if blast.size is not None and blast.size.least > members:
+        rule = f"is {blast.size.least} nodes, but a {source.part} has {members}"
+        raise PathError(("failures", index, "size", "least"), rule)
+    return replace(source, blast=replace(blast, members=members))
+
+
+def _with_cables(source: Source, cluster: Any) -> Source:
+    """Return a source that knows whether the cables decide whom its failures strike."""
+    whole = source.blast is not None or source.rollout is not None or not source.effect.stops
+    if source.part not in FABRIC_PARTS or whole or (source.part == "nic" and cluster.nodes_behind("nic")):
+        return source  # of a NIC whose node crashes without it, the node is repaired
+    return replace(source, of_fabric=True, cuts=cluster.share_that_cuts(source.part))
+
+
+def _with_ages(source: Source, cluster: Any) -> Source:
+    """Return a source that knows how old its parts are when the simulation starts."""
+    if not any(pool.age for pool in cluster.pools) or not source.slots_per_node or source.law is None:
+        return source
+    if all(law.memoryless for law in source.variety.laws(source.law)):
+        return source  # it makes no difference
+    return replace(source, ages=tuple((pool.count, pool.age) for pool in cluster.pools))
+
+
+def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario: Scenario) -> None:
+    """Refuse parts that stop nobody and slow nobody, and lost bandwidth that nobody needs."""
+    communicates = any(job.may_wait for job in scenario.jobs)
+    wanted = (
+        "no job says what share of its step waits for communication (jobs.0.communication), or lets the model of steps "
+        "tell (model, batch, parallelism)"
+    )
+    if source.effect.kind == "degrade" and not communicates:
+        raise PathError(("failures", index, "effect"), f"'{source.name}' takes bandwidth, and {wanted}")
+    if source.part == "job" or source.part in stopping or (source.of_fabric and communicates):
+        return
+    parts = ", ".join(part for part in stopping if part != "cluster")
+    also = f", and {wanted}" if source.of_fabric else ""
+    rule = f"'{source.name}': a failed {source.part} stops no node here{also} (parts that do: {parts})"
+    raise PathError(("failures", index, "part"), rule)
+
+
+def log_warnings(scenario: Scenario, sources: list[Source]) -> list[str]:
+    """Return what was assumed in reading logs, and a line if they do not cover the time that is simulated."""
+    logs = [source.recorded for source in sources if source.recorded is not None and not source.planned]
+    lines = list(dict.fromkeys(note for log in logs for note in log.notes))
+    if not logs:
+        return lines
+    first, last = min(log.start[0] for log in logs) / 86400, max(log.start[-1] for log in logs) / 86400
+    rows, days = sum(len(log.start) for log in logs), (scenario.warmup + scenario.horizon) / 86400
+    if first >= days:
+        lines.append(
+            f"no outage of the log is simulated: the first begins at {first:.4g} d, after {days:.4g} d; origin: states "
+            "the moment of the log at which the simulation starts"
+        )
+    elif rows >= _MANY_ROWS and last < _COVERED * days:
+        lines.append(f"the log ends long before the horizon: its last outage begins at {last:.4g} of {days:.4g} d")
+    return lines
+
+
+def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str, ...]:
+    """Return a line if trays of scale-up switches never fail, though other parts do."""
+    cluster: Any = scenario.cluster
+    if cluster.scale_up is None or not cluster.scale_up.switch_trays or not sources:
+        return ()
+    if any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources):
+        return ()
+    return (
+        f"no source of failures acts on the {cluster.scale_up.switch_trays} switch trays of each scale-up domain, and "
+        "one that fails stops its domain. No rate is published; llama3-405b-gb200 assumes this source of failures: "
+        f"- {catalog.SWITCH_TRAYS}",
+    )
+
+
+def _check_clock(source: Source, index: int, recovery: Any) -> None:
+    """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
+    if source.clock != "wall" and (source.of_fabric or source.part not in (*OF_ONE_NODE, "job")):
+        rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
+        raise PathError(("failures", index, "clock"), rule)
+    is_on_wall = source.clock == "wall" and source.fix is None  # bugs count the work of their job
+    memoryless = source.law is None or all(law.memoryless for law in source.variety.laws(source.law))
+    if recovery.has_unexposed_phases and is_on_wall and not memoryless and not source.defer:
+        rule = (
+            f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
+            f"hit (exposed: none or processes); give the source clock: busy, or defer: true"
+        )
+        raise PathError(("failures", index), rule)
+
+
+def _check_repair(source: Source, index: int, scenario: Scenario, repair: Any) -> None:
+    """Refuse repairs that nobody has described."""
+    path = ("failures", index)
+    choice: Any = scenario.failures[index]
+    if not repair.is_stated and _repair_from(source, choice) == "scenario":
+        whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
+        rule = f"'{source.name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
+        raise PathError(path, rule)
+    wanted = "give the source a repair time" + (", or keeps_repair: true" if isinstance(choice, Bundle) else "")
+    by_tiers = repair.single_time is None and source.repair is None
+    shared = source.of_fabric or source.part not in (*OF_ONE_NODE, "job")
+    of_part = source.blast is None or source.blast.repair == "part"
+    if by_tiers and shared and of_part and source.recorded is None:
+        rule = f"'{source.name}': a {source.part} does not go through tiers of repair; {wanted}"
+        raise PathError((*path, "repair"), rule)
+    if source.residue is not None:
+        if by_tiers and source.residue.probability is not None:
+            rule = f"'{source.name}': the tiers of repair decide whether a fault is left; leave the probability out"
+            raise PathError((*path, "relapse", "probability"), rule)
+        if not by_tiers and source.residue.probability is None:
+            rule = f"'{source.name}': needs a probability; only tiers of repair can do without"
+            raise PathError((*path, "relapse"), rule)
+        if shared and of_part:
+            rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
+            raise PathError((*path, "relapse"), rule)
+    recovery: Any = scenario.recovery
+    if by_tiers and source.fault in recovery.narrows_on:
+        rule = f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
+        raise PathError((*path, "repair"), rule)
+    names = [tier.name for tier in getattr(repair, "tiers", ())]
+    if source.tier and source.tier not in names:
+        rule = catalog.unknown("tier", source.tier, names) if names else "needs repair with tiers"
+        raise PathError((*path, "tier"), rule)
+    if source.tier and source.repair is not None:
+        rule = f"'{source.name}' has a repair of its own, which goes past the tiers; leave one of the two out"
+        raise PathError((*path, "tier"), rule)
+
+
+def _check_tempo(source: Source, index: int, length: float) -> None:
+    """Refuse patterns so fine that a simulation of some `length` [s] would have more pieces than memory holds."""
+    if source.tempo is None:
+        return
+    swings, calendar = source.tempo.swings, source.tempo.calendar
+    widths = {("swings", "every"): swings.every if swings is not None else math.inf}
+    widths[("calendar", "period")] = calendar.period / len(calendar.factors) if calendar is not None else math.inf
+    for key, width in widths.items():
+        if length / width > _MOST_STRETCHES:
+            rule = f"'{source.name}': makes more than a million stretches in the time that is simulated"
+            raise PathError(("failures", index, "tempo", *key), rule)
+
+
+def _check_stationary(source: Source, index: int, repair: Any) -> None:
+    """Refuse what has no known state after a long time."""
+    if source.law is None or source.part == "job":
+        return
+    reason = None
+    if source.ages:
+        reason = "pools of a known age"
+    elif repair.single_time is None and source.repair is None:
+        reason = "tiers of repair"
+    elif source.tempo is not None:
+        reason = "a hazard that changes in time"
+    elif source.hidden is not None or source.residue is not None:
+        reason = "faults that repairs leave"
+    elif source.blast is not None:
+        reason = "incidents"
+    elif source.variety and source.renews == "at_return":
+        reason = "nodes that differ and renew at return"
+    elif source.variety and not all(law.proportional for law in source.variety.laws(source.law)):
+        reason = "nodes that differ and a law which a hazard ratio does not just rescale"
+    if reason is not None:
+        rule = f"'{source.name}' has {reason}, of which the stationary state is not known; use a warmup instead"
+        raise PathError(("failures", index), rule)
+
+
+def prior(sources: list[Source], share: float, horizon: float, success: float) -> tuple[float, float]:
+    """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
+
+    Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
+    incident in which nodes fail one after another by each of them. What nobody notices interrupts nobody. `success` [-]
+    is the probability that a repair removes a fault.
+    """
+    total = 0.0
+    detection = 0.0
+    for source in sources:
+        if source.noticing is None:
+            continue
+        rate = source.rate / source.units if source.part == "job" else source.rate * share
+        if source.blast is not None:
+            rate = _of_incidents(source, share)
+        elif source.hidden is not None:
+            rate = _of_hidden_faults(source, horizon, success) * share
+        rate *= source.interrupts * source.cuts
+        if source.residue is not None and source.repair is None and success > 0:
+            rate /= success
+        if source.tempo is not None:
+            rate *= source.tempo.mean(horizon)
+        total += rate
+        detection += rate * (source.noticing.mean_value if source.effect.stops else 0.0)
+    return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def expected_events(scenario: Scenario, sources: list[Source], share: float) -> float:
+    """Return about how many events one replication has, if its jobs hold a `share` of the nodes [-].
+
+    Candidates of failures, with two more for those that interrupt (detection and phases of a job, a node's return), and
+    windows. Checkpoints and periodic work of jobs have none. An estimate, neither the least nor the most: of the
+    scenarios that ship it is within a factor of three.
+    """
+    length = scenario.warmup + scenario.horizon
+    success = repair_of(scenario).success
+    events = 0.0 if scenario.windows is None else scenario.horizon / scenario.windows
+    for source in sources:
+        events += _candidates(source, length, min(share, 1.0), success) * (1 + 2 * source.interrupts)
+    return events
+
+
+def _candidates(source: Source, length: float, share: float, success: float) -> float:
+    """Return about how many candidates a source has in some time [s], if jobs hold a `share` of the nodes [-]."""
+    if source.recorded is not None:
+        return float((source.recorded.start < length).sum())
+    if source.rollout is not None:
+        return float(source.units)
+    rate = source.rate * source.ceiling
+    if source.hidden is not None:
+        rate = _of_hidden_faults(source, length, success)
+    if source.clock == "busy" and source.part != "job":
+        rate *= share
+    if source.residue is not None and source.residue.probability is None and success > 0:
+        rate /= success
+    if source.tempo is not None:
+        rate *= source.tempo.mean(length)
+    if source.renews == "at_return" and source.repair is not None and rate:
+        rate = 1 / (1 / rate + source.repair.mean_value / source.units)
+    found = rate * length
+    if source.renews == "never":
+        found = min(found, source.units)
+    if source.blast is not None and source.blast.spread is not None:
+        found *= source.blast.mean_size
+    return found
+
+
+def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:
+    """Return the rate at which hidden faults strike, over the horizon [1/s]: until they are repaired away."""
+    hidden, law = source.hidden, source.law
+    assert hidden is not None
+    if law is None:
+        return 0.0
+    caught = hidden.share + (horizon / hidden.onset.mean_value if hidden.onset is not None else 0.0)
+    strikes = horizon / law.mean_value if success == 0 else min(horizon / law.mean_value, 1 / success)
+    return source.units * caught * strikes / horizon
+
+
+def _of_incidents(source: Source, share: float) -> float:
+    """Return the rate at which incidents hit a job on a share of the nodes [1/s]."""
+    blast = source.blast
+    assert blast is not None
+    if blast.spread is not None:
+        return source.rate * blast.mean_size * share
+    if source.part == "cluster":
+        missed: float = (1 - share) ** blast.mean_size
+        return source.rate * (1 - missed)
+    return source.rate * share

@@ -1,0 +1,1 @@
+"""What a user says: the models of a scenario."""

@@ -1,0 +1,206 @@
+"""Base model and quantity fields shared by everything a user may describe.
+
+A field typed ``Duration`` takes text with a unit (``"30 min"``) and holds an SI float. It is written back
+as text, so that ``load(dump(x)) == x``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic_core import core_schema
+
+from sim import units
+from sim import units as rates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+
+class RuleError(ValueError):
+    """A rule that concerns several keys of a model, broken at one of them; `at` leads there from the model."""
+
+    def __init__(self, at: tuple[str | int, ...], rule: str) -> None:
+        super().__init__(at, rule)
+        self.at = at
+        self.rule = rule
+
+    def __str__(self) -> str:
+        """Return the rule alone: the place is said beside it."""
+        return self.rule
+
+
+def _be_strict(schema: Any, model: type[Model]) -> None:
+    """Make every number and truth value in the schema of a model strict; the models in it have done so."""
+    if isinstance(schema, dict):
+        kind = schema.get("type")
+        if kind == "model" and schema["cls"] is not model:
+            return
+        if kind in ("int", "float", "bool"):
+            schema["strict"] = True
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            _be_strict(part, model)
+
+
+class Model(BaseModel):
+    """Frozen, closed (unknown keys are errors) and free of NaN; defaults are validated like input."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        allow_inf_nan=False,
+        strict=False,
+        str_strip_whitespace=True,
+        # Only the model of a whole scenario is asked to validate: its parts need no validators of their own.
+        defer_build=True,
+    )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Convert nothing: ``true`` is not 1, the text ``"8"`` is not 8, and the text ``"no"`` is not false.
+
+        Strictness of the whole model would also refuse a list for a tuple.
+        """
+        schema = handler(source)
+        _be_strict(schema, cls)
+        return schema
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy that has nothing of what was worked out from the original (cached properties)."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[name]
+        return copy
+
+
+class Strategy(Model):
+    """A named choice with its parameters; ``use`` picks the entry of a registry."""
+
+    use: str
+
+
+class OneOf:
+    """Annotation of a union of models that a key tells apart, each with a validator of its own.
+
+    pydantic's ``Discriminator`` puts the validators of all of them into the one around them. Here a model is built when
+    the key first names it: of some hundred kinds, a scenario names ten. JSON Schema and complaints are the same.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._models: dict[str, type[BaseModel]] = {}
+
+    def __get_pydantic_core_schema__(self, source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        for model in get_args(source):
+            self._models |= dict.fromkeys(get_args(model.model_fields[self._key].annotation), model)
+        # The method builds the model first, if need be, which its validator does not.
+        choices: dict[Any, Any] = {
+            name: core_schema.no_info_plain_validator_function(model.model_validate)
+            for name, model in self._models.items()
+        }
+        writer = core_schema.plain_serializer_function_ser_schema(_built)
+        return core_schema.tagged_union_schema(choices, self._key, serialization=writer)
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        choices = {name: _built(model).__pydantic_core_schema__ for name, model in self._models.items()}
+        return handler(core_schema.tagged_union_schema(choices, self._key))
+
+
+def _built(model: Any) -> Any:
+    """Return a model, or an instance of one, that is complete: one that was unpickled may be the first of its kind."""
+    kind: Any = model if isinstance(model, type) else type(model)
+    kind.model_rebuild()
+    return model
+
+
+def quantity_schema(dimension: units.Dimension) -> dict[str, Any]:
+    """Return the JSON Schema of a quantity: text of a number and a unit, or a number where that has no unit."""
+    text = {"type": "string", "pattern": r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-zµ%]"}
+    number = {"type": "number", "minimum": 0, "maximum": dimension.maximum} if "" in dimension.units else {"const": 0}
+    return {"anyOf": [text, number], "description": f"a {dimension.name}", "examples": [dimension.example]}
+
+
+def _quantity(dimension: units.Dimension) -> tuple[Any, ...]:
+    """Return the pydantic annotations of a quantity of `dimension`."""
+
+    def parse(value: object) -> float:
+        return units.parse(value, dimension)
+
+    def show(value: float) -> str:
+        return units.show(value, dimension)
+
+    return (BeforeValidator(parse), PlainSerializer(show), WithJsonSchema(quantity_schema(dimension)))
+
+
+def _parse_rate(value: object) -> rates.Rate:
+    return value if isinstance(value, rates.Rate) else rates.parse_rate(value)
+
+
+Duration = Annotated[float, *_quantity(units.DURATION)]
+
+Size = Annotated[float, *_quantity(units.SIZE)]
+
+Bandwidth = Annotated[float, *_quantity(units.BANDWIDTH)]
+
+Flops = Annotated[float, *_quantity(units.FLOPS)]
+
+Power = Annotated[float, *_quantity(units.POWER)]
+
+Fraction = Annotated[float, *_quantity(units.FRACTION), Field(ge=0, le=1)]
+
+Count = Annotated[
+    int,
+    BeforeValidator(rates.parse_count),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*(k|[KMGTPE]i|[MGTPE])?\s*$"},
+            ],
+            "examples": [16384, "16 Mi"],
+        }
+    ),
+]
+
+Rate = Annotated[
+    Any,
+    BeforeValidator(_parse_rate),
+    PlainSerializer(rates.show_rate),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"const": 0}], "description": "a rate", "examples": ["6.5 per 1000 node-day"]}
+    ),
+]
+
+
+# ----------------------------------------
+# A mistake at a place of a scenario.
+
+
+class PathError(ValueError):
+    """A mistake at a place of the scenario; ``path`` leads to it, ``rule`` says what is wrong."""
+
+    def __init__(self, path: tuple[str | int, ...], rule: str) -> None:
+        super().__init__(f"{'.'.join(map(str, path))}: {rule}")
+        self.path = path
+        self.rule = rule
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it comes from a file that cannot be read: another time, or elsewhere, it may be readable."""
+        return is_of_files(self)
+
+
+def is_of_files(error: BaseException) -> bool:
+    """Return whether an error was raised because of one of the system, such as a file that is not there."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OSError):
+        found = found.__cause__ or found.__context__
+    return found is not None

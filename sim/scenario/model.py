@@ -1,0 +1,598 @@
+"""What a user may describe of a training job: model, batch, layout, execution of a step, and amount of work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Discriminator, Field, SerializeAsAny, Tag, WithJsonSchema, model_validator
+
+from sim import units
+from sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, RuleError, Size, Strategy
+from sim.steps.hardware import Precision
+from sim.steps.shape import Experts, LatentAttention, ModelShape
+from sim.steps.workload import (
+    ORDER,
+    GroupKind,
+    Recompute,
+    Schedule,
+    Sharding,
+    expert_sizes,
+    experts_cover_context,
+    near,
+)
+
+if TYPE_CHECKING:
+    from sim.steps.hardware import Accelerator
+
+# ----------------------------------------
+# What a user may say of a model that is not in the catalog.
+
+
+class ExpertsSpec(Model):
+    """Layers in which each token meets a few of many experts."""
+
+    count: Count = Field(gt=0, le=10**6, description="Experts of a layer.")
+    active: Count = Field(gt=0, description="Experts that a token is sent to.")
+    ffn: Count = Field(gt=0, description="Feed-forward width of one expert.")
+    shared: Count = Field(0, description="Feed-forward width that all tokens meet beside the experts.")
+    dense_layers: Count = Field(0, description="Layers without experts.")
+    domains: Count = Field(0, description="Scale-up domains that a token is sent to at most; 0 for any.")
+
+
+class LatentSpec(Model):
+    """Attention with keys and values through a narrow waist."""
+
+    query_rank: Count = Field(gt=0, description="Width of the compressed queries.")
+    kv_rank: Count = Field(gt=0, description="Width of the compressed keys and values.")
+    head: Count = Field(gt=0, description="Width of a head's queries and keys without position.")
+    rotary: Count = Field(gt=0, description="Width of a head's queries and keys with rotary position.")
+    value: Count = Field(gt=0, description="Width of a head's values.")
+
+
+class ModelSpec(Model):
+    """The shape of a decoder-only transformer."""
+
+    layers: Count = Field(gt=0, le=100_000, description="Layers.")
+    hidden: Count = Field(gt=0, description="Width of the hidden state.")
+    ffn: Count = Field(gt=0, description="Feed-forward width, of layers without experts.")
+    heads: Count = Field(gt=0, le=10**6, description="Attention heads.")
+    kv_heads: Count | None = Field(None, gt=0, description="Heads of keys and values; without it, one for each head.")
+    vocabulary: Count = Field(gt=0, description="Entries of the vocabulary, as padded.")
+    gated: bool = Field(True, description="Whether the feed-forward part has a gate: three matrices instead of two.")
+    tied: bool = Field(False, description="Whether input and output share one table of embeddings.")
+    head: Count | None = Field(None, gt=0, description="Width of a head; without it, hidden / heads.")
+    experts: ExpertsSpec | None = Field(None, description="Mixture of experts.")
+    latent: LatentSpec | None = Field(None, description="Latent attention.")
+    depths: Count = Field(0, description="Modules that predict tokens further ahead.")
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Self:
+        if self.heads % (self.kv_heads or self.heads):
+            raise RuleError(("kv_heads",), f"{self.heads} heads do not share {self.kv_heads} of keys and values evenly")
+        if self.head is None and self.latent is None and self.hidden % self.heads:
+            rule = f"{self.hidden} is not a whole number of {self.heads} heads; give the width of a head"
+            raise RuleError(("hidden",), rule)
+        experts = self.experts
+        if experts is not None and experts.active > experts.count:
+            raise RuleError(("experts", "active"), f"a token meets {experts.active} of {experts.count} experts")
+        if experts is not None and experts.dense_layers >= self.layers:
+            rule = f"{experts.dense_layers} layers without experts leave none of {self.layers} layers to have them"
+            raise RuleError(("experts", "dense_layers"), rule)
+        return self
+
+    def shape(self) -> ModelShape:
+        """Return it as the model of steps takes it."""
+        return ModelShape(
+            layers=self.layers,
+            hidden=self.hidden,
+            ffn=self.ffn,
+            heads=self.heads,
+            kv_heads=self.kv_heads or self.heads,
+            vocabulary=self.vocabulary,
+            gated=self.gated,
+            tied=self.tied,
+            head=self.head or 0,
+            experts=Experts(**self.experts.model_dump()) if self.experts is not None else None,
+            latent=LatentAttention(**self.latent.model_dump()) if self.latent is not None else None,
+            depths=self.depths,
+            title="a model that the scenario describes",
+            source="the scenario",
+        )
+
+
+# ----------------------------------------
+# What a user may say of an accelerator that the catalog does not have: what differs from one that it has.
+
+
+class AcceleratorSpec(Model):
+    """An accelerator that is like one of the catalog, but for what is said here."""
+
+    like: str = Field(description="Name in the catalog of accelerators.")
+    peak: dict[Precision, Annotated[Flops, Field(gt=0)]] = Field(
+        default_factory=dict, description="Dense peak by precision; others stay."
+    )
+    memory: Size | None = Field(None, gt=0, description="Device memory.")
+    memory_bandwidth: Bandwidth | None = Field(None, gt=0, description="Bandwidth of the device memory.")
+    scale_up: Bandwidth | None = Field(None, gt=0, description="Bandwidth of its scale-up links, one direction.")
+
+    def __str__(self) -> str:
+        """Return what it is called in tables."""
+        return f"{self.like} (changed)"
+
+    def changed(self, base: Accelerator) -> Accelerator:
+        """Return the accelerator; it reaches the shares of its peaks that the one it is like does."""
+        values: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("memory", "memory_bandwidth", "scale_up")
+            if getattr(self, name) is not None
+        }
+        faster = bool(self.peak or values.keys() - {"memory"})
+        node = base.node
+        if node is not None and faster:
+            node = replace(node, measured=False, source=f"as of the {base.title}: {node.source}")
+        return replace(
+            base,
+            node=node,
+            title=f"{base.title}, changed",
+            peak=dict(base.peak) | dict(self.peak.items()),
+            matmul={name: rate for name, rate in base.matmul.items() if name not in self.peak},
+            announced=base.announced or faster,
+            **values,
+        )
+
+
+def _kind(value: object) -> str:
+    """Tell a name of the catalog from a description."""
+    return "a name" if isinstance(value, str) else "a description"
+
+
+AnyAccelerator: TypeAlias = Annotated[
+    Annotated[str, Tag("a name")] | Annotated[AcceleratorSpec, Tag("a description")], Discriminator(_kind)
+]
+
+
+# ----------------------------------------
+# What a user may say of the power and the price of a cluster.
+
+Money = Annotated[float, Field(ge=0, le=1e15)]
+
+"""An amount in the currency of the cost section."""
+
+_OWNED = ("capex", "years", "energy", "storage", "repair", "labour")
+
+"""Keys that say what owning costs."""
+
+
+class PowerSpec(Model):
+    """What the cluster draws; what is not said is taken from the catalog of accelerators."""
+
+    pue: float = Field(1.2, ge=1, le=10, description="Power of the facility over that of what stands in it.")
+    switch: Power = Field("690 W", le=1e9, description="What one switch of the fabric draws.")  # type: ignore[assignment]
+    storage: Power = Field("0 W", le=1e12, description="What all storage draws.")  # type: ignore[assignment]
+    idle: Power | None = Field(None, description="What a node draws without work; omitted: that of the catalog.")
+    training: Power | None = Field(None, description="What a node draws in training; omitted: that of the catalog.")
+
+    @model_validator(mode="after")
+    def _idle_is_less(self) -> Self:
+        if self.idle is not None and self.training is not None and self.idle > self.training:
+            raise RuleError(("idle",), f"is {self.idle:g} W, but training takes only {self.training:g} W")
+        return self
+
+
+class CostSpec(Model):
+    """What the cluster costs: rented by the GPU-hour, or owned."""
+
+    currency: str = Field("USD", min_length=1, max_length=12, description="Of all prices; only a name.")
+    gpu_hour: Money | None = Field(None, description="Rented: price of a GPU for an hour, with all that it takes.")
+    capex: Money | None = Field(None, description="Owned: price of the cluster for each of its GPUs.")
+    years: float | None = Field(None, gt=0, le=1000, description="Owned: over which the price is spread evenly.")
+    energy: Money | None = Field(None, description="Owned: price of a kWh of the facility's energy.")
+    storage: Money | None = Field(None, description="Owned: price of all storage for a year.")
+    repair: dict[str, Money] = Field(
+        default_factory=dict, description="Owned: price of a repair by class of part: gpu, node, nic, leaf, ..."
+    )
+    labour: Money | None = Field(None, description="Owned: price of the work of a repair, whatever the part.")
+    allocation: Literal["requested", "gpus"] | None = Field(
+        None,
+        description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs.",
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        owned = [name for name in _OWNED if getattr(self, name) not in (None, {})]
+        if self.gpu_hour is not None and owned:
+            message = f"is what rented GPUs cost, and {', '.join(owned)} what owned ones do: give one way, not both"
+            raise RuleError(("gpu_hour",), message)
+        missing = [name for name in ("capex", "years") if getattr(self, name) is None]
+        if self.gpu_hour is None and missing:
+            message = (
+                f"give gpu_hour for rented GPUs, or capex and years for owned ones (missing: {', '.join(missing)})"
+            )
+            raise ValueError(message)
+        return self
+
+
+# ----------------------------------------
+# Blocking work that a job does again and again: evaluation, checks for corruption, loading of data.
+
+
+def _parse_every(value: object) -> str:
+    """Read a duration or ``K steps``."""
+    if isinstance(value, str):
+        words = value.split()
+        if len(words) == 2 and words[1] in ("step", "steps"):
+            if not words[0].isdecimal() or int(words[0]) == 0:
+                message = f"'{value}': the number of steps must be a whole number above zero"
+                raise ValueError(message)
+            return f"{int(words[0])} steps"
+    seconds = units.parse(value, units.DURATION)
+    if seconds <= 0:
+        message = "must be longer than zero"
+        raise ValueError(message)
+    return units.show(seconds, units.DURATION)
+
+
+Every = Annotated[
+    str, BeforeValidator(_parse_every), WithJsonSchema({"type": "string", "examples": ["1000 steps", "2 h"]})
+]
+
+
+class PeriodicWork(Model):
+    """Work that stops training each time; its time goes to the bucket ``auxiliary``."""
+
+    name: str = Field(min_length=1, description="What it is, for example evaluation.")
+    every: Every = Field(description="Stepping between two times: a number of steps, or a time.")
+    time: Duration = Field(gt=0, description="How long training stops.")
+
+    @property
+    def steps(self) -> int:
+        """Steps between two times; 0 where a time is given."""
+        return int(self.every.split()[0]) if self.every.endswith("steps") else 0
+
+    @property
+    def seconds(self) -> float:
+        """Stepping between two times [s]; 0 where steps are given."""
+        return 0.0 if self.steps else units.parse(self.every, units.DURATION)
+
+
+_MOST = 10**7
+
+"""Ranks of a group at most; more are a slip of the pen."""
+
+
+class Batch(Model):
+    """The global batch of one step."""
+
+    tokens: Count = Field(description="Tokens in one step of the whole job.", gt=0, le=10**12)
+    sequence: Count = Field(description="Tokens in one sequence.", gt=0)
+    on_loss: Literal["shrink", "keep"] = Field(
+        "shrink",
+        description="What a missing replica does: shrink trains fewer tokens a step; keep gives its share to the "
+        "others, which take longer.",
+    )
+
+    @model_validator(mode="after")
+    def _whole_sequences(self) -> Self:
+        if self.tokens % self.sequence:
+            message = f"{self.tokens} tokens are not a whole number of sequences of {self.sequence} tokens"
+            raise RuleError(("tokens",), message)
+        return self
+
+
+class Parallelism(Model):
+    """How the model is laid out: gpus = tensor x context x pipeline x data."""
+
+    tensor: int = Field(1, ge=1, le=_MOST, description="GPUs that share each layer.")
+    context: int = Field(1, ge=1, le=_MOST, description="GPUs that share each sequence.")
+    pipeline: int = Field(1, ge=1, le=_MOST, description="Pipeline stages.")
+    data: int = Field(1, ge=1, le=_MOST, description="Data-parallel replicas.")
+    expert: int = Field(
+        1,
+        ge=1,
+        le=_MOST,
+        description="GPUs that share the experts of each layer: GPUs of data, or of data and context.",
+    )
+    order: tuple[GroupKind, ...] = Field(
+        ORDER,
+        description="From the fastest-varying rank to the slowest; neighbours in rank are neighbours in the cluster.",
+    )
+    virtual_pipeline: int = Field(
+        1,
+        ge=1,
+        le=_MOST,
+        description="Pieces of the model that each pipeline stage holds; above 1 they are interleaved.",
+    )
+    within_domain: tuple[GroupKind, ...] = Field(
+        (), description="Kinds of groups that must fit into a scale-up domain; others may be cut, with a warning."
+    )
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs of this layout."""
+        return self.tensor * self.context * self.pipeline * self.data
+
+    @property
+    def expert_covers_context(self) -> bool:
+        """Whether the GPUs of an expert group take in those of a context group."""
+        return experts_cover_context(self.data, self.expert)
+
+    @model_validator(mode="after")
+    def _experts_divide(self) -> Self:
+        valid = expert_sizes(self.data, self.context)
+        if self.expert not in valid:
+            wider = f", nor are they context {self.context} times a divisor of it" if self.context > 1 else ""
+            message = f"{self.expert} GPUs do not divide data {self.data}{wider}; nearest: {near(valid, self.expert)}"
+            raise RuleError(("expert",), message)
+        return self
+
+    @model_validator(mode="after")
+    def _order_is_whole(self) -> Self:
+        if sorted(self.order) != sorted(ORDER):
+            whole = [*dict.fromkeys(self.order), *(kind for kind in ORDER if kind not in self.order)]
+            message = f"must name each of {', '.join(ORDER)} once; for example [{', '.join(whole)}]"
+            raise RuleError(("order",), message)
+        return self
+
+
+class Execution(Model):
+    """How a step is executed; it matters where the model of steps gives its time."""
+
+    microbatch: Count = Field(1, gt=0, description="Sequences that a replica works on at once.")
+    schedule: Schedule = Field("1f1b", description="Order of the pipeline's passes; 1f1b interleaves virtual stages.")
+    recompute: Recompute = Field(
+        "none", description="What the backward pass computes again: nothing, the core of attention, or whole layers."
+    )
+    sharding: Sharding = Field(
+        "optimizer",
+        description="What replicas divide among them: nothing, the optimizer's state (ZeRO-1), or parameters and "
+        "gradients too (FSDP, ZeRO-3).",
+    )
+    shard_ranks: Count | None = Field(
+        None, gt=0, description="Ranks that parameters are divided among (hybrid sharding); without it, all replicas'."
+    )
+    sequence_parallel: bool = Field(
+        True, description="Whether tensor ranks also divide what lies between the matrix products."
+    )
+    fused_attention: bool = Field(
+        True, description="Whether attention keeps no scores in memory and skips the masked half."
+    )
+    overlap_tensor: bool = Field(True, description="Whether the traffic of tensor ranks runs beside computing.")
+    overlap_data: bool = Field(True, description="Whether the traffic of replicas runs beside computing.")
+    overlap_expert: bool = Field(
+        False, description="Whether tokens travel to experts and back while another microbatch computes (DualPipe)."
+    )
+
+    @model_validator(mode="after")
+    def _ranks_are_for_parameters(self) -> Self:
+        if self.shard_ranks is not None and self.sharding != "parameters":
+            message = f"is for sharding: parameters; with sharding: {self.sharding} all replicas divide the state"
+            raise RuleError(("shard_ranks",), message)
+        return self
+
+
+class Calibration(Model):
+    """A measured step of the same model on the same hardware; what is left out is as in the job."""
+
+    step_time: Duration = Field(gt=0, description="What was measured.")
+    batch: Batch | None = Field(None, description="The global batch that was measured.")
+    parallelism: Parallelism | None = Field(None, description="The layout that was measured; tells the GPUs too.")
+    execution: Execution | None = Field(None, description="How the measured step was executed.")
+
+
+class Work(Model):
+    """A fixed amount of work: exactly one of the three."""
+
+    tokens: Count | None = Field(None, description="Tokens to train on.")
+    steps: Count | None = Field(None, description="Optimizer steps.")
+    time: Duration | None = Field(None, description="Time that it takes without any loss.")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in ("tokens", "steps", "time") if getattr(self, name)]
+        if len(given) != 1:
+            message = f"give exactly one of tokens, steps and time, above zero (given: {', '.join(given) or 'none'})"
+            raise ValueError(message)
+        return self
+
+
+def _kind_of_work(value: object) -> str:
+    """Tell which of the two a value is meant to be, so that it is judged as that one alone."""
+    return "a word" if isinstance(value, str) else "an amount"
+
+
+AnyWork: TypeAlias = Annotated[
+    Annotated[Literal["horizon"], Tag("a word")] | Annotated[Work, Tag("an amount")], Discriminator(_kind_of_work)
+]
+
+
+def _kind_of_model(value: object) -> str:
+    """Tell a name of the catalog from a shape."""
+    return "a name" if isinstance(value, str) else "a shape"
+
+
+AnyModel: TypeAlias = Annotated[
+    Annotated[str, Tag("a name")] | Annotated[ModelSpec, Tag("a shape")], Discriminator(_kind_of_model)
+]
+
+
+class JobSpec(Model):
+    """One training job."""
+
+    name: str = Field(min_length=1, description="Name of the job; unique in the scenario.")
+    gpus: Count = Field(gt=0, description="GPUs that the job asks for; a whole number of nodes.")
+    model: AnyModel | None = Field(None, description="A model of the catalog, or its shape; gives the FLOP of a step.")
+    step_time: Duration | None = Field(
+        None, description="Measured time of a healthy step; without it the model of steps gives it."
+    )
+    mfu: Fraction | None = Field(None, description="Published model FLOP utilisation; gives the time of a step.")
+    calibration: Calibration | None = Field(
+        None, description="A measured step of this model and cluster; scales what the model of steps says."
+    )
+    batch: Batch | None = Field(None, description="The global batch; needed for tokens and steps.")
+    parallelism: Parallelism | None = Field(None, description="Layout; its product must be the number of GPUs.")
+    execution: Execution = Field(
+        default_factory=lambda: Execution.model_validate({}), description="How a step is executed."
+    )
+    precision: Precision = Field("bf16", description="Arithmetic of the matrix products.")
+    communication: Fraction | None = Field(
+        None,
+        description="Share of a healthy step that waits for communication between nodes; lost bandwidth stretches it. "
+        "Without it the model of steps tells, and where there is none, nothing waits.",
+    )
+    periodic: tuple[PeriodicWork, ...] = Field(
+        (), description="Blocking work that comes again and again: evaluation, checks for corruption, loading of data."
+    )
+    arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
+    deadline: Duration | None = Field(None, description="For p_finish_by: time from arrival to finish.")
+    work: AnyWork = Field("horizon", description="A fixed amount, or as much as the horizon holds.")
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether less bandwidth may slow it: as it states, or as the model of steps will tell."""
+        return self.communication > 0 if self.communication is not None else not self.lacks
+
+    @property
+    def lacks(self) -> str:
+        """What the model of steps would have to know and is not told, in words; empty where it knows all."""
+        missing = [name for name in ("model", "batch", "parallelism") if getattr(self, name) is None]
+        return " and ".join(missing)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        layout = self.parallelism
+        if layout is not None and layout.gpus != self.gpus:
+            message = (
+                f"multiplies to {layout.gpus} GPUs (tensor {layout.tensor} x context {layout.context} x "
+                f"pipeline {layout.pipeline} x data {layout.data}), but the job asks for {self.gpus}"
+            )
+            raise RuleError(("parallelism",), message)
+        names = [work.name for work in self.periodic]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise RuleError(("periodic", index, "name"), f"'{name}' is also the name of an earlier one")
+        if self.step_time is not None and self.mfu is not None:
+            message = "give step_time or mfu, not both: each follows from the other"
+            raise RuleError(("mfu",), message)
+        if self.mfu is not None and (self.model is None or self.batch is None):
+            lacking = " and ".join(name for name in ("model", "batch") if getattr(self, name) is None)
+            message = f"needs model and batch: the time of a step follows from their FLOP (missing: {lacking})"
+            raise RuleError(("mfu",), message)
+        if self.calibration is not None and (self.step_time is not None or self.mfu is not None):
+            message = "give calibration or a measured step of this very job (step_time, mfu), not both"
+            raise RuleError(("calibration",), message)
+        if self.calibration is not None and self.lacks:
+            message = f"scales what the model of steps says, and that lacks {self.lacks}"
+            raise RuleError(("calibration",), message)
+        if isinstance(self.work, Work):
+            if self.work.tokens is not None and self.batch is None:
+                message = "work in tokens needs batch: it tells the tokens of a step"
+                raise RuleError(("work", "tokens"), message)
+            if self.work.time is None and self.step_time is None and self.mfu is None and self.lacks:
+                message = (
+                    "work in tokens or steps needs the time of a step: give step_time, mfu, or a model with batch and "
+                    f"parallelism (missing: {self.lacks})"
+                )
+                raise RuleError(("work",), message)
+        elif self.deadline is not None:
+            message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
+            raise RuleError(("deadline",), message)
+        return self
+
+
+# ----------------------------------------
+# What a user may describe: frozen models with SI floats inside and text with units outside.
+#
+# The strategy fields are typed :class:`sim.scenario.fields.Strategy` here; ``sim.load`` narrows each to the union of
+# its
+# registry, so that this layer does not know which strategies exist.
+
+_MOST_WINDOWS = 100_000
+
+"""Windows of the rolling view: each has a table of buckets and causes."""
+
+
+class StandbyNodes(Model):
+    """Nodes outside the allocation that take a while to be of use."""
+
+    nodes: Count = Field(gt=0, description="How many.")
+    delay: Duration = Field(description="From being asked for to being ready.")
+    one_by_one: bool = Field(False, description="Whether several are got ready one after another, or all at once.")
+    refills: bool = Field(True, description="Whether nodes that come back from repair fill it up again.")
+
+
+class Spares(Model):
+    """Nodes kept ready for jobs that lose one; all jobs share them. Nodes that come back fill them in this order."""
+
+    hot: Count = Field(0, description="Healthy nodes in the allocation, of use at once.")
+    warm: StandbyNodes | None = Field(None, description="Nodes that are powered, but outside the allocation.")
+    cold: StandbyNodes | None = Field(None, description="Nodes that must be provisioned, or freed of other work.")
+    unit: str | None = Field(
+        None, description="Part that jobs use whole, such as rack: when one of its nodes is out, all are."
+    )
+    idle: Literal["serve", "withhold"] = Field(
+        "serve",
+        description="Nodes beyond those of all jobs and these spares: they serve like spares, or nobody gets them.",
+    )
+
+    @property
+    def total(self) -> int:
+        """Nodes that are held back."""
+        return self.hot + sum(standby.nodes for standby in (self.warm, self.cold) if standby is not None)
+
+
+class Scenario(Model):
+    """A cluster, its jobs, what fails, and what is done about it."""
+
+    name: str = Field(min_length=1, description="Name of the scenario.")
+    description: str = Field("", description="One or two sentences: the question that it answers.")
+    cluster: SerializeAsAny[Model] = Field(description="The cluster: a file of topologies/, or its parameters.")
+    horizon: Duration = Field(gt=0, description="Time that is simulated after the warm-up.")
+    warmup: Duration = Field("0 s", description="Time that the cluster runs before the jobs' time zero.")  # type: ignore[assignment]
+    initial: Literal["new", "stationary"] = Field(
+        "new", description="Ages of the parts at the start: all new, or as after a long time (repairs in progress too)."
+    )
+    windows: Duration | None = Field(None, gt=0, description="Width of the windows of the rolling view.")
+    seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
+    jobs: tuple[JobSpec, ...] = Field(min_length=1, description="The jobs, in order of submission.")
+    failures: tuple[SerializeAsAny[Strategy], ...] = Field((), description="Failure sources.")
+    checkpoint: SerializeAsAny[Strategy] = Field(description="How progress is made durable.")
+    detection: SerializeAsAny[Strategy] = Field(description="When the job knows of a failure.")
+    recovery: SerializeAsAny[Strategy] = Field(description="How a job comes back.")
+    spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
+    repair: SerializeAsAny[Strategy] | None = Field(
+        None, description="How nodes come back; without it every source that takes nodes needs a repair of its own."
+    )
+    scheduler: SerializeAsAny[Strategy] = Field(description="How queued jobs get nodes.")
+    power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
+    cost: CostSpec | None = Field(None, description="What the cluster costs.")
+    assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        first: dict[str, int] = {}
+        for index, job in enumerate(self.jobs):
+            if job.name in first:
+                message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are told apart by name"
+                raise RuleError(("jobs", index, "name"), message)
+            first[job.name] = index
+        return self
+
+    @model_validator(mode="after")
+    def _windows_can_be_kept(self) -> Self:
+        if self.windows is not None and self.horizon / self.windows > _MOST_WINDOWS:
+            least = units.show(math.ceil(self.horizon / _MOST_WINDOWS), units.DURATION)
+            count = self.horizon / self.windows
+            rule = f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
+            raise RuleError(("windows",), rule)
+        return self
+
+    def with_job(self, index: int, **changes: Any) -> Self:
+        """Return the scenario with other values of one of its jobs."""
+        job = self.jobs[index].model_copy(update=changes)
+        return self.model_copy(update={"jobs": (*self.jobs[:index], job, *self.jobs[index + 1 :])})
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain data that ``sim.load`` reads back to an equal scenario."""
+        return self.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,60 @@
+"""What a step costs: time, memory and what it takes to start, as pure functions of a model, a layout and a machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.lazy import import_on_use
+
+if TYPE_CHECKING:
+    from sim.steps.hardware import PRECISIONS, Accelerator, Constants, Efficiencies, Link, Links, NodePower, ideal_links
+    from sim.steps.memory import MemoryUse, checkpoint_size, memory_use, remedies
+    from sim.steps.plan import StepPlan, communicator_time, start_time
+    from sim.steps.shape import Experts, LatentAttention, ModelShape, flop_per_token, step_time_from_mfu
+    from sim.steps.time import Breakdown, Impairment, Machine, breakdown, impaired, rerouted_pace, stated_pace
+    from sim.steps.workload import Problem, Workload, problems
+
+__all__ = [
+    "PRECISIONS",
+    "Accelerator",
+    "Breakdown",
+    "Constants",
+    "Efficiencies",
+    "Experts",
+    "Impairment",
+    "LatentAttention",
+    "Link",
+    "Links",
+    "Machine",
+    "MemoryUse",
+    "ModelShape",
+    "NodePower",
+    "Problem",
+    "StepPlan",
+    "Workload",
+    "breakdown",
+    "checkpoint_size",
+    "communicator_time",
+    "flop_per_token",
+    "ideal_links",
+    "impaired",
+    "memory_use",
+    "problems",
+    "remedies",
+    "rerouted_pace",
+    "start_time",
+    "stated_pace",
+    "step_time_from_mfu",
+]
+
+import_on_use(
+    __name__,
+    {
+        "hardware": "Accelerator Constants Efficiencies Link Links NodePower PRECISIONS ideal_links",
+        "memory": "MemoryUse checkpoint_size memory_use remedies",
+        "plan": "StepPlan communicator_time start_time",
+        "shape": "Experts LatentAttention ModelShape flop_per_token step_time_from_mfu",
+        "time": "Breakdown Impairment Machine breakdown impaired rerouted_pace stated_pace",
+        "workload": "Problem Workload problems",
+    },
+)

@@ -1,0 +1,264 @@
+"""What a job's step comes to: its time and where it goes, memory, model FLOP utilisation, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.steps.memory import MemoryUse, memory_use
+from sim.steps.shape import flop_per_token
+from sim.steps.time import Breakdown, Impairment, breakdown, impaired
+from sim.steps.workload import divisors, even_pieces, expert_sizes, problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sim.steps.time import Machine
+    from sim.steps.workload import Recompute, Sharding, Workload
+
+BAND90 = 1.6449
+
+"""Standard deviations on either side that hold 90 % of a normal distribution [-]."""
+
+_FAR = 3.0
+
+"""Standard deviations beyond which it is not the model that errs [-]."""
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """One step of one job, healthy or not.
+
+    Parameters
+    ----------
+    work, machine
+        What is done, and on what.
+    scale
+        Measured over modelled time, where a measured step is known [-]; the model's terms are all scaled by it.
+    sigma
+        Standard deviation of the logarithm of true over stated time [-].
+    """
+
+    work: Workload
+    machine: Machine
+    scale: float = 1.0
+    sigma: float = 0.0
+
+    @cached_property
+    def breakdown(self) -> Breakdown:
+        """Where the time of a healthy step goes [s]."""
+        return self._scaled(breakdown(self.work, self.machine))
+
+    @cached_property
+    def time(self) -> float:
+        """Time of a healthy step [s]."""
+        return self.breakdown.total
+
+    @property
+    def band90(self) -> tuple[float, float]:
+        """Interval that holds the time of a healthy step with 90 % [s]: log-normal."""
+        spread = math.exp(BAND90 * self.sigma)
+        return self.time / spread, self.time * spread
+
+    @property
+    def uses_network(self) -> bool:
+        """Whether a kind of group communicates between scale-up domains."""
+        return any(link.network for link in self.machine.links)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the measured step is so far from the modelled one that it must be that of something else."""
+        return abs(math.log(self.scale)) > _FAR * self.machine.shares.sigma
+
+    @cached_property
+    def flop(self) -> float:
+        """Model FLOP of a step, without recomputation [FLOP]."""
+        return self.work.sequences * self.work.sequence * flop_per_token(self.work.shape, self.work.sequence)
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOP utilisation at the precision of the step, half of attention counted (causal) [-]."""
+        return self.flop / (self.time * self.work.gpus * self.machine.chip.peak[self.work.precision])
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of a healthy second, of the whole job [1/s]."""
+        return self.work.sequences * self.work.sequence / self.time
+
+    @cached_property
+    def memory(self) -> MemoryUse:
+        """What the fullest GPU holds [B]."""
+        return memory_use(self.work)
+
+    @property
+    def crowding(self) -> float:
+        """What the fullest GPU holds over what it has [-]."""
+        return self.memory.total / self.machine.chip.memory
+
+    def impaired(self, state: Impairment) -> Breakdown:
+        """Return where the time of a step goes when something is slow, narrow or missing [s]."""
+        return self._scaled(impaired(self.work, self.machine, state))
+
+    def pace(self, state: Impairment) -> float:
+        """Return the pace of an impaired job relative to the healthy one [-]: healthy over impaired time of a step."""
+        return self.time / self.impaired(state).total
+
+    def _scaled(self, found: Breakdown) -> Breakdown:
+        """Return a breakdown with every term scaled as measured."""
+        return found if self.scale == 1.0 else Breakdown(*(self.scale * term for term in found))
+
+
+# ----------------------------------------
+# How long it takes until a job steps, as a function of its size.
+
+
+def communicator_time(gpus: float) -> float:
+    r"""Return the time to set up the collectives of a job [s].
+
+    .. math:: t = 17\,\mathrm{s}\, (N / 16{,}384)^{1.36}
+
+    A power law through 17, 30, 100 and 200 s at 16, 22, 64 and 98 thousand GPUs, as published for one stack; those of
+    other stacks that set up lazily are several times faster. Used below 16,384 GPUs it is extrapolated.
+
+    References
+    ----------
+    "Training LLMs with fault tolerant HSDP on 100,000 GPUs", arXiv 2602.00277: the four points; the law is ours.
+    """
+    return float(17.0 * (gpus / 16384) ** 1.36)
+
+
+def start_time(gpus: float) -> tuple[float, float]:
+    """Return the range of the time from a job's start to its first step [s].
+
+    170 to 290 s up to 512 GPUs, and 22 to 48 s for each 1,000 more: collectives, checkpoint, compilation and warm-up
+    of a tuned stack on H100; neither queue nor pulling of images.
+
+    References
+    ----------
+    MLCommons, training results v3.1 and v4.0, GPT-3 175B: ``init_start`` to ``run_start`` at 512 to 11,616 H100.
+    """
+    more = max(0.0, gpus - 512.0)
+    return 170.0 + 22e-3 * more, 290.0 + 48e-3 * more
+
+
+# ----------------------------------------
+# Every way to lay a step out on a number of GPUs: the sizes of the groups, and what the memory has room for.
+
+_FEWEST_TOKENS = 4096
+
+"""Tokens of a sequence that a context rank keeps: with fewer, products get smaller than the model knows of."""
+
+
+class Bounds(NamedTuple):
+    """What layouts are looked at.
+
+    Parameters
+    ----------
+    gpus
+        GPUs that a layout has to use, all of them [-].
+    memory
+        What the fullest GPU may hold [B].
+    tensor
+        Most GPUs that share a layer [-]: those of a scale-up domain, as a rule.
+    shardings
+        What replicas may divide among them.
+    """
+
+    gpus: int
+    memory: float
+    tensor: int
+    shardings: Sequence[Sharding] = ("optimizer",)
+
+
+def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
+    """Yield the layouts of a step that are possible and fit, each once and always in the same order.
+
+    Tried are all sizes of tensor, context, pipeline, data and expert groups, virtual stages, microbatches, and what the
+    backward pass computes again. Model, batch, precision, schedule and overlaps are those of `base`.
+
+    Notes
+    -----
+    What a GPU holds never falls when a microbatch grows, so that the first one that does not fit ends its row.
+    """
+    for group in groupings(base, bounds):
+        for sharding, recompute in product(bounds.shardings, _recomputes(base)):
+            start = replace(group, sharding=sharding, shard_ranks=_ranks(base, sharding), recompute=recompute)
+            for virtual in _virtuals(start):
+                for microbatch in divisors(start.sequences // start.data):
+                    work = replace(start, virtual=virtual, microbatch=microbatch)
+                    if problems(work):
+                        continue
+                    if memory_use(work).total > bounds.memory:
+                        break
+                    yield work
+
+
+def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
+    """Yield the sizes of groups that divide what they must.
+
+    Microbatches are of one sequence, and nothing is computed again. Experts are spread over replicas, or over those and
+    the whole of their context groups.
+    """
+    shape = base.shape
+    for tensor in divisors(gcd(bounds.gpus, shape.heads)):
+        if tensor > bounds.tensor:
+            break
+        for context in divisors(bounds.gpus // tensor):
+            if context > 1 and (base.sequence % (2 * context) or base.sequence < context * _FEWEST_TOKENS):
+                continue
+            rest = bounds.gpus // tensor // context
+            for data in reversed(divisors(gcd(rest, base.sequences))):
+                pipeline = rest // data
+                if pipeline > shape.layers:
+                    break
+                for expert in _experts(base, context, data):
+                    yield replace(
+                        base,
+                        tensor=tensor,
+                        context=context,
+                        pipeline=pipeline,
+                        data=data,
+                        expert=expert,
+                        virtual=1,
+                        microbatch=1,
+                        recompute="none",
+                    )
+
+
+def smallest(base: Workload, bounds: Bounds) -> Workload | None:
+    """Return the layout whose fullest GPU holds least, whether it fits or not; ``None`` if no sizes divide."""
+    found = [
+        replace(group, sharding=sharding, shard_ranks=_ranks(base, sharding), recompute="full")
+        for group in groupings(base, bounds)
+        for sharding in bounds.shardings
+    ]
+    return min((work for work in found if not problems(work)), key=lambda work: memory_use(work).total, default=None)
+
+
+def _recomputes(base: Workload) -> tuple[Recompute, ...]:
+    """Return what can be computed again: selectively only where that drops anything."""
+    return ("none", "selective", "full") if base.shape.gated or not base.fused_attention else ("none", "full")
+
+
+def _ranks(base: Workload, sharding: Sharding) -> int:
+    """Return how many ranks divide parameters [-]: as many as now, where they do."""
+    return base.shard_ranks if sharding == "parameters" else 0
+
+
+def _experts(base: Workload, context: int, data: int) -> list[int]:
+    """Return the numbers of GPUs that can share the experts of a layer."""
+    experts = base.shape.experts
+    if experts is None:
+        return [1]
+    return [size for size in expert_sizes(data, context) if experts.count % size == 0]
+
+
+def _virtuals(work: Workload) -> list[int]:
+    """Return the numbers of pieces that a stage can hold."""
+    if work.pipeline == 1 or work.schedule != "1f1b":
+        return [1]
+    return sorted({1, *even_pieces(work.shape.layers, work.pipeline)})

@@ -1,0 +1,272 @@
+"""The shape of a transformer: how many parameters it has, and how many of them a token meets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """Keys and values through a narrow waist, as in DeepSeek-V2 (arXiv 2405.04434, section 2.1).
+
+    Parameters
+    ----------
+    query_rank, kv_rank
+        Widths of the compressed queries, and keys and values [-].
+    head, rotary, value
+        Width of a head's queries and keys without and with rotary position, and of its values [-].
+    """
+
+    query_rank: int
+    kv_rank: int
+    head: int
+    rotary: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """The feed-forward part of layers in which each token meets a few of many experts.
+
+    Parameters
+    ----------
+    count, active
+        Experts of a layer, and those that a token is sent to [-].
+    ffn
+        Feed-forward width of one expert [-].
+    shared
+        Feed-forward width that all tokens meet beside the experts [-].
+    dense_layers
+        Layers that have no experts; they come first [-].
+    domains
+        Scale-up domains that a token is sent to at most, where routing is limited so [-]; 0 for any.
+    """
+
+    count: int
+    active: int
+    ffn: int
+    shared: int = 0
+    dense_layers: int = 0
+    domains: int = 0
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """A decoder-only transformer.
+
+    Parameters
+    ----------
+    layers, hidden, ffn, heads, kv_heads, vocabulary
+        Its sizes [-]; ``kv_heads`` is that of grouped queries, ``ffn`` that of layers without experts.
+    gated
+        Whether the feed-forward part has a gate: three matrices instead of two.
+    tied
+        Whether input and output share one table of embeddings.
+    head
+        Width of a head [-]; 0 for hidden / heads.
+    experts, latent
+        Mixture of experts, and latent attention, where it has them.
+    depths
+        Modules that predict tokens further ahead (arXiv 2412.19437, section 2.2): each one more layer, a joining
+        matrix of 2 h x h, and one more pass through the logits [-].
+    title, source
+        What it is called in full, and where its numbers come from.
+
+    Notes
+    -----
+    Biases and norms are left out: 13 h of 12 h^2 parameters of a layer, a thousandth for h = 12,288.
+    """
+
+    layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    gated: bool
+    tied: bool = False
+    head: int = 0
+    experts: Experts | None = None
+    latent: LatentAttention | None = None
+    depths: int = 0
+    title: str = ""
+    source: str = ""
+
+    @cached_property
+    def matrices(self) -> int:
+        """Matrices of a feed-forward part, nu [-]."""
+        return 3 if self.gated else 2
+
+    @cached_property
+    def head_width(self) -> float:
+        """Width of a head [-]."""
+        return self.head or self.hidden / self.heads
+
+    @cached_property
+    def attention_parameters(self) -> float:
+        """Parameters of the attention of one layer [-]."""
+        h, a = self.hidden, self.heads
+        low = self.latent
+        if low is None:
+            return 2 * h * (a + self.kv_heads) * self.head_width
+        queries = h * low.query_rank + low.query_rank * a * (low.head + low.rotary)
+        keys_values = h * (low.kv_rank + low.rotary) + low.kv_rank * a * (low.head + low.value)
+        return queries + keys_values + a * low.value * h
+
+    @cached_property
+    def expanding(self) -> float:
+        """Parameters of a layer with which latent attention expands queries, keys and values [-]."""
+        low = self.latent
+        if low is None:
+            return 0.0
+        return low.query_rank * self.heads * (low.head + low.rotary) + low.kv_rank * self.heads * (low.head + low.value)
+
+    @cached_property
+    def attention_width(self) -> float:
+        """Widths of keys and values over all heads together: 2 h in the plain case [-]."""
+        low = self.latent
+        if low is None:
+            return 2 * self.heads * self.head_width
+        return self.heads * (low.head + low.rotary + low.value)
+
+    @cached_property
+    def attention_kept(self) -> float:
+        """Values of a token's queries, keys, values and attention output in one layer [-]."""
+        low = self.latent
+        if low is None:
+            return 2 * (self.heads + self.kv_heads) * self.head_width
+        return 2 * self.heads * (low.head + low.rotary + low.value)
+
+    @cached_property
+    def attention_kept_low(self) -> float:
+        """The same where latent attention expands queries, keys and values again [-]."""
+        low = self.latent
+        if low is None:
+            return self.attention_kept
+        return low.query_rank + low.kv_rank + low.rotary + self.heads * low.value
+
+    @cached_property
+    def kv_width(self) -> float:
+        """Widths of what is kept or sent of a token's keys and values, per layer: 2 h k / a in the plain case [-]."""
+        low = self.latent
+        return 2 * self.kv_heads * self.head_width if low is None else low.kv_rank + low.rotary
+
+    def _feed_forward(self, width: float) -> float:
+        """Return the parameters of a feed-forward part [-]."""
+        return self.matrices * self.hidden * width
+
+    @cached_property
+    def dense_layer(self) -> float:
+        """Parameters of a layer without experts [-]."""
+        return self.attention_parameters + self._feed_forward(self.ffn)
+
+    @cached_property
+    def expert(self) -> float:
+        """Parameters of one expert [-]; 0 without experts."""
+        return self._feed_forward(self.experts.ffn) if self.experts is not None else 0.0
+
+    @cached_property
+    def common_layer(self) -> float:
+        """Parameters of a layer with experts that are not its experts': attention, shared part and router [-]."""
+        assert self.experts is not None
+        return self.attention_parameters + self._feed_forward(self.experts.shared) + self.hidden * self.experts.count
+
+    @cached_property
+    def all_layers(self) -> int:
+        """Layers, those of further depths too [-]."""
+        return self.layers + self.depths
+
+    @cached_property
+    def expert_layers(self) -> int:
+        """Layers with experts, those of further depths too [-]."""
+        return self.all_layers - self.experts.dense_layers if self.experts is not None else 0
+
+    @cached_property
+    def dense_layers(self) -> int:
+        """Layers without experts, those of further depths too [-]."""
+        return self.all_layers - self.expert_layers
+
+    @cached_property
+    def embedding(self) -> float:
+        """Parameters of one table of embeddings [-]."""
+        return float(self.vocabulary * self.hidden)
+
+    @cached_property
+    def embeddings(self) -> float:
+        """Parameters of the tables of embeddings: one for input and output together, or one for each [-]."""
+        return (1 if self.tied else 2) * self.embedding
+
+    @cached_property
+    def shared_parameters(self) -> float:
+        """Parameters that are not those of experts [-]."""
+        found = self.dense_layers * self.dense_layer + self.embeddings
+        if self.experts is not None:
+            found += self.expert_layers * self.common_layer
+        return found + self.depths * 2 * self.hidden**2
+
+    @cached_property
+    def expert_parameters(self) -> float:
+        """Parameters of all experts [-]."""
+        return self.expert_layers * self.experts.count * self.expert if self.experts is not None else 0.0
+
+    @cached_property
+    def parameters(self) -> float:
+        """All parameters [-]."""
+        return self.shared_parameters + self.expert_parameters
+
+    @cached_property
+    def active_parameters(self) -> float:
+        """Parameters that a token meets, embeddings included [-]."""
+        active = self.experts.active if self.experts is not None else 0
+        return self.shared_parameters + self.expert_layers * active * self.expert
+
+    @cached_property
+    def logits_in_layers(self) -> float:
+        """Parameters of all products with the vocabulary over those that a token meets in a mean layer [-]."""
+        layer = (self.active_parameters - self.embeddings) / self.all_layers
+        return (1 + self.depths) * self.embedding / layer
+
+
+# ----------------------------------------
+# Floating-point operations of decoder models, and the time of a step that a published MFU implies.
+
+
+def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["causal", "full"] = "causal") -> float:
+    r"""Return the model FLOP of one token, forward and backward, without recomputation.
+
+    .. math:: 3 (2 P_a + L s w + 2 h V)
+
+    with the parameters of layers that a token meets P_a, and w the widths of keys and values over all heads (2 h in the
+    plain case). The backward pass counts twice the forward pass; a lookup of an embedding counts nothing.
+
+    Parameters
+    ----------
+    shape, sequence
+        The model, and tokens of a sequence [-].
+    convention
+        ``causal`` counts the half of attention that is not masked, as the Llama 3 report does; ``full`` all of it, as
+        PaLM and Megatron do.
+
+    Returns
+    -------
+    float
+        FLOP per token [FLOP].
+
+    References
+    ----------
+    D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
+    arXiv 2104.04473 (operation counts). "The Llama 3 Herd of Models", arXiv 2407.21783, table 4 (convention).
+    """
+    attention = (1 if convention == "causal" else 2) * sequence * shape.attention_width * shape.all_layers
+    logits = 2 * (1 + shape.depths) * shape.embedding
+    return 3 * (2 * (shape.active_parameters - shape.embeddings) + attention + logits)
+
+
+def step_time_from_mfu(flop_per_step: float, gpus: int, peak: float, mfu: float) -> float:
+    """Return the time of a step [s] that does `flop_per_step` [FLOP] on `gpus` of `peak` [FLOP/s] at `mfu` [-].
+
+    ``MFU = model FLOP / (time x GPUs x peak)``, the peak being that of dense matrices at the stated precision.
+    """
+    return flop_per_step / (gpus * peak * mfu)

@@ -1,0 +1,531 @@
+r"""The time of one optimizer step: layers on stages, stages in a pipeline, gradients over replicas, the optimizer.
+
+.. math:: T = m (S + u) + F + x + t_o + \tau_0
+
+with m microbatches, the slowest stage's time S for one, what it waits to hand it over u, the fill and drain of the
+pipeline F, exposed data-parallel traffic x, the optimizer t_o, and a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.steps.memory import activations
+
+if TYPE_CHECKING:
+    from sim.steps.hardware import Accelerator, Constants, Efficiencies, Link, Links
+    from sim.steps.workload import Workload
+
+# ----------------------------------------
+# The time of one layer and one microbatch on one GPU, forward and backward together, term by term.
+#
+# Symbols: T tokens of a microbatch and context rank, h hidden width, s sequence, t tensor ranks, n passes (3, or 4
+# with
+# full recomputation: the backward pass counts two), r collectives of tensor ranks (4, or 6 with full recomputation).
+
+WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
+
+"""Bytes of a weight as the matrix units read it [B]."""
+
+
+class LayerTimes(NamedTuple):
+    """Seconds of a layer and microbatch [s]."""
+
+    gemm: float
+    attention: float
+    elementwise: float
+    launch: float
+    tensor: float
+    context: float
+    expert: float
+
+
+def rate(link: Link, constants: Constants) -> float:
+    r"""Return the bandwidth that a collective of a group reaches [B/s].
+
+    .. math:: B = \eta_W W \text{ inside a domain, else } \min(\eta_W W, g \eta_X X)
+
+    Of what a domain sends, each of its g ranks of the group takes a g-th through its own NICs.
+    """
+    local = constants.scale_up * link.scale_up
+    return min(local, link.ranks * constants.network * link.network) if link.network else local
+
+
+def layer_times(
+    work: Workload, chip: Accelerator, links: Links, shares: Efficiencies, constants: Constants
+) -> LayerTimes:
+    """Return the times of a layer [s]; means over its layers where only some have experts."""
+    dense, mixed = work.shape.dense_layers, work.shape.expert_layers
+    common = (
+        _attention(work, chip, shares),
+        passes(work) * (constants.launch + constants.expert_launch * mixed / (dense + mixed)),
+        _tensor(work, links, constants),
+        _context(work, links, constants),
+    )
+    kinds = [(count / (dense + mixed), experts) for count, experts in ((dense, False), (mixed, True)) if count]
+    gemm = sum(share * _gemm(work, chip, shares, constants, experts=experts) for share, experts in kinds)
+    elementwise = sum(share * _elementwise(work, chip, constants, experts=experts) for share, experts in kinds)
+    attention, launch, tensor, context = common
+    expert = _expert(work, links, constants) * mixed / (dense + mixed)
+    # Behind the computing of another microbatch, or in part behind what else the layer does.
+    expert = max(0.0, expert - gemm - attention) if work.overlap_expert else expert * (1 - constants.expert_hidden)
+    return LayerTimes(gemm, attention, elementwise, launch, tensor, context, expert)
+
+
+def logits_time(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
+    """Return the time of the product with the vocabulary, 6 T h V / t over what 16-bit products reach [s]."""
+    shape = work.shape
+    flop = 6 * work.tokens * shape.hidden * shape.vocabulary / work.tensor
+    return (1 + shape.depths) * flop / (shares.logits * chip.peak["bf16"])
+
+
+def passes(work: Workload) -> float:
+    """Return the work of forward and backward pass, in forward passes [-]."""
+    return 4.0 if work.recompute == "full" else 3.0
+
+
+def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Constants, *, experts: bool) -> float:
+    r"""Return the time of the matrix products with weights [s].
+
+    .. math:: n \left(\frac{2 T P_\ell}{t\, e\, \Pi} + \frac{P_\ell \beta_q}{t\, \eta_H H}\right)
+
+    with the parameters of a layer P, the peak and the efficiency e of the precision q. The second part is the reading
+    of the weights, which matters when a microbatch has few tokens. Experts' products are smaller and reach less.
+    Selective recomputation expands what latent attention has compressed once more.
+    """
+    shape = work.shape
+    peak = shares.gemm * chip.peak[work.precision]
+    reading = constants.weight_reads * WEIGHT_BYTES[work.precision] / (constants.memory * chip.memory_bandwidth)
+    common = shape.common_layer if experts else shape.dense_layer
+    found = common / work.tensor * (2 * work.tokens / peak + reading)
+    if experts:
+        assert shape.experts is not None, "only a model with experts has layers with experts"
+        met = work.tokens / work.tensor * shape.experts.active
+        held = shape.experts.count / work.expert
+        found += shape.expert * (2 * met / (constants.expert_gemm * peak) + held * reading)
+    again = 0.0
+    if work.recompute == "selective":
+        again = shape.expanding / work.tensor * (2 * work.tokens / peak + reading)
+    return passes(work) * found + again
+
+
+def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
+    r"""Return the time of the core of attention, n_a 4 T s h phi / t over a share of the 16-bit peak [s].
+
+    phi is a half where the masked half is skipped, which fused attention does; its backward pass computes the scores
+    again, half a pass more. Selective recomputation of what is not fused is one pass more.
+    """
+    shape = work.shape
+    again = work.recompute == "full" or (work.recompute == "selective" and not work.fused_attention)
+    count = 3.0 + again + (0.5 if work.fused_attention else 0.0)
+    half = 0.5 if work.fused_attention else 1.0
+    flop = 2 * work.tokens * work.sequence * shape.attention_width * half / work.tensor
+    return count * flop / (shares.attention * chip.peak["bf16"])
+
+
+def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:
+    """Return the time of what only moves memory: the inventory of activations, touched a few times per pass [s].
+
+    Selective recomputation of what is not attention's core adds a pass through half of it.
+    """
+    kept = activations(work.shape, work.sequence, experts=experts)
+    moved = constants.touches * (kept.whole / work.split + kept.divided / work.tensor)
+    if not work.fused_attention:
+        moved += constants.score_touches * kept.scores / work.tensor
+    count = passes(work) + (0.5 if work.recompute == "selective" and work.shape.gated else 0.0)
+    return count * work.tokens * moved / chip.memory_bandwidth
+
+
+def _tensor(work: Workload, links: Links, constants: Constants) -> float:
+    r"""Return the time that tensor ranks wait for each other [s].
+
+    .. math:: r \left(\frac{2 (t - 1)}{t} \frac{2 T h}{B} + \alpha\right) (1 - o)
+
+    An all-reduce, or a reduce-scatter and an all-gather of the same bytes, after attention and feed-forward part.
+    """
+    ranks = work.tensor
+    if ranks == 1:
+        return 0.0
+    moved = 2 * (ranks - 1) / ranks * 2 * work.tokens * work.shape.hidden
+    each = moved / rate(links.tensor, constants) + constants.latency
+    collectives = 6 if work.recompute == "full" else 4
+    return collectives * each * (1 - constants.tensor_hidden if work.overlap_tensor else 1.0)
+
+
+def _context(work: Workload, links: Links, constants: Constants) -> float:
+    r"""Return the time that context ranks wait for keys and values: of a ring, 12 (c - 1) T h_k / t bytes over B [s].
+
+    Forward each rank sends keys and values (2 T h_k values of 2 B) on c - 1 times; backward twice as much. With full
+    recomputation they go forward twice.
+    """
+    if work.context == 1:
+        return 0.0
+    rounds = 8 if work.recompute == "full" else 6
+    moved = rounds * (work.context - 1) * work.tokens * work.shape.kv_width / work.tensor
+    return moved / rate(links.context, constants) * (1 - constants.context_hidden)
+
+
+def _expert(work: Workload, links: Links, constants: Constants) -> float:
+    r"""Return the time that tokens are on their way to experts and back, hidden or not [s].
+
+    Four exchanges, with full recomputation six. Each sends 2 T h k / t bytes, of which a share (e - 1) / e leaves the
+    GPU. Between domains a token goes once to each domain in which it has experts, through the GPU's own NIC; the slower
+    of the two ways counts.
+    """
+    ranks, experts = work.expert, work.shape.experts
+    if ranks == 1 or experts is None:
+        return 0.0
+    token = 2 * work.tokens * work.shape.hidden / work.tensor
+    local, network, inside = links.expert
+    seconds = token * experts.active * (ranks - 1) / ranks / (constants.scale_up * local)
+    if network:
+        outside = 1 - inside / ranks
+        copies = outside * min(experts.active, experts.domains or ranks, ranks / inside)
+        seconds = max(seconds, token * copies / (constants.network * network))
+    exchanges = 6 if work.recompute == "full" else 4
+    return exchanges * (seconds + constants.latency)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a step runs on.
+
+    Parameters
+    ----------
+    chip, shares
+        The accelerator, and what it reaches at the precision of the step.
+    links
+        What each kind of group communicates over.
+    constants
+        The rest of the model's numbers.
+    """
+
+    chip: Accelerator
+    shares: Efficiencies
+    links: Links
+    constants: Constants
+
+
+class Breakdown(NamedTuple):
+    """Where the time of a step goes on its critical path [s]; the sum is the step.
+
+    Parameters
+    ----------
+    gemm, attention, elementwise, launch, logits
+        Computing, and moving memory, on the slowest stage.
+    tensor, context, expert, pipeline, data
+        Communication that computing does not hide, by kind of group.
+    bubble
+        Filling and draining the pipeline.
+    optimizer, overhead
+        The update of the parameters, and what belongs to no layer.
+    """
+
+    gemm: float
+    attention: float
+    elementwise: float
+    launch: float
+    logits: float
+    tensor: float
+    context: float
+    expert: float
+    pipeline: float
+    bubble: float
+    data: float
+    optimizer: float
+    overhead: float
+
+    @property
+    def total(self) -> float:
+        """Time of the step [s]."""
+        return sum(self)
+
+
+class Stages(NamedTuple):
+    """Times of pipeline stages for one microbatch, forward and backward [s].
+
+    Parameters
+    ----------
+    layer
+        One layer.
+    logits
+        Time of the logits that the slowest stage has.
+    layers
+        Layers of the slowest stage, means where they are uneven over ranks [-].
+    slowest, other
+        The slowest stage, and the mean of all.
+    weights
+        The part of a stage that computes gradients of weights.
+    """
+
+    layer: LayerTimes
+    logits: float
+    layers: float
+    slowest: float
+    other: float
+    weights: float
+
+
+def stages(work: Workload, machine: Machine) -> Stages:
+    """Return the times of the stages of a pipeline; the last one also has the logits."""
+    layer = layer_times(work, machine.chip, machine.links, machine.shares, machine.constants)
+    logits = logits_time(work, machine.chip, machine.shares)
+    each = sum(layer)
+    _, most, last = work.stage_layers
+    is_last = last * each + logits >= most * each
+    layers, head = (last, logits) if is_last else (most, 0.0)
+    # Of n passes one is for the gradients of weights, and it has matrix products alone.
+    mean = work.shape.all_layers / work.pipeline
+    weights = layer.gemm / passes(work) * mean
+    other = mean * each + logits / work.pipeline
+    if work.overlap_expert:
+        # Behind tokens on their way the passes take equally long, whatever they compute.
+        weights = other / 3
+    return Stages(layer, head, layers, layers * each + head, other, weights)
+
+
+def breakdown(work: Workload, machine: Machine) -> Breakdown:
+    """Return where the time of one step goes [s]."""
+    constants = machine.constants
+    found = stages(work, machine)
+    count = work.microbatches
+    handover = bubble = 0.0
+    if work.pipeline > 1:
+        # Tensor ranks each send a part of the activations and gather them on the other side (arXiv 2104.04473, 4.1).
+        send = 2 * work.tokens * work.shape.hidden / work.tensor / rate(machine.links.pipeline, constants)
+        hidden = constants.handover_hidden if work.virtual > 1 else 0.0
+        handover = count * 2 * work.virtual * send * (1 - hidden)
+        bubble = (work.pipeline - 1) * (_fill(work, found) + 2 * send)
+    pipeline = count * found.slowest + handover + bubble
+    layer = LayerTimes(*(count * found.layers * term for term in found.layer))
+    return Breakdown(
+        gemm=layer.gemm,
+        attention=layer.attention,
+        elementwise=layer.elementwise,
+        launch=layer.launch,
+        logits=count * found.logits,
+        tensor=layer.tensor,
+        context=layer.context,
+        expert=layer.expert,
+        pipeline=handover,
+        bubble=bubble,
+        data=_exposed(work, machine, found.slowest, pipeline),
+        optimizer=_optimizer(work, machine),
+        overhead=constants.overhead,
+    )
+
+
+def _fill(work: Workload, found: Stages) -> float:
+    """Return what each further stage adds to filling and draining the pipeline [s].
+
+    1F1B: a stage's time for a microbatch, over the interleaved pieces. Zero bubble puts gradients of weights into the
+    gap: once (H1), or twice with more microbatches in flight (H2).
+
+    References
+    ----------
+    arXiv 2104.04473, section 2.2; P. Qi et al., "Zero bubble pipeline parallelism", arXiv 2401.10241, table 2.
+    """
+    if work.schedule == "1f1b":
+        return found.other / work.virtual
+    return max(0.0, found.other - (2 if work.schedule == "zero-bubble-h1" else 3) * found.weights)
+
+
+def parameters_per_gpu(work: Workload) -> tuple[float, float]:
+    """Return the parameters that a GPU holds where replicas divide none [-]: shared ones, and those of experts."""
+    shape = work.shape
+    return (
+        shape.shared_parameters / (work.tensor * work.pipeline),
+        shape.expert_parameters / (work.expert * work.pipeline),
+    )
+
+
+def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) -> float:
+    r"""Return the data-parallel traffic that computing does not hide [s].
+
+    Gradients, and parameters if the optimizer's state is divided: (n - 1) / n P beta / B, hidden behind the work of a
+    stage for a microbatch. Divided parameters are gathered twice and their gradients scattered for each microbatch.
+    """
+    constants = machine.constants
+    if work.sharding == "parameters":
+        moved = work.microbatches * _reduced(work, machine, 6.0)
+        if 0 < work.shard_ranks < work.data_ranks:
+            moved += _between_copies(work, machine)
+        if not work.overlap_data:
+            return moved
+        return max(constants.shard_floor * moved, moved - constants.shard_cover * pipeline)
+    # 32-bit gradients and 16-bit parameters, or 16-bit gradients and parameters as the matrix units read them;
+    # undivided, 16-bit gradients go twice.
+    narrow = 2.0 + WEIGHT_BYTES[work.precision]
+    size = 4.0 if work.sharding == "none" else 6.0 if work.precision == "bf16" else narrow
+    moved = _reduced(work, machine, size)
+    if not work.overlap_data:
+        return moved
+    return max(constants.data_floor * moved, moved - constants.data_cover * stage)
+
+
+def _reduced(work: Workload, machine: Machine, size: float) -> float:
+    """Return the time to move `size` bytes of each parameter through the groups that share it [s]."""
+    links = machine.links
+    return sum(
+        (ranks - 1) / ranks * size * parameters / rate(link.of_part(ranks, copies), machine.constants)
+        for parameters, ranks, copies, link in _shared(work, links)
+    )
+
+
+def _between_copies(work: Workload, machine: Machine) -> float:
+    """Return the time of the all-reduce between groups that hold copies of divided parameters [s]."""
+    found = 0.0
+    for parameters, ranks, copies, link in _shared(work, machine.links):
+        groups = copies // ranks
+        own = link._replace(ranks=max(1, link.ranks // ranks)) if link.network else link
+        found += 2 * (groups - 1) / groups * 2 * parameters / ranks / rate(own, machine.constants)
+    return found
+
+
+def _shared(work: Workload, links: Links) -> list[tuple[float, int, int, Link]]:
+    """Return, for shared parameters and experts: how many, ranks that divide and ranks that hold them, and the link."""
+    shared, experts = parameters_per_gpu(work)
+    ranks = work.shard_ranks if work.sharding == "parameters" and work.shard_ranks else work.data_ranks
+    found = [(shared, ranks, work.data_ranks, links.data)]
+    if experts:
+        copies = work.expert_replicas
+        found.append((experts, min(ranks, copies), copies, links.expert_data))
+    return found
+
+
+def _optimizer(work: Workload, machine: Machine) -> float:
+    """Return the time of the update: what the optimizer moves in memory for the parameters that are a GPU's own [s]."""
+    shared, experts = parameters_per_gpu(work)
+    if work.sharding != "none":
+        ranks = work.shard_ranks or work.data_ranks
+        shared, experts = shared / ranks, experts / min(ranks, work.expert_replicas)
+    constants = machine.constants
+    return constants.optimizer * (shared + experts) / (constants.memory * machine.chip.memory_bandwidth)
+
+
+# ----------------------------------------
+# The time of a step when something is slow, narrow or missing, to first order.
+#
+# A synchronous step waits for its slowest member: a slow GPU holds up its tensor group, that one its stage, the stage
+# its
+# pipeline, and the pipeline all replicas; a collective runs at the bandwidth of its narrowest member.
+
+_EXCHANGES = ("tensor", "context", "expert", "pipeline", "data")
+
+
+@dataclass(frozen=True, slots=True)
+class Impairment:
+    """What is wrong with a job.
+
+    Parameters
+    ----------
+    compute
+        Pace of its slowest GPU, computing and memory alike, relative to a healthy one [-].
+    network
+        Share of the NICs' bandwidth that its narrowest member has left [-].
+    scale_up
+        The same of scale-up links [-].
+    missing
+        Replicas that are gone [-].
+    keeps_batch
+        Whether the others take over the missing replicas' share of the batch.
+    tensor
+        Tensor ranks that one replica has left [-]; 0 for all of them.
+    """
+
+    compute: float = 1.0
+    network: float = 1.0
+    scale_up: float = 1.0
+    missing: int = 0
+    keeps_batch: bool = False
+    tensor: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what no job can step with."""
+        for name in ("compute", "network", "scale_up"):
+            if not 0 < getattr(self, name) <= 1:
+                msg = f"{name} is the share that is left, above 0 and at most 1, not {getattr(self, name)}"
+                raise ValueError(msg)
+
+
+def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
+    """Return where the time of a step goes in an impaired job [s].
+
+    Raises
+    ------
+    ValueError
+        If no replica is left, or more tensor ranks than there are.
+
+    Notes
+    -----
+    With the batch kept, m' = ceil(G / (b (d - k))) microbatches: the cost of a missing replica is a staircase. With a
+    smaller batch the step takes as long as before, and trains on (d - k) / d of the samples.
+    """
+    if not 0 <= state.missing < work.data:
+        msg = f"{state.missing} of {work.data} replicas cannot be missing"
+        raise ValueError(msg)
+    if not 0 <= state.tensor <= work.tensor:
+        msg = f"of {work.tensor} tensor ranks {state.tensor} cannot be left"
+        raise ValueError(msg)
+    left = work.data - state.missing
+    sequences = work.sequences if state.keeps_batch else ceil(work.sequences * left / work.data)
+    links = machine.links.with_network(state.network).with_scale_up(state.scale_up)
+    narrow = replace(machine, links=links)
+    fewer = replace(work, data=left, sequences=sequences) if state.missing else work
+    healthy = breakdown(fewer, narrow)
+    if state.compute == 1.0 and state.tensor in (0, work.tensor):
+        return healthy
+    chip = machine.chip
+    slow = replace(
+        chip,
+        peak={name: peak * state.compute for name, peak in chip.peak.items()},
+        memory_bandwidth=chip.memory_bandwidth * state.compute,
+    )
+    hurt = replace(fewer, tensor=state.tensor or work.tensor)
+    found = breakdown(hurt, replace(narrow, chip=slow))
+    # Every microbatch waits for the one slow stage; the others fill and drain the pipeline at their own pace.
+    # What the others exchange takes no less time than before.
+    waits = {name: max(getattr(healthy, name), getattr(found, name)) for name in _EXCHANGES}
+    return found._replace(bubble=healthy.bubble, **waits)
+
+
+def stated_pace(share: float, bandwidth: float, speed: float = 1.0) -> float:
+    """Return the pace of a job that says what share c of a step waits for the network [-]: 1 / (1 - c + c / b).
+
+    With a share b of its bandwidth left; or that of its slowest node, if that is less.
+    """
+    return min(speed, 1 / (1 - share + share / bandwidth))
+
+
+def rerouted_pace(microbatches: int, stages: int, replicas: int, missing: int) -> float:
+    r"""Return the pace of a job whose other replicas do the work of lost stages too, relative to the whole job [-].
+
+    .. math:: \frac{m + p - 1}{\max(m\, d / (d - k),\ m + p - 1)}
+
+    With k of d peers of a stage lost, the other d - k do its m microbatches of each replica; what fits into the bubbles
+    of a pipeline of p stages costs nothing. All losses are taken to be in one stage, which is the slowest case.
+
+    Parameters
+    ----------
+    microbatches, stages
+        Of one replica [-].
+    replicas, missing
+        Pipelines of the whole job, and those that have lost a stage [-].
+
+    Raises
+    ------
+    ValueError
+        If no peer is left.
+
+    References
+    ----------
+    "ReCycle: resilient training of large DNNs using pipeline adaptation", arXiv 2405.14009: work goes to peers of the
+    same stage, in bubbles where the backward pass is split. The formula is ours, an approximation.
+    """
+    if not 0 <= missing < replicas:
+        msg = f"{missing} of {replicas} replicas cannot be missing"
+        raise ValueError(msg)
+    whole = microbatches + stages - 1
+    return float(whole / max(microbatches * replicas / (replicas - missing), whole))
