@@ -47,7 +47,7 @@ from analysis.page.charts.sheet import (
     wrapped,
 )
 from analysis.page.charts.tables import color_of
-from sim import Topology
+from sim import JOB_BUCKETS, Topology
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
 
 if TYPE_CHECKING:
