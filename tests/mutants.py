@@ -13,6 +13,7 @@ import argparse
 import ast
 import importlib.util
 import json
+import math
 import os
 import shlex
 import shutil
@@ -119,9 +120,7 @@ STATISTICS = (
 AREAS = {"engine": ENGINE, "checkpoint": CHECKPOINT, "recovery": RECOVERY, "steps": STEPS, "statistics": STATISTICS}
 MUTANTS = {number: Mutant(*row) for number, row in enumerate((row for rows in AREAS.values() for row in rows), 1)}
 
-_LIMIT = 180.0
-"""Time for the tests of one mutant [s]."""
-_ROUNDS = (5.0, 30.0, _LIMIT)
+_ROUNDS = (5.0, 30.0, math.inf)
 """Tests run in rounds, by the sum of the times that they take on the healthy tree [s]."""
 _RECORDER = """
 import os
@@ -270,12 +269,12 @@ def _rounds(number: int, known: Reach) -> Iterator[list[str]]:
     yield sorted(test for test in known.seconds if test.partition("::")[0] in files and test not in set(mine))
 
 
-def judge(mutant: Mutant, tree: Path, rounds: Iterable[list[str]]) -> str | None:
-    """Return the first test that fails with a mutant in the tree, or nothing if it survives."""
+def judge(mutant: Mutant, tree: Path, rounds: Iterable[list[str]], limit: float) -> str | None:
+    """Return the first test that fails with a mutant in the tree; ``None`` if it survives, "" if time is over."""
     ((path, place),) = places(mutant)
     text, file = _sources()[path], tree / path
     compiled = Path(importlib.util.cache_from_source(str(file)))  # of a mutant as long, and as old to a second
-    stop = time.monotonic() + _LIMIT
+    stop = time.monotonic() + limit
     try:
         file.write_text(text[:place] + mutant.new + text[place + len(mutant.old) :], encoding="utf-8")
         compiled.unlink(missing_ok=True)
@@ -284,7 +283,7 @@ def judge(mutant: Mutant, tree: Path, rounds: Iterable[list[str]]) -> str | None
             code, reports = _pytest(tree, ["-x", "-n0", "@arguments"], max(stop - time.monotonic(), 1.0))
             failed = [test for test, _, outcome in reports if outcome == "failed"]
             if failed or code is None:
-                return failed[0] if failed else None
+                return failed[0] if failed else ""
             if code == 2:
                 return "collection"
             if code not in (0, 5):  # not all well, and not nothing to run
@@ -304,6 +303,7 @@ def main() -> int:
     parser.add_argument("--map", type=Path, metavar="FILE", help="which tests reach which mutant: kept, and used again")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the results as JSON")
     parser.add_argument("--before", type=Path, metavar="FILE", help="results to compare with")
+    parser.add_argument("--limit", type=float, default=180.0, metavar="S", help="time for the tests of a mutant [s]")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at a time")
     asked = parser.parse_args()
     chosen = {number: MUTANTS[number] for number in asked.only}
@@ -322,11 +322,12 @@ def main() -> int:
 
     def run(number: int) -> dict[str, Any]:
         mutant, tree = chosen[number], trees.get()
+        rounds = [shlex.split(asked.tests)] if known is None else _rounds(number, known)
         try:
-            caught = judge(mutant, tree, [shlex.split(asked.tests)] if known is None else _rounds(number, known))
+            caught = judge(mutant, tree, rounds, asked.limit)
         finally:
             trees.put(tree)
-        print(f"{number:2}  {mutant}  {caught or 'SURVIVED'}", flush=True)  # noqa: T201
+        print(f"{number:2}  {mutant}  {caught or ('SURVIVED' if caught is None else 'NOT CAUGHT IN TIME')}", flush=True)  # noqa: T201
         return {"k": number, **mutant._asdict(), "caught_by": caught}
 
     with TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
