@@ -7,11 +7,22 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import capital, in_words, label_text, listed, number_of, phrase, phrases
+from analysis.amounts import (
+    Shown,
+    capital,
+    ends_of,
+    in_words,
+    label_text,
+    listed,
+    number_of,
+    phrase,
+    phrases,
+    shown,
+    verb,
+)
 from analysis.metrics import lower_is_better
 from analysis.page.charts.data import Interval, Intervals, Scale
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.traced import Shown, ends_of, shown, verb
 from sim import units
 
 if TYPE_CHECKING:
@@ -370,7 +381,7 @@ def _compared_title(
     if not resolved:
         return f"No difference from {against} in {metric.name} is resolved"
     line, value, change = max(resolved, key=lambda entry: abs(entry[2]["mean"]))
-    told = f"With {label_text(value)} instead of {against} {metric.name} {verb(metric.name, 'changes', 'change')} by"
+    told = f"With {label_text(value)} instead of {against} {metric.name} {verb(metric.metric, 'changes', 'change')} by"
     if len(found) == 1:
         return f"{told} {metric.change(change)}"
     where = _where(line["at"], {}, content)

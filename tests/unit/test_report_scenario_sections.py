@@ -14,9 +14,10 @@ import pytest
 from scipy import stats
 
 import sim
+from analysis.amounts import compact, gpu_hours, percent
 from analysis.cluster import describe
 from analysis.metrics import nodes_down
-from analysis.page.account import account_of, compact, gpu_hours, percent
+from analysis.page.account import account_of
 from analysis.page.chapters import cluster, run, typical
 from analysis.page.chapters import cluster as step
 from analysis.page.chapters.typical import DAY, phases_of

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import amount_text, bar_text, empty_table, label_grid, listed, percent_text, range_text, time_text
-from analysis.page.account import percent
+from analysis.amounts import (
+    amount_text,
+    bar_text,
+    empty_table,
+    label_grid,
+    listed,
+    percent,
+    percent_text,
+    range_text,
+    time_text,
+)
 from analysis.page.cell_text import Page, console
 from analysis.page.chapters.run import print_explained
 from analysis.page.charts.data import Part, Stack

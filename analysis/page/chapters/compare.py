@@ -8,17 +8,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
+    COUNT,
+    GPU_YEARS,
+    PERCENT,
+    POINTS,
     CellForms,
+    Shown,
     capital,
     cell_forms,
     empty_table,
     form_of,
+    hours_of,
     label_text,
     listed,
+    money_form,
     number_of,
+    people_form,
     percent_text,
     phrases,
+    points_form,
     range_text,
+    shown,
     text_or_dash,
 )
 from analysis.compare import by_value
@@ -31,23 +41,7 @@ from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.material import chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import (
-    COUNT,
-    GPU_YEARS,
-    PERCENT,
-    POINTS,
-    Places,
-    Shown,
-    hours_of,
-    money_form,
-    number,
-    people_form,
-    points_form,
-    ranged,
-    shown,
-    shown_of_cells,
-    told,
-)
+from analysis.page.traced import Places, number, ranged, shown_of_cells, told
 from analysis.statistics.differences import MANY, Difference, difference
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR

@@ -21,9 +21,9 @@ from sim import Ratio, units
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from analysis.amounts import Shown
     from analysis.page.cells import Axis
     from analysis.page.material import Focus, Material
-    from analysis.page.traced import Shown
 
 # ----------------------------------------
 # The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.

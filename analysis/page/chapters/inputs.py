@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import capital, listed, name_of, number_of
+from analysis.amounts import COUNT, capital, listed, name_of, number_of
 from analysis.page.charts.data import Part, Stack
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.traced import COUNT, number, ranged
+from analysis.page.traced import number, ranged
 from analysis.results.step import unit_text
 from sim import catalog, units, yamlfile
 

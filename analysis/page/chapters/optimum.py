@@ -7,6 +7,8 @@ import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
+    COUNT,
+    PERCENT,
     amount_text,
     capital,
     dimension_of,
@@ -15,9 +17,12 @@ from analysis.amounts import (
     listed,
     name_of,
     number_of,
+    people_form,
     percent_text,
     phrase,
+    points_form,
     range_text,
+    shown,
     text_or_dash,
     time_text,
 )
@@ -30,7 +35,7 @@ from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Inter
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import OPTIMIZE
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import COUNT, PERCENT, Places, number, people_form, points_form, ranged, shown, told
+from analysis.page.traced import Places, number, ranged, told
 from sim import units
 
 if TYPE_CHECKING:
@@ -39,10 +44,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from analysis.amounts import Form
+    from analysis.amounts import Form, Shown
     from analysis.page.material import Material
     from analysis.page.model import Words
-    from analysis.page.traced import Estimate, Shown
+    from analysis.page.traced import Estimate
 
 # ----------------------------------------
 # Tables of an optimisation, and the words that they share with its sentences.

@@ -9,33 +9,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from analysis.amounts import (
+    COUNT,
+    GPU_YEARS,
+    OF_HUNDRED,
+    PERCENT,
+    POINTS,
     Form,
     bar_text,
     capital,
     cell_forms,
+    compact,
     count_text,
     empty_table,
     form_of,
+    gpu_hours,
+    gpu_hours_form,
+    hours,
     label_grid,
+    money,
+    money_form,
     number_of,
+    percent,
     percent_text,
     range_text,
     text_or_dash,
+    time_form,
     time_text,
 )
 from analysis.explain import stores_of
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
-from analysis.page.account import (
-    account_of,
-    asked_for,
-    basis,
-    cause_name,
-    compact,
-    gpu_hours,
-    hours,
-    money,
-    percent,
-)
+from analysis.page.account import account_of, asked_for, basis, cause_name
 from analysis.page.cell_text import Page, console
 from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
 from analysis.page.charts.data import (
@@ -54,22 +57,7 @@ from analysis.page.charts.data import (
 )
 from analysis.page.glossary import bucket_words, cause_words, glossed
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import (
-    COUNT,
-    GPU_YEARS,
-    OF_HUNDRED,
-    PERCENT,
-    POINTS,
-    Estimate,
-    Places,
-    Traced,
-    gpu_hours_form,
-    money_form,
-    number,
-    time_form,
-    told,
-    total,
-)
+from analysis.page.traced import Estimate, Places, Traced, number, told, total
 from analysis.results.run import replays_a_log
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval

@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
+    COUNT,
+    PERCENT,
+    Shown,
     bar_text,
     capital,
     dimension_of,
     empty_table,
+    ends_of,
     form_of,
     is_share,
     label_text,
     listed,
     name_of,
     number_of,
+    people_form,
     percent_text,
+    points_form,
     range_text,
+    shown,
     text_or_dash,
     time_text,
 )
@@ -28,19 +35,7 @@ from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import (
-    COUNT,
-    PERCENT,
-    Places,
-    Shown,
-    ends_of,
-    number,
-    people_form,
-    points_form,
-    ranged,
-    shown,
-    told,
-)
+from analysis.page.traced import Places, number, ranged, told
 from analysis.statistics.differences import MANY
 from sim import units
 

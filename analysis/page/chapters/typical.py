@@ -6,9 +6,9 @@ import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import number_of, time_text
+from analysis.amounts import number_of, percent, time_text
 from analysis.metrics import bucket_label
-from analysis.page.account import cause_name, percent
+from analysis.page.account import cause_name
 from analysis.page.charts.data import Calendar, Phase
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.timeline import STEPPING

@@ -6,13 +6,13 @@ import math
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
 from analysis.page.charts.data import Scale
 from analysis.page.charts.sheet import (
     BLUE,
     GREEN,
     GREY,
     INK,
-    NOTHING,
     ORANGE,
     QUIET,
     TEXT,
@@ -21,17 +21,13 @@ from analysis.page.charts.sheet import (
     Margins,
     block_height,
     cut,
-    decimals_of,
     extent,
     hue,
     open_rows,
     open_sheet,
     scale_x,
-    signed,
     style,
-    told,
     width_of,
-    with_unit,
     wrapped,
 )
 
@@ -71,7 +67,7 @@ def draw_bars(chart: Bars) -> Figure:
     spans = [span for row in chart.rows for span in row.ci95 if span is not None]
     spots = [0.0, *(value for value in values if value is not None), *(end for span in spans for end in span)]
     decimals = decimals_of(values)
-    texts = [[with_unit(told(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
+    texts = [[with_unit(number_text(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
     ends = (min(spots), max(spots))
     key = [Entry(name, hue(number)) for number, name in enumerate(chart.series)] if count > 1 else []
     note = "Dark lines: 95 % interval." if spans else ""
@@ -118,7 +114,7 @@ def draw_intervals(chart: Intervals) -> Figure:
     if chart.reference is not None:
         spots.append(chart.reference[0])
     decimals = _decimals(chart)
-    values = [with_unit(told(row.mean, decimals), chart.unit) for row in chart.rows]
+    values = [with_unit(number_text(row.mean, decimals), chart.unit) for row in chart.rows]
     texts = [wrapped(_joined(value, row.note), _WORDS) for value, row in zip(values, chart.rows, strict=True)]
     with style():
         figure, axes = open_rows(
@@ -221,7 +217,7 @@ def draw_tornado(chart: Tornado) -> Figure:
     texts = [_label(arm.end, decimals, chart.unit) for arm in arms]
     ends = (min((arm.edge for arm in arms), default=0.0), max((arm.edge for arm in arms), default=0.0))
     ends = (min(ends[0], 0.0), max(ends[1], 0.0))
-    center = with_unit(told(chart.center[1], decimals), chart.unit)
+    center = with_unit(number_text(chart.center[1], decimals), chart.unit)
     sided = [(arm.is_left, text) for arm, text in zip(arms, texts, strict=True)]
     with style():
         figure, axes = open_rows(
@@ -254,7 +250,7 @@ def _arms(row: int, swing: Swing) -> list[_Arm]:
 
 
 def _label(end: End, decimals: int, unit: str) -> str:
-    return f"{cut(end[0], _LABEL)}: {with_unit(signed(end[1], decimals), unit)}"
+    return f"{cut(end[0], _LABEL)}: {with_unit(signed_number(end[1], decimals), unit)}"
 
 
 def _draw_arm(axes: Axes, arm: _Arm, text: str) -> None:
@@ -281,7 +277,7 @@ def draw_stack(chart: Stack) -> Figure:
     fades = _fades(chart.parts)
     unit = "" if chart.unit == "%" else f" {chart.unit}"
     key = [
-        Entry(f"{part.name} {with_unit(told(part.amount, decimals), chart.unit)}{unit}", hue(part.hue), fade)
+        Entry(f"{part.name} {with_unit(number_text(part.amount, decimals), chart.unit)}{unit}", hue(part.hue), fade)
         for part, fade in zip(chart.parts, fades, strict=True)
     ]
     high = sum(part.amount for part in chart.parts if part.amount > 0)
@@ -334,8 +330,8 @@ def draw_waterfall(chart: Waterfall) -> Figure:
     base = _base(spots)
     amounts = [change.amount for change in chart.changes]
     decimals = decimals_of(amounts)
-    texts = [signed(amount, decimals) for amount in amounts]
-    totals = [with_unit(told(total, decimals), chart.unit) for _, total in (chart.start, chart.end)]
+    texts = [signed_number(amount, decimals) for amount in amounts]
+    totals = [with_unit(number_text(total, decimals), chart.unit) for _, total in (chart.start, chart.end)]
     names = [chart.start[0], *(change.name for change in chart.changes), chart.end[0]]
     with style():
         ends = (min(base, *spots), max(base, *spots))

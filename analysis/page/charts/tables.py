@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import decimals_of, number_text, with_unit
 from analysis.metrics import BUCKETS, bucket_label
 from analysis.page.charts.data import Scale
 from analysis.page.charts.sheet import (
@@ -25,16 +26,13 @@ from analysis.page.charts.sheet import (
     block_height,
     block_width,
     cut,
-    decimals_of,
     hue,
     named_rows,
     on,
     open_sheet,
     scale_x,
     style,
-    told,
     width_of,
-    with_unit,
     wrapped,
 )
 from sim import units
@@ -153,7 +151,7 @@ def _note(chart: HeatMap) -> str:
         return unit.strip()
     decimals = decimals_of([min(values), max(values)])
     light, dark = (max(values), min(values)) if chart.high_is_good else (min(values), max(values))
-    texts = [with_unit(told(value, decimals), chart.unit) for value in (light, dark)]
+    texts = [with_unit(number_text(value, decimals), chart.unit) for value in (light, dark)]
     return f"Darker is worse: from {texts[0]} to {texts[1]}{unit}"
 
 
@@ -249,7 +247,7 @@ def _key(chart: Calendar) -> list[Entry]:
         spent[phase.bucket] += phase.end - phase.start
     total = sum(spent.values())
     return [
-        Entry(f"{bucket_label(bucket)} {told(100 * days / total, 1)} %", *color_of(bucket))
+        Entry(f"{bucket_label(bucket)} {number_text(100 * days / total, 1)} %", *color_of(bucket))
         for bucket, days in spent.items()
         if total
     ]
