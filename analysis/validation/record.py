@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     with Progress("rows", quiet=False) as progress:
         found = play(load_table(), Lab(processes=options.jobs), progress=progress)
     content = json.loads(render(describe(found)))
-    (options.out / "validation.json").write_text(in_lines(content) + "\n", encoding="utf-8")
+    (options.out / "validation.json").write_text(in_lines(content, 4) + "\n", encoding="utf-8")
     (options.out / "validation.md").write_text(markdown(content), encoding="utf-8")
     for line in against(content):
         console(sys.stderr).print(line, soft_wrap=True)
