@@ -532,9 +532,9 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
                 found.setdefault(line, []).append(recipe)
             is_wrong = is_wrong or not error.is_answer
             continue
-        if split_stores and loaded.checkpoint.from_preset:  # type: ignore[attr-defined]
+        if split_stores and loaded.checkpoint.from_preset:
             bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
-            if bare.checkpoint.tiers != loaded.checkpoint.tiers:  # type: ignore[attr-defined]
+            if bare.checkpoint.tiers != loaded.checkpoint.tiers:
                 without[recipe.name] = f"{recipe.name} without its stores"
                 scenarios[without[recipe.name]] = bare
     reasons = [_told(line, having, wanted) for line, having in found.items()]

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from sim.engine.state_jobs import Network
     from sim.engine.state_nodes import Reserve, Units
     from sim.failures import Source
+    from sim.input.scenario import Scenario
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.policies.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
-    from sim.scenario.model import CostSpec, Scenario
+    from sim.scenario.model import CostSpec
     from sim.steps import StepPlan
     from sim.steps.power import Facility
 

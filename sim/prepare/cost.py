@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sim.failures import Source
-    from sim.scenario.model import Scenario
+    from sim.input.scenario import Scenario
 
 _SWITCHES = ("leaf", "spine", "core")
 
@@ -68,7 +68,7 @@ def _facility(scenario: Scenario, counts: Mapping[str, int]) -> Facility | None:
 
 def _node(scenario: Scenario, power: PowerSpec) -> NodePower | None:
     """Return what a node draws: as the scenario says, else as the catalog does."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     listed = _listed(cluster)
     if power.idle is None and power.training is None:
         return listed

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from sim.failures import Source
     from sim.failures.source import RepairFrom
+    from sim.input.scenario import Scenario
     from sim.policies.contracts import RepairStrategy
-    from sim.scenario.model import Scenario
 
 _MOST_STRETCHES = 1_000_000
 
@@ -47,9 +47,9 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         At the first mistake.
     """
     sources, origins, merged = _build(scenario, counts)
-    repair: Any = repair_of(scenario)
-    detection: Any = scenario.detection
-    cluster: Any = scenario.cluster
+    repair = repair_of(scenario)
+    detection = scenario.detection
+    cluster = scenario.cluster
     stopping = (*cluster.stopping_parts, "cluster")
     sources = _thin([_with_cables(source, cluster) for source in sources], origins)
     sources = [_with_ages(source, cluster) for source in sources]
@@ -79,13 +79,15 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
 
 def repair_of(scenario: Scenario) -> RepairStrategy:
     """Return the repair of a scenario; without one every source has its own."""
-    stated: Any = scenario.repair
+    stated = scenario.repair
     return Simple.model_validate({}) if stated is None else stated
 
 
 def repair_warnings(scenario: Scenario) -> tuple[str, ...]:
     """Return what to know of bundles whose repair times the scenario's repair replaces."""
-    stated: Any = scenario.repair
+    stated = scenario.repair
+    if stated is None:
+        return ()
     found = []
     for index, choice in enumerate(scenario.failures):
         if isinstance(choice, Bundle):
@@ -137,7 +139,7 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
                 sources += recorded
                 merged += joined
             elif isinstance(choice, Bundle):
-                stated: Any = scenario.repair
+                stated = scenario.repair
                 causes = choice.expand(catalog.bundle(choice.use), stated)
                 sources += [source.build(counts, jobs) for source in causes]
             else:
@@ -250,7 +252,7 @@ def log_warnings(scenario: Scenario, sources: list[Source]) -> list[str]:
 
 def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str, ...]:
     """Return a line if trays of scale-up switches never fail, though other parts do."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     if cluster.scale_up is None or not cluster.scale_up.switch_trays or not sources:
         return ()
     if any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources):
@@ -280,7 +282,7 @@ def _check_clock(source: Source, index: int, recovery: Any) -> None:
 def _check_repair(source: Source, index: int, scenario: Scenario, repair: Any) -> None:
     """Refuse repairs that nobody has described."""
     path = ("failures", index)
-    choice: Any = scenario.failures[index]
+    choice = scenario.failures[index]
     if not repair.is_stated and _repair_from(source, choice) == "scenario":
         whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
         rule = f"'{source.name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
@@ -302,7 +304,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario, repair: Any) -
         if shared and of_part:
             rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
             raise PathError((*path, "relapse"), rule)
-    recovery: Any = scenario.recovery
+    recovery = scenario.recovery
     if by_tiers and source.fault in recovery.narrows_on:
         rule = f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
         raise PathError((*path, "repair"), rule)
