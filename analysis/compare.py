@@ -191,7 +191,7 @@ def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     """Return which of model, precision, layout and accelerator are not the same in all scenarios."""
     found: dict[str, list[Any]] = {"model": [], "precision": [], "layout": [], "accelerator": []}
     for scenario in scenarios:
-        cluster: Any = scenario.cluster
+        cluster = scenario.cluster
         found["model"].append([job.model for job in scenario.jobs])
         found["precision"].append([job.precision for job in scenario.jobs])
         found["layout"].append([job.parallelism for job in scenario.jobs])

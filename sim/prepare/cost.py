@@ -16,6 +16,7 @@ from sim.steps.power import Facility
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from sim.cluster import ClusterSpec
     from sim.failures import Source
     from sim.input.scenario import Scenario
 
@@ -88,7 +89,7 @@ def _node(scenario: Scenario, power: PowerSpec) -> NodePower | None:
     return NodePower(idle, training, cluster.hosts.gpus, measured=False, source="; ".join(sources))
 
 
-def _listed(cluster: Any) -> NodePower | None:
+def _listed(cluster: ClusterSpec) -> NodePower | None:
     """Return what a mean node of the cluster draws by the catalog; ``None`` if it does not know all of them."""
     found = []
     chips = known_chips(cluster)

@@ -15,6 +15,7 @@ from sim.scenario.fields import PathError, RuleError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from sim.cluster import ClusterSpec
     from sim.input.scenario import Scenario
     from sim.steps import Accelerator
 
@@ -93,7 +94,7 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
     return found
 
 
-def _units(cluster: Any, unit: str) -> tuple[tuple[int, ...], ...]:
+def _units(cluster: ClusterSpec, unit: str) -> tuple[tuple[int, ...], ...]:
     """Return the nodes of each unit that is used whole."""
     topology = cluster.build()
     if unit == "node":
@@ -158,7 +159,7 @@ def _check_replicas(scenario: Scenario, per_node: int, size: int) -> None:
 # From a cluster to its accelerators.
 
 
-def chip_of(cluster: Any, pool: int, precision: str, job: int | None = None) -> Accelerator:
+def chip_of(cluster: ClusterSpec, pool: int, precision: str, job: int | None = None) -> Accelerator:
     """Return the accelerator of a pool of hosts, which has to have a peak at a precision.
 
     Without it the job's precision is to blame if a job is named, else the pool's accelerator.
@@ -183,7 +184,7 @@ def chip_of(cluster: Any, pool: int, precision: str, job: int | None = None) -> 
     return chip
 
 
-def known_chips(cluster: Any) -> list[Accelerator] | None:
+def known_chips(cluster: ClusterSpec) -> list[Accelerator] | None:
     """Return the accelerator of each pool of hosts; ``None`` if the catalog does not have all of them."""
     found = [_resolved(pool.accelerator) for pool in cluster.all_pools]
     return None if None in found else [chip for chip in found if chip is not None]

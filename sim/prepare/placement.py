@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.cluster import Topology
+    from sim.cluster import ClusterSpec, Topology
     from sim.cluster.placement import HostLoss, Span
     from sim.engine.state_nodes import Units
     from sim.input.scenario import Scenario
@@ -203,7 +203,7 @@ def _is_cut(scenario: Scenario, spec: JobSpec) -> bool:
     return bool(spec.parallelism.within_domain) or not first
 
 
-def _scale_up(cluster: Any) -> float | None:
+def _scale_up(cluster: ClusterSpec) -> float | None:
     """Return the scale-up bandwidth of the slowest of the cluster's accelerators [B/s], if the catalog has them."""
     chips = known_chips(cluster)
     return min(chip.scale_up for chip in chips) if chips is not None else None
@@ -227,7 +227,7 @@ def _nodes(scenario: Scenario, topology: Topology, hosts: int, used: Units | Non
 # From where a job sits to what its groups communicate over.
 
 
-def links_of_nics(cluster: Any, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:
+def links_of_nics(cluster: ClusterSpec, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:
     """Return what groups communicate over where each has all bandwidth of its NICs, whatever the fabric."""
     network = cluster.fabric.nic * cluster.fabric.rails / cluster.hosts.gpus
     domain = cluster.nodes_per_domain * cluster.hosts.gpus

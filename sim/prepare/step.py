@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sim.scenario.fields import PathError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.cluster import Topology
+    from sim.cluster import ClusterSpec, Topology
     from sim.engine.prepared import PreparedJob
     from sim.engine.state_jobs import Network
     from sim.failures import Source
@@ -366,7 +366,7 @@ def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ..
     return Network(classes.tolist(), pods, pools.tolist(), dict(topology.bandwidth), paths)
 
 
-def planned_bandwidth(cluster: Any, nodes: int) -> float:
+def planned_bandwidth(cluster: ClusterSpec, nodes: int) -> float:
     """Return what a NIC of a job gets when it sits as closely together as it can [B/s]."""
     bandwidth: dict[str, float] = cluster.fabric.bandwidth(cluster.hosts)
     domains = cluster.fabric.domains(cluster.hosts)
