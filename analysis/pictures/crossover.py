@@ -298,10 +298,11 @@ def published_case(replicas: int) -> Rivals:
 def _restart() -> tuple[float, dict[str, Any], float]:
     """Return of `nvrx-in-job` its restart [s] and stores by name, and the step of the job [s]."""
     prepared = _prepared("nvrx-in-job")
-    recovery: Any = prepared.recovery
-    checkpoint: Any = prepared.scenario.checkpoint
-    tiers = {tier.store: tier for tier in checkpoint.tiers}
-    return sum(recovery.rungs[0].mean_times(GPUS, _NODES)), tiers, prepared.jobs[0].step_time
+    recovery = prepared.recovery
+    checkpoint = prepared.scenario.checkpoint
+    tiers: dict[str, Any] = {tier.store: tier for tier in checkpoint.tiers}
+    rungs: tuple[Any, ...] = getattr(recovery, "rungs", ())
+    return sum(rungs[0].mean_times(GPUS, _NODES)), tiers, prepared.jobs[0].step_time
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sim
 from analysis.pictures.crossover import Rivals, expected_crossover, paired_gains, published_case, simulated_crossover
@@ -50,13 +50,14 @@ def without_failures(lab: Lab, _: int, preset: str) -> Estimate:
 
 def _counted(prepared: Prepared, seconds: float) -> float:
     """Return how much of some seconds of stepping and saves is stepping [s], by a count of one step at a time."""
-    checkpoint: Any = prepared.scenario.checkpoint
+    checkpoint = prepared.scenario.checkpoint
     saves = []
     for tier in checkpoint.tiers:
+        write = tier.write or 0.0
         interval = units.parse(tier.interval, units.DURATION)
         # The next save waits until the last one is through.
-        longest = max(interval, tier.write if tier.mode == "async" else 0.0)
-        saves.append((math.ceil(longest / _STEP - 1e-9), tier.write if tier.mode == "blocking" else tier.stall))
+        longest = max(interval, write if tier.mode == "async" else 0.0)
+        saves.append((math.ceil(longest / _STEP - 1e-9), write if tier.mode == "blocking" else tier.stall))
     spent = productive = 0.0
     steps = 0
     while spent < seconds:
