@@ -505,14 +505,14 @@ def range_text(ends: Sequence[float | None] | None, form: Callable[[float], str]
     return f"{number if unit == high.partition(' ')[2] else low}..{high}"
 
 
-def percent_text(value: float, digits: int = 2) -> str:
+def percent_text(value: float, digits: int = 2, sign: str = "") -> str:
     """Return a share in percent."""
-    return f"{_unsigned_zero(f'{100 * value:,.{digits}f}')} %"
+    return f"{_unsigned_zero(f'{100 * value:{sign},.{digits}f}')} %"
 
 
-def points_text(change: float) -> str:
-    """Return a difference of shares in percentage points, with its sign."""
-    return f"{_unsigned_zero(f'{100 * change:+.2f}')} pt"
+def points_text(change: float, sign: str = "+") -> str:
+    """Return a difference of shares in percentage points."""
+    return f"{_unsigned_zero(f'{100 * change:{sign}.2f}')} pt"
 
 
 def count_text(value: float) -> str:
@@ -529,8 +529,8 @@ def amount_text(value: float) -> str:
 
 
 def short_text(value: float) -> str:
-    """Return a positive number to four digits or more."""
-    return amount_text(value) if value >= 1000 else f"{value:.4g}"
+    """Return a number to four digits or more."""
+    return amount_text(value) if value >= 1000 else f"-{short_text(-value)}" if value < 0 else f"{value:.4g}"
 
 
 def signed_text(value: float, form: Callable[[float], str] = short_text) -> str:
@@ -552,10 +552,10 @@ class CellForms(NamedTuple):
 
 
 def cell_forms(metric: str, currency: str = "") -> CellForms:
-    """Return how a metric is told on the terminal."""
-    unit = METRICS[metric].unit
+    """Return how a metric, or what is none, is told on the terminal."""
+    unit = METRICS[metric].unit if metric in METRICS else ""
     if unit == "share":
-        return CellForms(percent_text, points_text, lambda spread: points_text(spread).removeprefix("+"))
+        return CellForms(percent_text, points_text, lambda spread: points_text(spread, ""))
     size = 1e-6 if unit.endswith("per token") else 1.0
 
     def energy(value: float) -> str:
@@ -563,9 +563,9 @@ def cell_forms(metric: str, currency: str = "") -> CellForms:
         return f"{short_text(value / form.size)} {form.unit}"
 
     def money(value: float) -> str:
-        return f"{short_text(value / size)} {currency}"
+        return f"{short_text(value / size)} {currency}".rstrip()
 
-    forms = {"count": count_text, "s": time_text, "1/d": amount_text}
+    forms = {"": short_text, "count": count_text, "s": time_text, "1/d": short_text}
     form = forms.get(unit) or (money if unit.startswith("currency") else energy)
     return CellForms(form, lambda change: signed_text(change, form), form)
 

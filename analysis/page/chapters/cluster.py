@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from analysis.amounts import (
+    PERCENT,
     amount_text,
     bar_text,
     empty_table,
@@ -362,7 +363,7 @@ def _first(shares: dict[str, float]) -> str:
         return "nobody"
     often = sorted(shares.items(), key=lambda item: -round(item[1], 6))
     named = [(_WHO.get(name, name), share) for name, share in often if share >= _LEAST]
-    return ", ".join(f"{name} {100 * share:.3g} %" for name, share in named)
+    return ", ".join(f"{name} {PERCENT.brief(share)}" for name, share in named)
 
 
 def _print_stores(out: Console, stores: Sequence[dict[str, Any]]) -> None:
@@ -388,7 +389,7 @@ def _print_stores(out: Console, stores: Sequence[dict[str, Any]]) -> None:
             read[0] if read[0] == read[1] else f"{read[0]}, own lost {read[1]}",
             _lost_with(row),
             kept,
-            *([f"{100 * row['unreadable']:.3g} %"] if corrupt else []),
+            *([PERCENT.brief(row["unreadable"])] if corrupt else []),
         )
     out.print()
     out.print(table)

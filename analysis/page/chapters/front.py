@@ -7,7 +7,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import capital, form_of, label_text, name_of, number_of
+from analysis.amounts import PERCENT, capital, label_text, name_of, number_of
 from analysis.metrics import lower_is_better
 from analysis.page.cells import axes_of, best_of, place_of, running
 from analysis.page.charts.data import Curves, Front, FrontPoint, Scale, Series
@@ -385,8 +385,6 @@ def column_of(row: Mapping[str, str], axis: str) -> str:
 
 _MOST_CURVES = 8
 
-_PERCENT = form_of("p_finish_by", [])
-
 
 def finish_section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
@@ -493,7 +491,7 @@ def _title_of_finish(samples: Sequence[Sample], deadline: float | None, horizon:
     ends = list(dict.fromkeys((samples[0], samples[-1])))
     with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
     if deadline is not None:
-        shares = [_PERCENT.plain(sample.chance(deadline)) for sample in ends]
+        shares = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
         first = f"{shares[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g},{with_what[0]}"
         told = [
             first.removesuffix(","),
@@ -512,8 +510,8 @@ def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
     """Return what is to be seen."""
     told = []
     for sample in samples:
-        finished = _PERCENT.plain(len(sample.times) / sample.runs)
-        by = "" if deadline is None else f"{_PERCENT.plain(sample.chance(deadline))} by the deadline, "
+        finished = PERCENT.plain(len(sample.times) / sample.runs)
+        by = "" if deadline is None else f"{PERCENT.plain(sample.chance(deadline))} by the deadline, "
         told.append(f"{sample.name}: {by}{finished} at the horizon")
     return f"Chance to be finished by each date. {'; '.join(told)}."
 
@@ -543,7 +541,7 @@ def _table(
     rows = []
     for sample in samples:
         row = [sample.name]
-        row += [_PERCENT.plain(sample.chance(deadline))] if deadline is not None else []
+        row += [PERCENT.plain(sample.chance(deadline))] if deadline is not None else []
         for share in (0.5, 0.9):
             time = sample.by(share)
             row.append(_by(time, horizon).removeprefix("by "))
@@ -576,7 +574,7 @@ def _notes(material: Material, samples: Sequence[Sample], axis: Axis | None, *, 
         low, high = binomial_interval(samples[0].runs / 2, samples[0].runs)
         notes.append(
             f"With {number_of(samples[0].runs, 'run')} a chance of 50 % is known to be within "
-            f"{_PERCENT.plain(low)} to {_PERCENT.plain(high)} (95 %)."
+            f"{PERCENT.plain(low)} to {PERCENT.plain(high)} (95 %)."
         )
     if content is not None and axis is not None:
         chosen = chosen_cells(content)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import COUNT, capital, listed, name_of, number_of
+from analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
 from analysis.page.charts.data import Part, Stack
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Picture, Section
@@ -725,7 +725,7 @@ def _missing(material: Material) -> tuple[str, ...]:
 
 def _percent(share: float) -> str:
     """Return a share to two digits; of what is next to nothing, that it is."""
-    return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.1f} %"
+    return percent_text(share, 0 if share >= 0.095 or share == 0 else 1)
 
 
 # ----------------------------------------

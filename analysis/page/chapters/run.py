@@ -31,6 +31,7 @@ from analysis.amounts import (
     number_of,
     percent,
     percent_text,
+    points_text,
     range_text,
     text_or_dash,
     time_form,
@@ -171,7 +172,7 @@ def compared_text(formula: dict[str, Any]) -> str:
         return text
     if not outside:
         return f"{text}: inside the 95 % interval"
-    return f"{text}: outside the 95 % interval by {100 * outside:.2f} pt"
+    return f"{text}: outside the 95 % interval by {points_text(outside, '')}"
 
 
 def extrapolated_texts(formula: dict[str, Any]) -> Iterator[str]:
@@ -325,7 +326,7 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
             low, high = plan.plan.band90
             text += f" (modelled: {low:.2f}..{high:.2f})"
         if plan.mfu is not None:
-            text += f", MFU {100 * plan.mfu:.1f} %"
+            text += f", MFU {percent_text(plan.mfu, 1)}"
         rows.append(("job", text))
     first = prepared.jobs[0]
     expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < float("inf") else ""
@@ -486,7 +487,7 @@ def _main_cause(losses: dict[str, dict[str, float]], bucket: str) -> str:
         return ""
     name = max(amounts, key=lambda key: amounts[key])
     label = "no failure" if name == "no_failure" else name
-    return f"{label} ({100 * amounts[name] / total:.0f} %)"
+    return f"{label} ({percent_text(amounts[name] / total, 0)})"
 
 
 _MOST_BARS = 8
@@ -1201,7 +1202,15 @@ def _chart(
     middle = tuple(
         (float(low) + float(high)) / 2 / _DAY_ROLLING for low, high in itertools.pairwise(edges[: count + 1])
     )
-    series = [Series("typical run", middle, tuple(_percent(share) for share in typical), look="line", hue=1)]
+    series = [
+        Series(
+            "typical run",
+            middle,
+            tuple(None if np.isnan(share) else 100 * float(share) for share in typical),
+            look="line",
+            hue=1,
+        )
+    ]
     if len(results) > 1:
         sums = [np.zeros((2, count)) for _ in results]
         for table, result in zip(sums, results, strict=True):
@@ -1228,10 +1237,6 @@ def _tenths(middle: tuple[float, ...], each: NDArray[np.float64]) -> list[Series
         heights = (100 * float(np.quantile(seen, level)) if len(seen) >= _FEWEST_RUNS else None for seen in columns)
         found.append(Series(name, middle, tuple(heights), look="dashed", hue=-1))
     return found
-
-
-def _percent(share: float) -> float | None:
-    return None if np.isnan(share) else 100 * float(share)
 
 
 def _table_of_rolling(known: NDArray[np.float64], each: NDArray[np.float64], window: str) -> Grid:
@@ -1643,16 +1648,13 @@ def _table_of_closed_form(content: Mapping[str, Any]) -> Grid:
     """Return the shares of the formula beside those of the simulation."""
     rows = []
     for name, (formula, simulated) in beside(content).items():
-        told = ("not in the formula", "") if formula is None else (percent(formula), _points(simulated - formula))
+        told = (
+            ("not in the formula", "") if formula is None else (percent(formula), PERCENT.change(simulated - formula))
+        )
         label = f"restart ({', '.join(RESTART)})" if name == "restart" else bucket_label(name)
         rows.append((label, told[0], percent(simulated), told[1]))
     heads = ("formula", "simulated", "simulated less formula")
     return Grid("Formula beside simulation", (Column("share of the time", is_number=False), *map(Column, heads)), rows)
-
-
-def _points(difference: float) -> str:
-    text = f"{difference / _POINT:+.3f} points"
-    return text if text.strip("+-0. points") else "0 points"
 
 
 def _orders(waste: Mapping[str, Mapping[str, float]]) -> Grid:
