@@ -218,7 +218,7 @@ def people_form(metric: str, values: Iterable[float], currency: str = "") -> For
 
 def gpu_hours_form(largest: float) -> Form:
     """Return how GPU-time up to some size [GPU s] is told: in GPU-hours, or millions of them."""
-    return _scaled("GPU-hours", largest, units.DURATION.units["h"])
+    return _scaled("GPU-hours", largest, HOUR)
 
 
 def money_form(largest: float, currency: str) -> Form:

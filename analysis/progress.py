@@ -7,6 +7,7 @@ import time
 from typing import Any, Self
 
 from analysis.page.cell_text import console
+from sim.units import DAY, HOUR
 
 _EVERY = 30.0
 
@@ -94,4 +95,4 @@ def _about(seconds: float) -> str:
         return f"{max(round(seconds), 1)} s"
     if seconds < 90 * 60:
         return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 36 * 3600 else f"{seconds / 86400:.1f} d"
+    return f"{seconds / HOUR:.1f} h" if seconds < 36 * HOUR else f"{seconds / DAY:.1f} d"

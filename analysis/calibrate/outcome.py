@@ -38,6 +38,7 @@ from analysis.calibrate.fit import (
 from analysis.calibrate.rows import Product, Row, Steps, each_record, read_mixed, read_products, read_steps
 from sim.catalog import accelerators, models
 from sim.steps import ModelShape, Workload, flop_per_token, ideal_links
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -671,7 +672,7 @@ def _deepseek(numbers: Numbers) -> Anchor:
     )
     row = _hopper_row("DeepSeek-V3 pre-training, fp8, another stack", work, 0.0, scale_up=200e9)
     (time,) = predict([row], numbers).tolist()
-    hours = time * work.gpus * 14.8e12 / (work.sequences * work.sequence) / 3600
+    hours = time * work.gpus * 14.8e12 / (work.sequences * work.sequence) / HOUR
     return Anchor(row.model, work.gpus, 2.664, hours / 1e6, "million GPU-hours")
 
 

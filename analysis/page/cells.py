@@ -24,6 +24,7 @@ from analysis.metrics import lower_is_better
 from analysis.page.charts.data import Interval, Intervals, Scale
 from analysis.page.model import Column, Grid, Picture, Section
 from sim import units
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -208,7 +209,7 @@ def _written(axis: Axis) -> tuple[float, str]:
         return sizes[0], names.pop()
     largest = max(abs(number) for _, number, _ in found)
     if names <= units.DURATION.units.keys():
-        return next(size for size in (86400.0, 3600.0, 60.0, 1.0) if largest >= size or size == 1.0), ""
+        return next(size for size in (DAY, HOUR, MINUTE, 1.0) if largest >= size or size == 1.0), ""
     return 1.0, ""
 
 

@@ -30,6 +30,7 @@ from analysis.page.cell_text import console
 from sim import catalog, units
 from sim.formulas import expected_shares
 from sim.formulas.elastic import elastic_shares
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -202,7 +203,7 @@ GPUS = 16_384
 
 _NODES = GPUS // 8
 
-_SPAN = 54 * 86400.0
+_SPAN = 54 * DAY
 
 _PLANNED = 47
 
@@ -222,7 +223,7 @@ class Published(NamedTuple):
     migration: float = 405 * 60.0
     restart: float = 818 * 60.0
     elastic: float = 930 * 60.0
-    between: float = 3600.0
+    between: float = HOUR
     steps: int = 3000
     saves: int = 30
 
@@ -324,8 +325,6 @@ _MOST_REPLICAS = 100_000
 
 """Replicas from which on nobody is asked [-]."""
 
-_DAY = 86400.0
-
 
 def expected_crossover(rivals: Rivals) -> float | None:
     """Return the reconfiguration time at which both jobs are expected to get as much done [s].
@@ -386,7 +385,7 @@ class Crossing(NamedTuple):
 
 
 def simulated_crossover(
-    rivals: Rivals, replications: int = 24, *, horizon: float = 18 * _DAY, seed: int = 1
+    rivals: Rivals, replications: int = 24, *, horizon: float = 18 * DAY, seed: int = 1
 ) -> Crossing | None:
     """Return the reconfiguration time at which both jobs got as much done on the same failures.
 
@@ -441,7 +440,6 @@ def _productive(prepared: sim.Prepared, traces: Sequence[Any]) -> FloatArray:
 # ----------------------------------------
 # The tables of the crossover: ``python -m analysis.pictures.crossover``.
 
-_MINUTE, _DAY___MAIN__ = 60.0, 86400.0
 
 _REPLICAS = (2, 4, 8, 16, 32, 128)
 
@@ -463,7 +461,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.days <= 0:
         parser.error(f"argument --days: must be above 0, got {options.days:g}")
     for store in STORES:
-        _print_store(out, store, options.replications, options.days * _DAY___MAIN__)
+        _print_store(out, store, options.replications, options.days * DAY)
     _print_published(out)
     return 0
 
@@ -507,7 +505,7 @@ def _print_published(out: Console) -> None:
     table = empty_table("replicas", "failure costs", "in all", "away to lose", "slower to lose", f"for {ends[2]}")
     for replicas in (2, 4, 8):
         rivals = published_case(replicas)
-        cost = rivals.elastic_cost(_MINUTE)
+        cost = rivals.elastic_cost(MINUTE)
         whole = PUBLISHED.migration / (1 - cost / between)
         # As much longer an absence as makes a failure as dear as a restart.
         away = rivals.absence + replicas * (lost - cost)

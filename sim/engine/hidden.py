@@ -15,6 +15,7 @@ from sim.policies.checkpoint import Periodic
 from sim.policies.checkpoint.stores import whole
 from sim.policies.contracts import Bucket, Run, Stall
 from sim.scenario.laws import draw
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -306,8 +307,6 @@ class Bugs:
 # ----------------------------------------
 # Rollouts: a change that is brought to the nodes, and the hazard that they have afterwards.
 
-_DAY = 86400.0
-
 
 class _Progress:
     """How far one rollout has come."""
@@ -388,7 +387,7 @@ class Rollouts:
             progress.is_due = True
             self._watch(progress, now + plan.duration)
         else:
-            self._at(now + len(nodes) * _DAY / plan.nodes_per_day, self._on_step, progress)
+            self._at(now + len(nodes) * DAY / plan.nodes_per_day, self._on_step, progress)
 
     def _watch(self, progress: _Progress, start: float) -> None:
         """Watch the canaries from `start` [s] on, if all have been changed by then."""

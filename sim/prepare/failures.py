@@ -15,6 +15,7 @@ from sim.failures.source import OF_ONE_NODE
 from sim.policies.detection.noticing import Noticing
 from sim.policies.repair import Simple
 from sim.scenario.fields import PathError, RuleError
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -236,8 +237,8 @@ def log_warnings(scenario: Scenario, sources: list[Source]) -> list[str]:
     lines = list(dict.fromkeys(note for log in logs for note in log.notes))
     if not logs:
         return lines
-    first, last = min(log.start[0] for log in logs) / 86400, max(log.start[-1] for log in logs) / 86400
-    rows, days = sum(len(log.start) for log in logs), (scenario.warmup + scenario.horizon) / 86400
+    first, last = min(log.start[0] for log in logs) / DAY, max(log.start[-1] for log in logs) / DAY
+    rows, days = sum(len(log.start) for log in logs), (scenario.warmup + scenario.horizon) / DAY
     if first >= days:
         lines.append(
             f"no outage of the log is simulated: the first begins at {first:.4g} d, after {days:.4g} d; origin: states "

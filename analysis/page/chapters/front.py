@@ -16,7 +16,8 @@ from analysis.page.model import Column, Grid, Picture, Section
 from analysis.page.traced import shown_of_cells
 from analysis.statistics.estimates import contributions
 from analysis.statistics.intervals import binomial_interval
-from sim import Ratio, units
+from sim import Ratio
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -289,8 +290,6 @@ def _caption(data: Content, content: Content, points: int, count: int) -> str:
 # When the runs of a study were finished, and the share of them that was by each date.
 
 METRIC = "time_to_work"
-
-DAY = units.DURATION.units["d"]
 
 
 class Sample(NamedTuple):

@@ -65,7 +65,7 @@ from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
 from sim.formulas import exceedance, missing_nodes_pmf
-from sim.units import HOUR
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -395,7 +395,7 @@ def _print_shares(out: Console, content: dict[str, Any]) -> None:
     shares = content["time_shares"]
     if shares["productive"] is None:
         return
-    hours = sum(job["requested_gpu_s"] for job in content["per_job"].values()) / 3600
+    hours = sum(job["requested_gpu_s"] for job in content["per_job"].values()) / HOUR
     out.print("\nWhere every GPU-hour went", style="bold")
     table = empty_table("", "share", "GPU-hours", "", "mostly because of")
     losses = content["loss_gpu_s"]
@@ -437,7 +437,7 @@ def _print_causes_of_console(out: Console, content: dict[str, Any]) -> None:
     table = empty_table("", "mean", "95 % interval", "GPU-hours lost", "")
     total = sum(row["mean"] for row in causes.values())
     for name, row in causes.items():
-        lost = sum(content["loss_gpu_s"][name].values()) / 3600
+        lost = sum(content["loss_gpu_s"][name].values()) / HOUR
         interval = range_text(row["mean_ci95"], count_text)
         table.add_row(name, count_text(row["mean"]), interval, f"{lost:,.0f}", bar_text(row["mean"] / total))
     out.print(table)
@@ -760,7 +760,7 @@ def _picture(losses: list[_Loss]) -> Picture | None:
 # ----------------------------------------
 # Where the requested GPU-time went, step by step, and where that of the whole cluster did.
 
-_DAY, _MWH_WHERE_TIME_GOES = units.DURATION.units["d"], units.ENERGY.units["MWh"]
+_MWH = units.ENERGY.units["MWh"]
 
 _CHAIN = {
     "scheduling_goodput": ("", "share of the requested GPU-time in which the jobs had their nodes"),
@@ -919,7 +919,7 @@ def _text(focus: Focus, account: Account) -> tuple[str, ...]:
     share = content["time_shares"]["productive"]
     text = f"The jobs asked for {gpu_hours(account.requested)}"
     if account.window is not None:
-        text += f" in {account.window / _DAY:.3g} days"
+        text += f" in {account.window / DAY:.3g} days"
     text += f"; {gpu_hours(share * account.requested)} became training whose result was kept."
     parts = [text]
     if account.price is not None and account.owned is not None:
@@ -930,7 +930,7 @@ def _text(focus: Focus, account: Account) -> tuple[str, ...]:
             f"jobs lost is worth {money(lost, account.currency)}."
         )
     if content["energy"] is not None:
-        parts.append(f"The facility took {Form('MWh', _MWH_WHERE_TIME_GOES).plain(content['energy']['total_j'])}.")
+        parts.append(f"The facility took {Form('MWh', _MWH).plain(content['energy']['total_j'])}.")
     return tuple(parts)
 
 
@@ -1119,7 +1119,6 @@ def _table_of_losses(
 # ----------------------------------------
 # Goodput day by day: how far single days are from the mean.
 
-_DAY_ROLLING = units.DURATION.units["d"]
 
 _FEWEST_WINDOWS, _FEWEST_RUNS = 5, 5
 
@@ -1141,7 +1140,7 @@ def rolling_section(material: Material) -> Section | None:
         return None
     width = focus.prepared.windows
     assert width is not None, "windows have a width"
-    window = "day" if width == _DAY_ROLLING else f"window of {time_text(width)}"
+    window = "day" if width == DAY else f"window of {time_text(width)}"
     title = (
         f"A typical run keeps between {percent(known.min())} and {percent(known.max())} of the GPU-time of a {window}"
     )
@@ -1199,9 +1198,7 @@ def _chart(
 ) -> Curves:
     """Return the typical run, and where there are several the mean of all and where four fifths of them lie."""
     count = len(typical)
-    middle = tuple(
-        (float(low) + float(high)) / 2 / _DAY_ROLLING for low, high in itertools.pairwise(edges[: count + 1])
-    )
+    middle = tuple((float(low) + float(high)) / 2 / DAY for low, high in itertools.pairwise(edges[: count + 1]))
     series = [
         Series(
             "typical run",
@@ -1349,7 +1346,7 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
     """
     lengths = np.array([sum(result.down_times.values()) for result in results])
     longest = float(lengths.max())
-    count = min(int(np.ceil(longest / _DAY_ROLLING)), _MOST_WINDOWS_MISSING_NODES)
+    count = min(int(np.ceil(longest / DAY)), _MOST_WINDOWS_MISSING_NODES)
     if len(results) < _FEWEST_RUNS_MISSING_NODES or count < 2 or not any(result.outages for result in results):
         return None
     width = longest / count

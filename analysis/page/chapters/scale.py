@@ -15,7 +15,7 @@ from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.material import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
 from analysis.page.model import Column, Grid, Picture, Section
 from sim import units
-from sim.units import HOUR
+from sim.units import HOUR, MINUTE
 from sim.yamlfile import load
 
 if TYPE_CHECKING:
@@ -348,7 +348,6 @@ def _shares(prepared: Prepared) -> dict[str, float]:
 # ----------------------------------------
 # How reliable and how fast to come back: what it takes for 90, 95 and 97 %.
 
-_MINUTE = 60.0
 
 _HALF = 0.5
 
@@ -438,10 +437,10 @@ def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
         Scale("time between failures, relative to the scenario", is_log=True, ticks=ticks),
         Scale("minutes from a failure to stepping again"),
         factors,
-        tuple(pause / _MINUTE for pause in pauses),
+        tuple(pause / MINUTE for pause in pauses),
         tuple(tuple(100 * value for value in row) for row in grid),
         tuple(100 * level for level in levels),
-        ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / _MINUTE),
+        ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / MINUTE),
     )
 
 

@@ -12,7 +12,8 @@ from analysis.page.account import cause_name
 from analysis.page.charts.data import Calendar, Phase
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.timeline import STEPPING
-from sim import JOB_BUCKETS, units
+from sim import JOB_BUCKETS
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # What a job did when, phase by phase, with the training that a rollback threw away.
 
-DAY = units.DURATION.units["d"]
 
 _LOST = "lost_work"
 

@@ -17,6 +17,7 @@ from analysis.amounts import (
 from analysis.page.cell_text import Page, console
 from analysis.statistics.differences import MANY
 from analysis.worth import SAME
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +73,7 @@ def _heading(content: dict[str, Any]) -> Iterator[str]:
     price = content["price_of_work"]
     if price is not None:
         scale, what = (
-            (1e6, "a million tokens") if content["by"] == "tokens_per_day" else (3600.0, "a productive GPU-hour")
+            (1e6, "a million tokens") if content["by"] == "tokens_per_day" else (HOUR, "a productive GPU-hour")
         )
         yield f"          {scale * price:.4g} {content['currency']} for {what}"
 

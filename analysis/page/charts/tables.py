@@ -36,6 +36,7 @@ from analysis.page.charts.sheet import (
     wrapped,
 )
 from sim import units
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -213,7 +214,7 @@ def draw_calendar(chart: Calendar) -> Figure:
     left = 0.2 + max(width_of(name) for name in names)
     hours = _column_hours(chart)
     with style():
-        note = f"Each column is {units.show(hours * 3600, units.DURATION)}; its colours are the shares of that time."
+        note = f"Each column is {units.show(hours * HOUR, units.DURATION)}; its colours are the shares of that time."
         figure, axes = open_sheet(chart.title, high * rows, Margins(left, 0.2, 0.05, 0.48), note, _key(chart))
         axes.grid(visible=False)
         axes.set_ylim(rows - 0.5, -0.5)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from analysis.validation.lab import estimate
 from sim import Bucket
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from analysis.validation.row import Estimate
     from sim import Result
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 WORK = 256 * DAY
 

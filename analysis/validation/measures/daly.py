@@ -9,11 +9,11 @@ from analysis.validation.lab import estimate
 from analysis.validation.row import Estimate
 from sim import Bucket
 from sim.formulas import daly_interval, efficiency, expected_wallclock, optimal_interval, young_interval
+from sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:
     from analysis.validation.lab import Lab
 
-MINUTE, HOUR = 60.0, 3600.0
 
 DUMP, RESTART = 5 * MINUTE, 10 * MINUTE
 

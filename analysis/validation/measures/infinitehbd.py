@@ -15,6 +15,7 @@ import sim
 from analysis.runs import in_order
 from analysis.validation.measures.trace_statistics import STATISTICS, Faults
 from analysis.validation.row import Estimate
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ LOG = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "infinite
 
 """Reference data that are not part of the project: the trace as a table, a row for each fault."""
 
-NODES, DAYS, DAY = 400, 348.0, 86400.0
+NODES, DAYS = 400, 348.0
 
 SPREAD_OF_MEDIAN = 1.2533
 

@@ -10,13 +10,14 @@ from analysis.validation.measures.daly import one_job, seconds
 from analysis.validation.row import Estimate
 from sim import Bucket
 from sim.formulas import efficiency, optimal_interval, young_interval
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from analysis.validation.lab import Lab
 
 SAVE, RECOVERY, DOWNTIME = 600.0, 600.0, 60.0
 
-INDIVIDUAL_MTBF = 125 * 365 * 86400.0
+INDIVIDUAL_MTBF = 125 * 365 * DAY
 
 FAILURES = 1000
 

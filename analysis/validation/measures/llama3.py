@@ -11,6 +11,7 @@ from analysis.validation.measures.daly import one_job, seconds
 from analysis.validation.row import Estimate
 from sim import Bucket
 from sim.formulas import efficiency, young_interval
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from sim import Prepared
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 NODES, GPUS_PER_NODE = 2048, 8
 

@@ -9,12 +9,12 @@ from analysis.validation.measures.daly import seconds
 from analysis.validation.row import Estimate
 from sim import Bucket
 from sim.formulas import efficiency, first_order_efficiency
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from sim import Prepared
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 NODE_FAILURES = 6.5
 

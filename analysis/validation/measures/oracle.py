@@ -15,6 +15,7 @@ from analysis.validation.lab import estimate
 from sim import Bucket
 from sim.formulas import expected_shares, missing_nodes_pmf, steady_unavailability
 from sim.formulas.elastic import elastic_shares
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from analysis.validation.row import Estimate
 
-HOUR, DAY = 3600.0, 86400.0
 
 _BUCKETS = {
     "productive": (Bucket.PRODUCTIVE,),

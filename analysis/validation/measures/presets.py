@@ -11,6 +11,7 @@ from analysis.validation.lab import estimate
 from analysis.validation.measures.by_hand import phases
 from analysis.validation.row import Estimate
 from sim import units
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from analysis.validation.lab import Lab
     from sim import Prepared
 
-_DAY = 86400.0
 
 _STEP = 6.0
 
@@ -109,7 +109,7 @@ def _rivals(replicas: int) -> Rivals:
 def crossover(lab: Lab, replications: int, replicas: int) -> Estimate:
     """Return the reconfiguration time at which elastic replicas do as well as a restart [s], beside the closed form."""
     rivals = _rivals(replicas)
-    seen = simulated_crossover(rivals, replications, horizon=10 * _DAY, seed=lab.seed)
+    seen = simulated_crossover(rivals, replications, horizon=10 * DAY, seed=lab.seed)
     assert seen is not None, "elasticity pays if it takes no time"
     return Estimate(seen.seconds, seen.error, replications, expected_crossover(rivals))
 
@@ -117,7 +117,7 @@ def crossover(lab: Lab, replications: int, replicas: int) -> Estimate:
 def elastic_gain(lab: Lab, replications: int, replicas: int, reconfigure: float) -> Estimate:
     """Return what elasticity gains over a restart [-] at a reconfiguration time [s], beside the closed form."""
     rivals = _rivals(replicas)
-    gains = paired_gains(rivals, replications, horizon=10 * _DAY, seed=lab.seed)(reconfigure)
+    gains = paired_gains(rivals, replications, horizon=10 * DAY, seed=lab.seed)(reconfigure)
     return estimate(gains, rivals.gain(reconfigure))
 
 

@@ -12,6 +12,7 @@ import sim
 from analysis.validation.lab import estimate
 from analysis.validation.measures.by_hand import HOST, SOFTWARE, failures_at, phases, small
 from analysis.validation.row import Estimate
+from sim.units import MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,8 +29,6 @@ _APART = 10_000.0
 _FAILURES = 300
 
 """Of a replication in which they come one by one [-]."""
-
-_MINUTE = 60.0
 
 
 def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> Estimate:
@@ -118,9 +117,9 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
         }
     )
     if not replications:
-        return Estimate(prepared.jobs[0].mtti / _MINUTE)
+        return Estimate(prepared.jobs[0].mtti / MINUTE)
     count = estimate(sum(result.jobs[0].interruptions.values()) for result in lab.results(prepared, replications))
-    mean = prepared.horizon / _MINUTE / count.value
+    mean = prepared.horizon / MINUTE / count.value
     return Estimate(mean, mean * count.error / count.value, replications)
 
 
@@ -177,8 +176,8 @@ def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: 
 
 def wasted_minutes(lab: Lab, replications: int, save: float, load: float, interval: float) -> Estimate:
     """Return the same in minutes, of times in minutes."""
-    seconds = wasted(lab, replications, save * _MINUTE, load * _MINUTE, interval * _MINUTE)
-    return Estimate(seconds.value / _MINUTE)
+    seconds = wasted(lab, replications, save * MINUTE, load * MINUTE, interval * MINUTE)
+    return Estimate(seconds.value / MINUTE)
 
 
 def torchrun(lab: Lab, replications: int, of: str) -> Estimate:

@@ -18,6 +18,7 @@ from sim.formulas import (
     spares_needed,
     steady_unavailability,
 )
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,15 +31,14 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-_DAY = 86400.0
 
-_YEAR = 365 * _DAY
+_YEAR = 365 * DAY
 
-_LEAF_RATE = 0.08 / (365.25 * _DAY)
+_LEAF_RATE = 0.08 / (365.25 * DAY)
 
 """Failures of one leaf switch [1/s], as in the scenario."""
 
-_LEAF_OUT = 8 * 3600.0
+_LEAF_OUT = 8 * HOUR
 
 """How long it is out [s], as in the scenario."""
 
@@ -126,7 +126,7 @@ def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
 @functools.lru_cache(maxsize=1)
 def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
     """Return the same from the 80th day on: the job begins with nobody in repair."""
-    begin, end = 80 * _DAY, 400 * _DAY
+    begin, end = 80 * DAY, 400 * DAY
     data = _idle(200, 400.0, [_fault(40.0, _lognormal(3.0, 1.0), clock="busy")])
     data |= {"jobs": [{"name": "job", "gpus": 100}], "recovery": {**data["recovery"], "pools": ["idle"]}}
     prepared = lab.scenario(data)

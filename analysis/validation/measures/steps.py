@@ -16,6 +16,7 @@ from analysis.calibrate.rows import Steps, default_folder, read_mixed, read_step
 from analysis.validation.row import Estimate
 from sim.catalog import accelerators, models, steps
 from sim.steps import Link, Links, Machine, Workload, breakdown, ideal_links, rerouted_pace
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -164,7 +165,7 @@ def deepseek_hours(_: Lab, __: int) -> Estimate:
     links = ideal_links(work, chip.scale_up, 50e9, 8)
     machine = Machine(chip, steps.efficiencies(chip, "fp8", experts=True), links, steps.constants())
     rate = work.sequences * work.sequence / breakdown(work, machine).total
-    return Estimate(14.8e12 / rate * work.gpus / 3600 / 1e6)
+    return Estimate(14.8e12 / rate * work.gpus / HOUR / 1e6)
 
 
 def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> Estimate:

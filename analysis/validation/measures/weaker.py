@@ -9,13 +9,12 @@ from analysis.validation.lab import estimate
 from analysis.validation.measures.by_hand import HOST, failures_at, phases, small
 from analysis.validation.row import Estimate
 from sim.formulas import efficiency, optimal_interval, young_interval
+from sim.units import DAY, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from analysis.validation.lab import Lab
-
-_MINUTE = 60.0
 
 
 def young_minutes(_: Lab, __: int, write: float, mtti: float) -> Estimate:
@@ -100,7 +99,7 @@ def periodic_failures(lab: Lab, _: int, every: float, stall: float, replicas: in
     data = small("hot-spare", 60.0 * every * (cycles + 1) + 60 * stall, replicas, replicas + 1, spares={"hot": 1})
     data |= {"checkpoint": {"tiers": [tier]}, "detection": {"time": "0 s"}, "recovery": recovery}
     prepared = lab.scenario({**data, "repair": {"time": "1 s"}})
-    return Estimate(_useful(prepared, cycles, every * _MINUTE))
+    return Estimate(_useful(prepared, cycles, every * MINUTE))
 
 
 def _useful(prepared: Any, cycles: int, every: float) -> float:
@@ -130,7 +129,7 @@ def second_level(lab: Lab, replications: int, copies: float = 1.0) -> Estimate:
     near = {"store": "host", "interval": "2 min", "stall": f"{copies!r} s", "write": f"{copies!r} s", "restore": "5 s"}
     found = []
     for tiers in ([remote, near], [remote]):
-        data = small("slurm-requeue", 20 * 86400.0, checkpoint={"tiers": tiers}, detection={"time": "0 s"})
+        data = small("slurm-requeue", 20 * DAY, checkpoint={"tiers": tiers}, detection={"time": "0 s"})
         data |= {"failures": [{"use": "job", "name": "software", "rate": "0.5 per job-h"}]}
         rung = {"name": "restart", "keeps": "hosts", "launch": [{"name": "start", "time": "60 s"}]}
         data |= {"recovery": {"use": "ladder", "rungs": [rung]}}
