@@ -38,7 +38,9 @@ def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: An
     """Return a cluster that nobody uses: its one job arrives when it is over."""
     cluster = {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}}
     none = {"name": "none", "gpus": 1, "arrival": f"{days!r} d"}
-    return bare("nodes", cluster=cluster, horizon=f"{days!r} d", jobs=[none], failures=failures) | changes
+    tier = {"interval": "1 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    data = bare("nodes", cluster=cluster, horizon=f"{days!r} d", jobs=[none], failures=failures)
+    return data | {"checkpoint": {"tiers": [tier]}} | changes
 
 
 # ----------------------------------------
@@ -336,7 +338,7 @@ def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) 
     """
     columns = {"unit": "node_id", "start": "start_day", "end": "end_day", "cause": "class"}
     log = {"use": "replay", "file": str(_present()), "time_unit": "d", "columns": columns}
-    result = lab.results(lab.scenario(_idle(NODES, DAYS, [log])), 1)[0]
+    result = lab.results(_traced(lab, log), 1)[0]
     down = result.down_node_seconds / result.node_seconds
     if statistic != "nodes down":
         return Estimate({"availability": 1 - down, "unavailability": down}[statistic])
@@ -353,10 +355,17 @@ def infinitehbd_trace(_: Lab, __: int, *, statistic: str, **arguments: Any) -> E
 def infinitehbd_model(lab: Lab, replications: int, *, statistic: str, independent: bool = False) -> Estimate:
     """Return the median of a statistic over simulated traces, of the catalog's model or of independent nodes."""
     model = INDEPENDENT if independent else {"use": "infinitehbd"}
-    found = lab.each(_statistics, lab.scenario(_idle(NODES, DAYS, [model])), replications)
+    found = lab.each(_statistics, _traced(lab, model), replications)
     values = np.array(found)[:, list(STATISTICS).index(statistic)]
     error = SPREAD_OF_MEDIAN * float(values.std(ddof=1)) / float(np.sqrt(replications))
     return Estimate(float(np.median(values)), error, replications)
+
+
+def _traced(lab: Lab, source: dict[str, Any]) -> Prepared:
+    """Return new nodes, as many as in the log, whose failures last as long as their source says."""
+    data = _idle(NODES, DAYS, [source])
+    del data["repair"]
+    return lab.scenario(data)
 
 
 def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
