@@ -263,7 +263,7 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
             "sim.policies.recovery.ladder",
             "from sim.policies.recovery import steps\nfrom sim.policies.contracts import Plan",
         ),
-        ("sim.engine.state_jobs", "from sim.engine.ledger import Ledger"),
+        ("sim.engine.job", "from sim.engine.ledger import Ledger"),
         ("sim.input.load", "from sim.yamlfile import read\nfrom sim.policies.recovery import RECOVERIES"),
         ("sim", "from sim.input.load import load\nfrom sim.prepare import prepare"),
         ("sim.yamlfile", "from sim import units"),

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.cluster import Topology
-    from sim.engine.prepared import PreparedJob
-    from sim.engine.state_jobs import Network
+    from sim.engine.prepared import Network, PreparedJob
     from sim.failures import Source
     from sim.scenario.model import Batch, Execution, JobSpec, Parallelism, Scenario
     from sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
@@ -353,7 +352,7 @@ def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
 
 def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ...]) -> Network:
     """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
-    from sim.engine.state_jobs import Network
+    from sim.engine.prepared import Network
 
     cluster: Any = scenario.cluster
     paths = topology.paths if any(source.of_fabric for source in sources) else None
