@@ -16,8 +16,8 @@ import pytest
 
 import sim
 from sim import rng
-from sim.engine import Simulation
 from sim.engine.nodes import POOLS, Place
+from sim.engine.simulation import Simulation
 from sim.failures import FailureTrace
 from sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
 from sim.policies.repair import REPAIRS

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from sim.engine import Simulation
 from sim.engine.nodes import PackedPool, Place
 from sim.engine.prepared import Units
+from sim.engine.simulation import Simulation
 from tests import harness
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare

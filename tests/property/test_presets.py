@@ -15,8 +15,8 @@ import pytest
 
 import sim
 from sim import catalog
-from sim.engine import Simulation
 from sim.engine.nodes import Place
+from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
 from tests import harness
 from tests.property.common import MOST_EVENTS

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sim.engine import Simulation
 from sim.engine.nodes import Level, Place, Pool
+from sim.engine.simulation import Simulation
 from tests.harness import prepared, trace
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.engine import Simulation
 from sim.engine.nodes import Place
+from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 

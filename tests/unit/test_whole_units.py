@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine import Simulation
 from sim.engine.kernel import Order
 from sim.engine.nodes import Place
 from sim.engine.prepared import Units
+from sim.engine.simulation import Simulation
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.policies.contracts import Bucket
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
