@@ -203,9 +203,9 @@ def picked(pick: str, replications: int) -> np.ndarray[tuple[int], np.dtype[np.f
     counts = np.zeros(24)
     for number in range(replications):
         simulation = Simulation(case, number, trace(()))
-        while not simulation.jobs[0].holding:
+        while not simulation.jobs.all[0].holding:
             simulation.kernel.step()
-        counts[simulation.jobs[0].nodes] += 1
+        counts[simulation.jobs.all[0].nodes] += 1
     return counts
 
 

@@ -74,7 +74,7 @@ class _Counted(Simulation):
         self.seconds_out: dict[int, float] = {}
         last = 0.0
         while self.is_open:
-            number = len(self.fabric.out)
+            number = len(self.failures.fabric.out)
             self.kernel.step()
             self.events += 1
             self.seconds_out[number] = self.seconds_out.get(number, 0.0) + self.kernel.now - last

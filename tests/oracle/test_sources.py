@@ -271,7 +271,7 @@ def test_a_stationary_start_fails_at_a_constant_rate(shape: float, renews: Any) 
         before = 0
         while simulation.is_open:
             simulation.kernel.step()
-            now = simulation.faults.counts.failures
+            now = simulation.counts.failures
             if now > before:
                 counts[number, min(int(simulation.kernel.now / width), 9)] += now - before
                 before = now

@@ -77,7 +77,7 @@ class _Finite(Simulation):
         while self.is_open:
             self.kernel.step()
             self.events += 1
-            self.slowest = min(self.slowest, *(job.speed for job in self.jobs))
+            self.slowest = min(self.slowest, *(job.speed for job in self.jobs.all))
             assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
         return self._result()
 

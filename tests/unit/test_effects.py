@@ -497,8 +497,8 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
         watched = _Watched(one, replication, sim.trace(one, replication))
         result = watched.run()
         counts = result.counts
-        still = {condition for conditions in watched.conditions.of_node.values() for condition in conditions}
-        tainted = {taint.condition for job in watched.jobs for taint in job.taints}
+        still = {fault for faults in watched.failures.silent.of_node.values() for fault in faults}
+        tainted = {taint.fault for job in watched.jobs.all for taint in job.taints}
         still |= {condition for condition in tainted if not condition.is_counted}
         assert counts["unnoticed_at_end"] == len(still)
         assert counts["faults"] == sum(counts[name] for name in ("harmless", "healed", "failures", "unnoticed_at_end"))
