@@ -309,7 +309,7 @@ def main() -> int:
     chosen = {number: MUTANTS[number] for number in asked.only}
     if asked.list:
         for number, mutant in chosen.items():
-            print(f"{number:2}  {', '.join(str(path) for path, _ in places(mutant))}  {mutant}")  # noqa: T201
+            print(f"{number:2}  {', '.join(str(path) for path, _ in places(mutant))}  {mutant}")
         return 0
     if astray := [str(mutant) for mutant in MUTANTS.values() if len(places(mutant)) != 1]:
         parser.error("not in one function of the name: " + "; ".join(astray))
@@ -327,7 +327,7 @@ def main() -> int:
             caught = judge(mutant, tree, rounds, asked.limit)
         finally:
             trees.put(tree)
-        print(f"{number:2}  {mutant}  {caught or ('SURVIVED' if caught is None else 'NOT CAUGHT IN TIME')}", flush=True)  # noqa: T201
+        print(f"{number:2}  {mutant}  {caught or ('SURVIVED' if caught is None else 'NOT CAUGHT IN TIME')}", flush=True)
         return {"k": number, **mutant._asdict(), "caught_by": caught}
 
     with TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
@@ -338,11 +338,11 @@ def main() -> int:
     if asked.out is not None:
         asked.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     caught = {row["k"] for row in results if row["caught_by"]}
-    print(f"{len(caught)} of {len(results)} caught")  # noqa: T201
+    print(f"{len(caught)} of {len(results)} caught")
     before = json.loads(asked.before.read_text("utf-8")) if asked.before is not None else []
     lost = [row for row in before if row["caught_by"] and row["k"] in chosen and row["k"] not in caught]
     for row in lost:
-        print(f"no longer caught: {row['k']} {row['function']}, before by {row['caught_by']}")  # noqa: T201
+        print(f"no longer caught: {row['k']} {row['function']}, before by {row['caught_by']}")
     return int(bool(lost))
 
 
