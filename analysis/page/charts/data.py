@@ -13,16 +13,14 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.metrics import bucket_label
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Range = tuple[float, float]
 
 """Ends of an interval."""
-
-INK = -2
-
-"""Hue of type; -1 is grey."""
 
 
 class Value(NamedTuple):
@@ -89,7 +87,7 @@ class SlideSeries(NamedTuple):
     values, ranges
         Its values, and the interval of each, which are whiskers.
     hue
-        Its colour; ``None`` for one that is not seen, because others stand on it.
+        Its colour (-1 is grey, -2 that of type); ``None`` for one that is not seen, because others stand on it.
     sign
         What stands before the number at each value; ``None`` for no numbers.
     places, names
@@ -262,7 +260,7 @@ class Curves(NamedTuple):
         series += [SlideSeries(name, y, (), -1, places=x, width=1.0, has_marks=False) for name, x, y in rulers]
         series += [
             SlideSeries(
-                f"{dot.name} ({dot.source})" if dot.source else dot.name, [dot.y], (), INK, places=[dot.x], width=0
+                f"{dot.name} ({dot.source})" if dot.source else dot.name, [dot.y], (), -2, places=[dot.x], width=0
             )
             for dot in self.dots
         ]  # fmt: skip
@@ -694,4 +692,4 @@ class Calendar(NamedTuple):
     def table(self) -> Table:
         """Return how long each thing was done, the longest first."""
         spent = sorted(self.spent().items(), key=lambda pair: -pair[1])
-        return Table(["", "days"], [(bucket.replace("_", " "), days) for bucket, days in spent])
+        return Table(["", "days"], [(bucket_label(bucket), days) for bucket, days in spent])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.metrics import BUCKETS, bucket_label
 from analysis.page.charts.data import Calendar, HeatMap, Scale
 from analysis.page.charts.sheet import (
     FAINT,
@@ -25,6 +26,7 @@ from analysis.page.charts.sheet import (
     chart_kind,
     cut,
     decimals_of,
+    hue,
     named_rows,
     on,
     open_sheet,
@@ -135,27 +137,6 @@ def _note(chart: HeatMap) -> str:
 # ----------------------------------------
 # One replication as a calendar.
 
-BUCKETS = {
-    "productive": (HUES[0], 1.0),
-    "degraded": (HUES[5], 1.0),
-    "checkpoint_stall": (HUES[6], 1.0),
-    "lost_work": (HUES[7], 1.0),
-    "detection": (HUES[1], 1.0),
-    "reschedule": (HUES[4], 1.0),
-    "initialize": (HUES[2], 1.0),
-    "restore": (HUES[3], 1.0),
-    "starved": (GREY, 1.0),
-    "queued": (GREY, 0.5),
-    "maintenance": (INK, 0.7),
-    "auxiliary": (INK, 0.3),
-}
-
-"""Colour and opacity of what a job does, in the order of the key."""
-
-_OTHER = (FAINT, 1.0)
-
-"""For what is none of them."""
-
 _HALF = 0.38
 
 """Half the height of a row that is filled, in rows."""
@@ -167,6 +148,12 @@ _COLUMNS = 200
 _HOURS = (1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 4, 1 / 2, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0)
 
 """How long a column may be [h]; where none is long enough, it is a number of days."""
+
+
+def color_of(bucket: str) -> tuple[str, float]:
+    """Return the colour and the opacity of a bucket; faint for what is none."""
+    found = BUCKETS.get(bucket)
+    return (FAINT, 1.0) if found is None else (hue(found.hue), found.opacity)
 
 
 @chart_kind(Calendar)
@@ -185,10 +172,7 @@ def draw_calendar(chart: Calendar) -> Figure:
     spent = chart.spent()
     buckets = [*(name for name in BUCKETS if name in spent), *sorted(spent.keys() - BUCKETS.keys())]
     total = sum(spent.values()) or 1.0
-    key = [
-        Entry(f"{name.replace('_', ' ')} {told(100 * spent[name] / total, 1)} %", *BUCKETS.get(name, _OTHER))
-        for name in buckets
-    ]
+    key = [Entry(f"{bucket_label(name)} {told(100 * spent[name] / total, 1)} %", *color_of(name)) for name in buckets]
     note = f"Each column is {units.show(hours * 3600, units.DURATION)}; its colours are the shares of that time."
     margins = Margins(0.2 + max(map(width_of, names)), 0.2, 0.05, 0.48)
     figure, axes = open_sheet(chart.title, high * rows, margins, note, key)
@@ -219,7 +203,7 @@ def _fill_columns(axes: Axes, chart: Calendar, rows: int, width: float, buckets:
         tops = tops + shares
         corners = [_corners(ends[row], row, *run) for row in range(rows) for run in _runs(tops[row], shares[row])]
         path = Path.make_compound_path(*(Path(each, closed=True) for each in corners))
-        color, alpha = BUCKETS.get(bucket, _OTHER)
+        color, alpha = color_of(bucket)
         axes.add_patch(PathPatch(path, facecolor=color, linewidth=0, alpha=alpha, gid=bucket))
 
 
@@ -274,11 +258,11 @@ class Episode(NamedTuple):
 
 
 _PHASES = {
-    "stepping": BUCKETS["productive"][0],
-    "stepping, fewer": BUCKETS["degraded"][0],
-    **{name: BUCKETS[name][0] for name in ("detection", "reschedule", "initialize", "restore", "starved")},
+    "stepping": hue(BUCKETS["productive"].hue),
+    "stepping, fewer": hue(BUCKETS["degraded"].hue),
+    **{name: hue(BUCKETS[name].hue) for name in ("detection", "reschedule", "initialize", "restore", "starved")},
     "queued": "#c3c7cd",
-    "checkpoint_stall": BUCKETS["checkpoint_stall"][0],
+    "checkpoint_stall": hue(BUCKETS["checkpoint_stall"].hue),
 }
 
 """Colours as on a calendar, in the order of the key."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.page.charts.data import INK as INK_HUE
 from analysis.page.charts.sheet import FAINT, GREY, INK, hue
 from analysis.page.formats.deck import color_of
 from analysis.page.formats.markdown import digits_of, table_of
@@ -86,7 +85,7 @@ def _paint(series: Any, one: SlideSeries, *, is_bars: bool) -> None:
     from pptx.enum.chart import XL_MARKER_STYLE
     from pptx.util import Pt
 
-    color = color_of(INK if one.hue == INK_HUE else hue(one.hue or 0))
+    color = color_of(hue(one.hue or 0))
     if is_bars:
         series.invert_if_negative = False
         fills = [series.format.fill, *([series.format.line.fill] if one.hue is None else [])]
