@@ -19,6 +19,7 @@ from sim.engine import Simulation
 from sim.failures.spread import hidden_at_start
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Lognormal, Weibull
+from tests.cases import cases
 from tests.harness import Z, prepared, scenario, seconds, trace
 from tests.harness import play as play_by_hand
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, Knobs, Outcome, play
@@ -248,7 +249,7 @@ def test_a_wrongly_blamed_node_is_any_other() -> None:
     assert fits(blames, 1, total) > 1e-4
 
 
-@pytest.mark.parametrize(("refills", "left", "waits"), [(True, 2, 3), (False, 0, 2)])
+@cases(("refills", "left", "waits"), [(True, 2, 3), (False, 0, 2)])
 def test_spares_are_given_back(refills: bool, left: int, waits: int) -> None:
     """D4: nodes that return fill the cold spares again if they are to; a job then waits for them the next time too."""
     case = prepared(
@@ -318,7 +319,7 @@ def test_a_depleted_run_says_so() -> None:
     assert not enough.job.censored
 
 
-@pytest.mark.parametrize(("days", "blames"), [(4.0, 6), (1.0, 5)])
+@cases(("days", "blames"), [(4.0, 6), (1.0, 5)])
 def test_points_are_regained_by_being_up(days: float, blames: int) -> None:
     """D9: 30 points lost every 4 days and 10 a day regained leave a node in service, though its job fails every hour.
 

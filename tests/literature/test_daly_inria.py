@@ -15,6 +15,7 @@ from sim.formulas import (
     optimal_interval,
     young_interval,
 )
+from tests.cases import cases
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -39,7 +40,7 @@ INRIA = [
 SAVE, RECOVERY, DOWNTIME = 600.0, 600.0, 60.0
 
 
-@pytest.mark.parametrize("row", DALY, ids=["24 h", "6 h", "15 min"])
+@cases("row", DALY, ids=["24 h", "6 h", "15 min"])
 def test_daly_optima(row: tuple[float, ...]) -> None:
     """Emergent: the published optimum at its printed precision, the exact and Daly's one to 0.1 %."""
     mtti, printed, half_digit, exact, higher_order, first_order, _, _ = row
@@ -58,7 +59,7 @@ def test_first_order_fails_at_fifteen_minutes() -> None:
         assert abs(wrong - 9.1) > 1.0
 
 
-@pytest.mark.parametrize("row", DALY, ids=["24 h", "6 h", "15 min"])
+@cases("row", DALY, ids=["24 h", "6 h", "15 min"])
 def test_daly_wallclock_at_the_optimum(row: tuple[float, ...]) -> None:
     """Emergent: 500 h of work take 547.9, 610.2 and 2504.2 h at the optimum."""
     mtti, _, _, _, _, _, wallclock, ettr = row
@@ -67,7 +68,7 @@ def test_daly_wallclock_at_the_optimum(row: tuple[float, ...]) -> None:
     assert efficiency(best, 5.0, mtti, 10.0) == pytest.approx(ettr, abs=0.00005)
 
 
-@pytest.mark.parametrize("row", INRIA, ids=[f"2^{row[0]}" for row in INRIA])
+@cases("row", INRIA, ids=[f"2^{row[0]}" for row in INRIA])
 def test_inria_periods(row: tuple[float, ...]) -> None:
     """Emergent: all columns of Table 2 to 0.2 %; periods include the checkpoint, so ours is interval + write."""
     log2_nodes, printed_mu, young, daly, rfo, best, _ = row
@@ -80,7 +81,7 @@ def test_inria_periods(row: tuple[float, ...]) -> None:
     assert optimal_interval(SAVE, mu) + SAVE == pytest.approx(best, rel=2e-3)
 
 
-@pytest.mark.parametrize("row", INRIA, ids=[f"2^{row[0]}" for row in INRIA])
+@cases("row", INRIA, ids=[f"2^{row[0]}" for row in INRIA])
 def test_inria_waste(row: tuple[float, ...]) -> None:
     """Emergent: the waste at the optimum, with a downtime without failures before an interruptible recovery."""
     mu = 125.0 * 365.0 * DAY / 2.0 ** row[0]
@@ -92,13 +93,13 @@ def test_inria_waste(row: tuple[float, ...]) -> None:
 RSC1_RATE = 6.50 / 1000.0 / DAY
 
 
-@pytest.mark.parametrize(("gpus", "printed"), [(16384, 1.8), (131072, 0.23)])
+@cases(("gpus", "printed"), [(16384, 1.8), (131072, 0.23)])
 def test_rsc_mttf(gpus: int, printed: float) -> None:
     """Sanity: the projected MTTF 1 / (N rf) is the printed one to 2.5 %; it is the input of the rows below."""
     assert 1.0 / (gpus / 8 * RSC1_RATE) / HOUR == pytest.approx(printed, rel=0.025)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("interval_min", "printed", "tolerance", "formula", "renewal"),
     [(60.0, 0.70, 0.03, 0.684, 0.7202), (5.0, 0.93, 0.02, 0.932, 0.9345)],
 )

@@ -16,6 +16,7 @@ import sim
 from sim.policies.contracts import Bucket, ClusterView, Damage, FailureView, JobView, Pace, Requeue
 from sim.policies.recovery.phases import Crew, mean
 from tests import harness
+from tests.cases import cases
 from tests.intervals import LEAST, Z
 from tests.stories import phases
 
@@ -97,7 +98,7 @@ def test_a_failure_every_50_minutes() -> None:
     assert 5 * 60 * 24 * 60 / failures == pytest.approx(50.1, rel=Z / math.sqrt(failures) + 0.001)
 
 
-@pytest.mark.parametrize(("thousands", "published"), [(16, 17), (22, 26), (64, 112), (98, 200)])
+@cases(("thousands", "published"), [(16, 17), (22, 26), (64, 112), (98, 200)])
 def test_collectives(thousands: int, published: float) -> None:
     """17 s at 16 thousand GPUs, 26, 112 and 200 s at 22, 64 and 98: the 1.36th power (from arXiv 2602.00277)."""
     gpus = thousands * 1024
@@ -227,7 +228,7 @@ def _with(data: Any, *path: str | int, value: Any) -> Any:
     return data
 
 
-@pytest.mark.parametrize("replicas", [2, 3, 4, 5, 8])
+@cases("replicas", [2, 3, 4, 5, 8])
 def test_a_minority_of_torchft_forms_no_quorum(replicas: int) -> None:
     """Those who are left step on if they are more than half, and never otherwise (pytorch/torchft, lighthouse)."""
     heard_of = {"majority": True}

@@ -16,6 +16,7 @@ from analysis.metrics import ratios
 from analysis.statistics.differences import difference
 from sim import catalog, units
 from tests import harness
+from tests.cases import cases
 from tests.stories import phases
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def _seconds(text: str) -> float:
     return units.parse(text, units.DURATION)
 
 
-@pytest.mark.parametrize("periodic", [[], PERIODIC], ids=["training alone", "periodic work"])
-@pytest.mark.parametrize("name", PRESETS)
+@cases("periodic", [[], PERIODIC], ids=["training alone", "periodic work"])
+@cases("name", PRESETS)
 def test_without_failures(name: str, periodic: list[dict[str, Any]]) -> None:
     """ETTR is 1 less the shares of saves, periodic work and the first start; nothing else takes any time.
 

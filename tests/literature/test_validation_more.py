@@ -22,6 +22,7 @@ from analysis.validation.measures.by_hand import HOST, SOFTWARE, failures_at, ph
 from analysis.validation.play import play
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from analysis.validation.row import Row
@@ -96,7 +97,7 @@ STATED = {
 }
 
 
-@pytest.mark.parametrize("name", STATED)
+@cases("name", STATED)
 def test_stated_values_are_those_of_their_formulas(name: str) -> None:
     """A value that follows from stated figures is typed in to at least half a percent, most to the last digit."""
     value = ROWS[name].value

@@ -17,6 +17,7 @@ from analysis.validation.measures import airesim, daly, infinitehbd, inria, llam
 from analysis.validation.measures.trace_statistics import STATISTICS, Faults
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
+from tests.cases import cases
 from tests.literature.acceptance import acceptance_statistics
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def test_values_are_the_published_ones() -> None:
     assert sum(value for value in bins if value is not None) == ROWS["infinitehbd-faults"].value == 584
 
 
-@pytest.mark.parametrize("seed", range(20))
+@cases("seed", range(20))
 def test_trace_statistics_beside_other_code(seed: int) -> None:
     """The five statistics are those of a slower program that was written apart, on traces with all oddities.
 

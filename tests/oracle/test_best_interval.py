@@ -16,6 +16,7 @@ import pytest
 import sim
 from sim.formulas import daly_interval, efficiency, optimal_interval, young_interval
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import prepared
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def test_youngs_interval_is_too_long_where_writes_are_long(best: dict[float, tup
     assert abs(errors_apart(best[0.001], young_interval(0.001 * MTTI, MTTI))) <= 3
 
 
-@pytest.mark.parametrize("ratio", [0.001, 0.05, 0.3, 1.0])
+@cases("ratio", [0.001, 0.05, 0.3, 1.0])
 def test_the_search_finds_the_top_of_a_known_curve(ratio: float) -> None:
     """On the expected shares themselves the search ends within 0.2 % of their exact optimum."""
     seen, _ = search(lambda interval, runs: np.full(runs, efficiency(interval, ratio * MTTI, MTTI, 0.0)))

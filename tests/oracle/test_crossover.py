@@ -24,6 +24,7 @@ from analysis.pictures.crossover import (
     published_case,
     simulated_crossover,
 )
+from tests.cases import cases
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
@@ -118,7 +119,7 @@ def test_the_crossover_at_scale(replicas: int, store: str) -> None:
 # -------------------------------------------------------------------------------------------- the closed form
 
 
-@pytest.mark.parametrize("others", [math.inf, 3 * HOUR])
+@cases("others", [math.inf, 3 * HOUR])
 def test_the_formulas_are_those_of_the_scenarios(others: float) -> None:
     """The two expected shares are the closed forms that stand beside the two simulated scenarios."""
     rivals = of(6, others=others)
@@ -127,7 +128,7 @@ def test_the_formulas_are_those_of_the_scenarios(others: float) -> None:
     assert rivals.elastic(100.0) == pytest.approx(elastic, rel=1e-6)
 
 
-@pytest.mark.parametrize("replicas", [3, 8, 64])
+@cases("replicas", [3, 8, 64])
 def test_with_rare_failures_only_first_order_costs_count(replicas: int) -> None:
     """A failure a year: the crossover is where a / R + (1 - 1 / R) (c + T) + j is u + r + (tau + b) / 2 + w."""
     rare = of(replicas, mtti=365 * DAY, drain=100.0)
@@ -157,9 +158,7 @@ def test_a_replica_that_is_ready_early_waits_for_the_others() -> None:
     assert of(8, absence=300.0).elastic(900.0) > of(8, absence=1000.0).elastic(900.0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"), [({"replicas": 1}, "at least 2"), ({"absence": 100.0}, "at least restart")]
-)
+@cases(("changes", "words"), [({"replicas": 1}, "at least 2"), ({"absence": 100.0}, "at least restart")])
 def test_what_makes_no_sense_is_refused(changes: dict[str, Any], words: str) -> None:
     """One replica, and an absence shorter than the restart that it contains, are refused by name."""
     with pytest.raises(ValueError, match=words):

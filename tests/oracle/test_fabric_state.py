@@ -12,6 +12,7 @@ from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from sim.cluster.left import Change, FabricState
 from sim.cluster.paths import Paths, paths
 from sim.cluster.switches import Reach
+from tests.cases import cases
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def passes(topology: Topology, failures: list[tuple[str, int]]) -> list[tuple[fl
     ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@cases("seed", range(40))
 def test_a_pod_passes_its_maximum_flow_or_is_said_to_pass_more(seed: int) -> None:
     """What a pod passes is never below the maximum flow, and equal to it where leaf switches can fill their links."""
     generator = np.random.default_rng(seed)
@@ -148,8 +149,8 @@ def tree(**fabric: object) -> Topology:
     return ClusterSpec.model_validate(document).build()
 
 
-@pytest.mark.parametrize("part", LINKS)
-@pytest.mark.parametrize("seed", range(6))
+@cases("part", LINKS)
+@cases("seed", range(6))
 def test_a_pod_of_a_fat_tree_passes_its_maximum_flow(part: str, seed: int) -> None:
     """Whatever is out of one part class."""
     topology = tree() if seed % 2 else tree(core={"oversubscription": 2})

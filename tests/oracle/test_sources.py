@@ -13,6 +13,7 @@ import sim
 from sim.engine import Simulation
 from sim.failures import Component, draw_trace
 from sim.scenario.laws import Exponential, Fixed, Gamma, Lognormal, Uniform, Weibull
+from tests.cases import cases
 from tests.harness import Z, check_source, play, prepared, trace
 from tests.intervals import agree
 
@@ -339,7 +340,7 @@ TREE = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("part", "slot", "expected"),
     [
         ("node", 5, [5]),

@@ -20,6 +20,7 @@ from scipy import linalg, stats
 
 import sim
 from sim.formulas.nodes import missing_nodes_pmf, repairs_pmf, steady_unavailability
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.nodes import (
@@ -312,7 +313,7 @@ def generator(births: list[float], deaths: list[float]) -> NDArray[np.float64]:
     return np.asarray(matrix - np.diag(matrix.sum(axis=1)))
 
 
-@pytest.mark.parametrize("time", [0.01, 0.7, 3.0, 40.0])
+@cases("time", [0.01, 0.7, 3.0, 40.0])
 def test_the_law_at_a_time_is_the_matrix_exponential(time: float) -> None:
     """First row of exp(t G), G the generator of the number down of 8 nodes with a crew each; and Cox's equation."""
     life, repair = 5.0, 2.0
@@ -339,8 +340,8 @@ def test_repairs_at_a_time_are_the_integral_of_their_survival() -> None:
     assert mean_repairs(time, rate, survival) == pytest.approx(mean, rel=1e-12)
 
 
-@pytest.mark.parametrize(("domains", "members"), [(1, 4), (4, 1), (2, 3)])
-@pytest.mark.parametrize(("q1", "q2"), [(0.1, 0.2), (0.7, 0.05), (0.0, 0.5), (0.3, 0.0)])
+@cases(("domains", "members"), [(1, 4), (4, 1), (2, 3)])
+@cases(("q1", "q2"), [(0.1, 0.2), (0.7, 0.05), (0.0, 0.5), (0.3, 0.0)])
 def test_shocks_are_counted_by_brute_force(domains: int, members: int, q1: float, q2: float) -> None:
     """Over all patterns of faults of nodes and domains."""
     exact = np.zeros(domains * members + 1)
@@ -358,8 +359,8 @@ def test_a_gamma_environment_makes_poisson_negative_binomial() -> None:
         assert mixed == pytest.approx(repairs_pmf(offered, 400, 1 + variation * offered), abs=1e-10)
 
 
-@pytest.mark.parametrize("crews", [1, 2, 9])
-@pytest.mark.parametrize(("required", "spares"), [(1, 0), (1, 3), (4, 2), (3, 5)])
+@cases("crews", [1, 2, 9])
+@cases(("required", "spares"), [(1, 0), (1, 3), (4, 2), (3, 5)])
 def test_the_chain_by_linear_algebra(required: int, spares: int, crews: int) -> None:
     """First passages from the generator: all healthy to short, s + 1 back to s, and s to s + 1 down."""
     nodes, fails, repairs = required + spares, 0.3, 0.8

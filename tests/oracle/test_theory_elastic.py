@@ -16,6 +16,7 @@ from sim.formulas import expected_shares, steady_unavailability
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from sim.policies.contracts import Bucket
 from sim.steps import Impairment
+from tests.cases import cases
 from tests.harness import Z, prepared
 
 DAY = 86400.0
@@ -298,7 +299,7 @@ def test_more_failures_and_longer_times_leave_less() -> None:
     assert elastic_shares(1200, 10, 7200, 4, **usual)["productive"] < best, "fewer and wider replicas"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "words"),
     [
         ({"stall": -1.0}, "stall must be finite and not negative"),

@@ -17,6 +17,7 @@ from scipy import stats
 import sim
 from sim.formulas import expected_shares
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, restart_loss_rate
@@ -192,15 +193,15 @@ def test_drains_of_nested_saves_are_right_to_first_order(scale: int) -> None:
 # ----------------------------------------------------------------------------------------------------- theory alone
 
 
-@pytest.mark.parametrize("mtti", [1e5, 3600.0, 600.0, 60.0])
-@pytest.mark.parametrize("drain", [0.0, 200.0])
+@cases("mtti", [1e5, 3600.0, 600.0, 60.0])
+@cases("drain", [0.0, 200.0])
 def test_one_level_is_the_theory_of_one_store(mtti: float, drain: float) -> None:
     """With one level all shares are those of `expected_shares`, from light to nothing left of progress."""
     ours = multilevel_shares(600.0, [], [30.0], [1 / mtti], [120.0], [60.0], [drain])
     assert ours == pytest.approx(expected_shares(600.0, 30.0, mtti, 120.0, 60.0, drain), abs=1e-12)
 
 
-@pytest.mark.parametrize("levels", [2, 3, 4])
+@cases("levels", [2, 3, 4])
 def test_levels_saved_together_are_one(levels: int) -> None:
     """Levels that are saved at the same instants and read in the same time are one, with all writes and all rates."""
     rates = [1 / (1000.0 * (level + 1)) for level in range(levels)]

@@ -15,6 +15,7 @@ import sim
 from sim.formulas import expected_shares
 from sim.policies.contracts import Bucket, JobView
 from sim.policies.recovery import Narrow
+from tests.cases import cases
 from tests.harness import prepared
 from tests.oracle.theory.narrow import domain_law, expected_pace, narrow_paces, narrow_shares
 
@@ -160,7 +161,7 @@ def test_the_expected_pace_is_the_mean_of_what_the_strategy_says(keys: dict[str,
     assert expected_pace(paces, law, 3, 2, after=after, reshard=reshard) == pytest.approx(struck, rel=1e-12)
 
 
-@pytest.mark.parametrize("most", [0, 1, 3, 7])
+@cases("most", [0, 1, 3, 7])
 def test_the_law_of_a_domain_by_linear_algebra(most: int) -> None:
     """The equilibrium of the chain with a reset, solved as linear equations."""
     life, outage = 100.0, 9.0

@@ -19,6 +19,7 @@ import sim
 from sim.formulas import expected_shares
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Weibull
+from tests.cases import cases
 from tests.harness import prepared
 from tests.oracle.theory.renewal import law_shares, measured_shares
 
@@ -132,8 +133,8 @@ def test_measured_gaps(name: str) -> None:
 # ------------------------------------------------------------------------------------------------------- theory alone
 
 
-@pytest.mark.parametrize("mean", [100 * MEAN, MEAN, 600.0, 60.0])
-@pytest.mark.parametrize("times", [(0.0, 0.0, 0.0), (120.0, 60.0, 0.0), (300.0, 0.0, 500.0)])
+@cases("mean", [100 * MEAN, MEAN, 600.0, 60.0])
+@cases("times", [(0.0, 0.0, 0.0), (120.0, 60.0, 0.0), (300.0, 0.0, 500.0)])
 def test_exponential_gaps_are_the_theory_of_poisson_failures(mean: float, times: tuple[float, float, float]) -> None:
     """All shares are those of `expected_shares`, to 1e-9, from light to hopeless."""
     ours = law_shares(lambda x: np.exp(-x / mean), mean, 500.0, 20.0, *times)

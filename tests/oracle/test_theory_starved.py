@@ -19,6 +19,7 @@ import sim
 from sim.formulas import crew_limited_pmf, expected_shares, steady_unavailability
 from sim.formulas.nodes import gives_up, starvation
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, prepared
 from tests.oracle.theory.nodes import starved_shares
 
@@ -303,7 +304,7 @@ def test_without_failures_or_repairs_nobody_waits() -> None:
     assert found.detection == pytest.approx(0.2 / 1.2, rel=1e-12)
 
 
-@pytest.mark.parametrize("load", [1e6, 1e8, 1e12])
+@cases("load", [1e6, 1e8, 1e12])
 def test_repairs_far_above_the_spares_leave_nobody_running(load: float) -> None:
     """100 nodes, repairs of `load` lives: the binomial tail where it has digits; the limits are 1 and no end of waits.
 
@@ -437,7 +438,7 @@ def test_large_pools_are_quick_and_keep_their_digits() -> None:
     assert chain.share == pytest.approx(starvation(500 * DAY, 3 * DAY, 12_000, 120).share, rel=1e-3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "words"),
     [
         ({"life": 0.0}, "life must be positive"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sim.policies.checkpoint import Ladder, Pause, Periodic, Rung
 from sim.policies.checkpoint.stores import TIE, Grid
 from sim.policies.contracts import Damage, Pace
+from tests.cases import cases
 from tests.checkpoint_checks import check_checkpoint, marks
 
 FREE = Pace(1.0)
@@ -188,7 +189,7 @@ TIMELINE = [
 ]
 
 
-@pytest.mark.parametrize(("time", "work", "remote", "host", "stepped", "paused"), TIMELINE)
+@cases(("time", "work", "remote", "host", "stepped", "paused"), TIMELINE)
 def test_concurrent_stops_by_hand(
     time: float, work: float, remote: float, host: float, stepped: float, paused: float
 ) -> None:
@@ -239,7 +240,7 @@ def held(**changes: Any) -> tuple[Ladder, Any]:
     return ladder, ladder.advance(ladder.begin, FREE, 350.0)[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("retain", "sound", "work"),
     [
         (None, math.inf, 300.0),

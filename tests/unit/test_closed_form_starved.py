@@ -13,6 +13,7 @@ from scipy import stats
 import sim
 from sim.formulas.nodes import starvation
 from tests import small
+from tests.cases import cases
 from tests.intervals import Z
 
 DAY = 86400.0
@@ -149,7 +150,7 @@ def test_nobody_waits_where_no_cause_takes_nodes() -> None:
 LADDER = [{"name": "keep", "keeps": "hosts", "pools": ["idle"]}, {"name": "queue", "keeps": "nothing"}]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recovery", "spares"),
     [
         ({"use": "hot-spare", "initialize": "3 min"}, 4),

@@ -17,6 +17,7 @@ import pytest
 from analysis.sweep.task import VersionError
 from analysis.sweep.workers import Crew, CrewError, Place, Processes, Serial
 from tests import sweep_tools
+from tests.cases import cases
 from tests.sweep_tools import CONTEXT, Instead, kills_always, kills_once, numbered, until
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Broken(Place):
         raise self.error
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "line"),
     [
         (ModuleNotFoundError("No module named\n'x'"), "cannot play tasks (ModuleNotFoundError: No module named 'x')"),

@@ -30,6 +30,7 @@ from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, repli
 from analysis.statistics.differences import Luck
 from sim import Prepared, Ratio
 from tests import small
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -211,7 +212,7 @@ def test_sums_are_those_of_the_replications() -> None:
 # ------------------------------------------------------------------------------------------------ precision
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "precision"),
     [
         ("0.1pt", Precision(0.001, relative=False)),
@@ -227,7 +228,7 @@ def test_precision_is_read(text: str, precision: Precision) -> None:
     assert read.relative is precision.relative
 
 
-@pytest.mark.parametrize("text", ["", "1", "pt", "-1%", "0%", "0.0pt", "1 percent", "1e-3pt", "nan%", "inf%", "1,5%"])
+@cases("text", ["", "1", "pt", "-1%", "0%", "0.0pt", "1 percent", "1e-3pt", "nan%", "inf%", "1,5%"])
 def test_what_is_no_precision_is_refused(text: str) -> None:
     """Anything but a positive number with pt or % is refused with an example."""
     with pytest.raises(RequestError, match=r"write 0\.1pt"):

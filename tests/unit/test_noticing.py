@@ -14,6 +14,7 @@ from scipy import stats
 
 from sim.policies.detection.noticing import Noticing, Observer
 from sim.scenario.laws import Empirical, Exponential, Fixed, Gamma, Lognormal, Mixture, MixturePart, Uniform, Weibull
+from tests.cases import cases
 from tests.detection_checks import marks, times
 from tests.intervals import LEAST, Z, close
 
@@ -87,7 +88,7 @@ def test_one_observer_is_its_law() -> None:
     assert noticing.certain == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("noticing", "time"),
     [
         (Noticing.by(fixed(7.0)), 7.0),

@@ -17,6 +17,7 @@ from analysis.validation.row import Estimate, Row
 from analysis.validation.table import Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED
 from cli import app
+from tests.cases import cases
 
 if TYPE_CHECKING:
     import sim
@@ -87,7 +88,7 @@ def load(folder: Path) -> Table:
 # ------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "rule"),
     [
         (named("a", "ones"), "first.yaml: row 'a': no measure 'ones'; did you mean 'one'?"),
@@ -109,7 +110,7 @@ def test_a_row_that_is_wrong_is_named(text: str, rule: str, tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "rule"),
     [
         ("group: second\ntitle: x\n", "first.yaml: the group is called like the file, 'first', not 'second'"),
