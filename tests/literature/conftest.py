@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 import sim
 from tests.literature.acceptance import fault_cluster
+from tests.pace import SEED
 
 TRACES = 60
 
@@ -15,6 +14,5 @@ TRACES = 60
 @pytest.fixture(scope="session")
 def infinitehbd_runs() -> list[sim.Result]:
     """Return simulated traces of 400 nodes and 348 days from the catalog's model of InfiniteHBD."""
-    seed = int(os.environ.get("ETTRICK_SEED", "1"))
-    case = fault_cluster([{"use": "infinitehbd", "keeps_repair": True}], seed=seed)
+    case = fault_cluster([{"use": "infinitehbd", "keeps_repair": True}], seed=SEED)
     return [sim.run(case, number, keeps_log=True) for number in range(TRACES)]

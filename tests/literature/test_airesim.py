@@ -7,7 +7,6 @@ code: its authors call the parameters hypothetical. All rows are emergent: nothi
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,8 +22,7 @@ from tests.cases import cases
 from tests.harness import Z, prepared, scenario, seconds, trace
 from tests.harness import play as play_by_hand
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, Knobs, Outcome, play
-
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
+from tests.pace import SEED
 
 
 class Row(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +14,7 @@ from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import Z
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, THRESHOLD, Knobs, Outcome, play
-
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
+from tests.pace import SEED
 
 # Repairs that end after the run: no node comes back.
 NO_RETURN: dict[str, Any] = {"auto_repair_time": 1e7, "repair_law": "fixed"}

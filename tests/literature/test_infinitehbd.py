@@ -7,7 +7,6 @@ the model was fitted.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,11 +21,11 @@ from tests.literature.acceptance import (
     statistics_of,
     time_by_nodes_down,
 )
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 
 TRACE = AcceptanceStatistics(3.438, 31, 0.624, 0.409, 0.02346)
 CENTRE = np.array([3.44, 31.0, 0.62, 0.41, 0.0235])

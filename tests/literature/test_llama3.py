@@ -8,7 +8,6 @@ checkpoints, restart and detection times are not published, so that the useful t
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +16,11 @@ import pytest
 import sim
 from sim.policies.contracts import Bucket
 from tests.harness import Z
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 100
 NODES, DAYS = 2048, 54
 

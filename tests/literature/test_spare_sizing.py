@@ -7,7 +7,6 @@ the number down is read at P50, P90 and P99.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +27,8 @@ from sim.formulas import (
 from sim.policies.contracts import Bucket
 from tests.harness import Z, prepared
 from tests.literature.acceptance import fault_cluster
+from tests.pace import SEED
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 DAY = 86400.0
 LEVELS = (0.5, 0.9, 0.99)
 FloatArray = NDArray[np.float64]

@@ -1,13 +1,13 @@
 """Rows of the validation table for recovery, presets, steps, sizes, collectives, spares and weaker references.
 
-Each holds. What a row asks for and why stands in analysis/validation/tables. Those of a few seconds are nightly.
+Each holds. What a row asks for and why stands in analysis/validation/tables. A tenth of the
+simulated ones is tried per push, `make validate` plays them all.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,12 @@ from analysis.validation.play import play
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
 from tests.cases import cases
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from analysis.validation.row import Row
     from analysis.validation.verdict import Verdict
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 GROUPS = ("recovery", "presets", "steps", "sizes", "collectives", "spares", "weaker")
 TABLE = load_table()
 ROWS = {row.id: row for row in TABLE.rows if row.group in GROUPS}
@@ -55,9 +55,7 @@ def test_formula(name: str) -> None:
     assert verdict.state == "pass", verdict
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.nightly if n.startswith(COSTLY) else []) for n in SIMULATED]
-)
+@pytest.mark.parametrize("name", one_in(10, sorted(SIMULATED, key=lambda name: name.startswith(COSTLY))))
 def test_simulated(name: str) -> None:
     """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
     verdict = verdict_on(ROWS[name])

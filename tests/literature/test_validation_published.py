@@ -1,12 +1,12 @@
 """Rows of the validation table for Daly, INRIA, Meta RSC, Llama 3, AIReSim and InfiniteHBD: each holds.
 
-Rows of more than a few seconds are nightly; what a row asks for and why stands in analysis/validation/tables.
+A tenth of the simulated rows is tried per push, `make validate` plays them all. What a row asks for and why
+stands in analysis/validation/tables.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +19,11 @@ from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
 from tests.cases import cases
 from tests.literature.acceptance import acceptance_statistics
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from analysis.validation.row import Row
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 FILES = (airesim, daly, inria, infinitehbd, llama3, meta_rsc)
 MODULES = {module.__name__.rsplit(".", 1)[-1]: module for module in FILES}
 TABLE = load_table()
@@ -52,9 +52,7 @@ def test_formula(name: str) -> None:
 
 
 @pytest.mark.timeout(600)  # the first row of a group pays for the simulations of the others
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.nightly if n.startswith(COSTLY) else []) for n in SIMULATED]
-)
+@pytest.mark.parametrize("name", one_in(10, sorted(SIMULATED, key=lambda name: name.startswith(COSTLY))))
 def test_simulated(name: str) -> None:
     """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
     check(ROWS[name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +24,9 @@ from analysis.pictures.crossover import (
     simulated_crossover,
 )
 from tests.cases import cases
+from tests.pace import SEED, one_in
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS, HORIZON = 24, 10 * DAY
 
 BASE = Rivals(
@@ -63,7 +62,7 @@ def errors_apart(seen: Crossing, expected: float | None) -> float:
     return abs(seen.seconds - expected) / seen.error
 
 
-@pytest.mark.parametrize("replicas", [3, 6, 16])
+@pytest.mark.parametrize("replicas", one_in(3, [3, 6, 16]))
 def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
     """Within 3 standard errors; with half of the absence in the formula it would be more than 4 away."""
     seen = simulated_crossover(of(replicas), REPLICATIONS, horizon=HORIZON, seed=SEED)

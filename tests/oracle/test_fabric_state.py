@@ -13,6 +13,7 @@ from sim.cluster.left import Change, FabricState
 from sim.cluster.paths import Paths, paths
 from sim.cluster.switches import Reach
 from tests.cases import cases
+from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def test_cut_off_nodes_are_those_of_the_components(seed: int) -> None:
         assert cut == {node for node in range(topology.nodes) if state.is_cut(node)}
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", one_in(4, range(80)))
 def test_shares_are_maximum_flows(seed: int) -> None:
     """What is left to random jobs is what networkx can send, living over healthy.
 
@@ -212,7 +213,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", one_in(4, LONG))
 def test_what_is_kept_up_to_date_is_what_is_worked_out_anew(name: str) -> None:
     """After a long history a state says, bit by bit, what one says that knows only of the parts that are out now.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,11 +33,11 @@ from tests.oracle.theory.nodes import (
     unavailability_at,
     unavailability_curve,
 )
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 ERROR = 5e-5
 DAY = 86400.0
 LEVELS = (0.1, 0.5, 0.8, 0.95)
@@ -148,7 +147,7 @@ def test_nodes_down_at_a_time_are_binomial(day: float) -> None:
     assert not counts_fit(counts, missing_nodes_pmf(nodes, unavailability_at(day, life / 2, repair)))
 
 
-@pytest.mark.parametrize("renews", ["at_return", "at_failure"])
+@pytest.mark.parametrize("renews", one_in(2, ["at_return", "at_failure"]))
 @pytest.mark.parametrize(
     ("repair", "law"),
     [
@@ -279,7 +278,7 @@ def episodes_of(result: sim.Result, spares: int) -> tuple[NDArray[np.float64], N
     return edges[0::2], edges[1::2]
 
 
-@pytest.mark.parametrize(("spares", "crews"), [(2, 3), (4, 3), (4, 30)])
+@pytest.mark.parametrize(("spares", "crews"), one_in(3, [(2, 3), (4, 3), (4, 30)]))
 def test_episodes_with_too_few_nodes(spares: int, crews: int) -> None:
     """Of 30 nodes more than s are down: mean time to the first episode from new, mean length and gap of the next 20.
 

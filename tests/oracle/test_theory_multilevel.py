@@ -7,7 +7,6 @@ hold: less than one pattern of saves and one restart. Theory's number is compute
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +20,8 @@ from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, restart_loss_rate
+from tests.pace import SEED, one_in
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 16
 FAULTS = 800
 """Mean faults of a run."""
@@ -145,7 +144,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", one_in(4, SETTINGS))
 def test_every_share_of_nested_saves_is_that_of_theory(name: str) -> None:
     """Progress, stalls, lost work, detection and restart; and mistakes that must show do show.
 
@@ -175,7 +174,7 @@ def test_the_settings_are_from_light_to_extreme() -> None:
     assert left[-1] > 0.95
 
 
-@pytest.mark.parametrize("scale", [1, 4, 16])
+@pytest.mark.parametrize("scale", one_in(2, [1, 4, 16]))
 def test_drains_of_nested_saves_are_right_to_first_order(scale: int) -> None:
     """Copies that take a while to complete cost what theory says, to the square of the faults in a drain."""
     setting = Setting((4,), (2.0, 10.0), (scale * 2_000.0, scale * 8_000.0), (20.0, 100.0), drains=(60.0, 300.0))
@@ -280,7 +279,7 @@ def test_up_to_four_levels_event_by_event(setting: Setting, downtimes: list[floa
 
 @pytest.mark.parametrize(
     ("life", "clique"),
-    [(200_000.0, 2), (15_000.0, 2), (15_000.0, 3)],
+    one_in(2, [(200_000.0, 2), (15_000.0, 2), (15_000.0, 3)]),
     ids=["light, pairs", "heavy, pairs", "heavy, threes"],
 )
 def test_copies_in_memory(life: float, clique: int) -> None:

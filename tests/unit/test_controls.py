@@ -18,6 +18,7 @@ from analysis.statistics.differences import Luck, controlled, difference, of_val
 from sim import Ratio
 from tests.cases import cases
 from tests.harness import Z, prepared
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -189,7 +190,7 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
     """Each of the three numbers has the mean zero, whatever the policies are; and none is always zero.
 

@@ -50,6 +50,7 @@ def test_a_task_that_kills_its_process_once_is_like_any_other(processes: Process
     assert {record.status for record in records} == {"ok"}
 
 
+@pytest.mark.nightly
 def test_a_task_that_always_kills_its_process_is_named(processes: Processes, tmp_path: Path) -> None:
     """Two such tasks are crashed, with how their processes ended; the others, some with them in flight, are ok."""
     records = list(Crew(Instead(processes, kills_always, tmp_path)).play(numbered(40), CONTEXT))

@@ -30,6 +30,7 @@ from sim.catalog import models
 from sim.steps import Breakdown
 from tests import small
 from tests.cases import cases
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -624,14 +625,17 @@ def test_the_command_prints_its_document_in_words(scenario: str) -> None:
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["explain", "model.yaml", "--replications", "0"],
-        ["explain", "model.yaml", "--worth", "--replications", "8", "--jobs", "1", "--set", "horizon=1 d"],
-        ["compare", "model.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--jobs", "1"],
-        ["layouts", "model.yaml"],
-        ["topology", "show", "small-1k"],
-        ["topology", "place", "model.yaml"],
-    ],
+    one_in(
+        3,
+        [
+            ["explain", "model.yaml", "--replications", "0"],
+            ["explain", "model.yaml", "--worth", "--replications", "8", "--jobs", "1", "--set", "horizon=1 d"],
+            ["compare", "model.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--jobs", "1"],
+            ["layouts", "model.yaml"],
+            ["topology", "show", "small-1k"],
+            ["topology", "place", "model.yaml"],
+        ],
+    ),
     ids=lambda arguments: " ".join(arguments[:3]),
 )
 def test_full_standard_output(scenario: str, arguments: list[str]) -> None:

@@ -23,6 +23,7 @@ PLUMBING = {"broadcast", "expansion"}
 """Modules of theory that say nothing of jobs."""
 
 
+@pytest.mark.nightly
 def test_the_picture_is_current() -> None:
     """The picture of the page is the one that the program draws now, byte for byte, and it is well-formed."""
     drawn = picture()

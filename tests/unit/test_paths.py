@@ -12,6 +12,7 @@ from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from sim.cluster.left import Change, FabricState
 from sim.cluster.paths import paths
 from tests.cases import cases
+from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def test_one_failure_does_what_the_state_says(name: str) -> None:
             assert state.is_whole
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_one_failure_cuts_off_whom_networkx_says(name: str) -> None:
     """For every unit of every class."""
     topology = CASES[name]

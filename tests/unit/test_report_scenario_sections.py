@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.engine.result import Milestone, Outage, Span, Timeline
 from tests import small
 from tests.cases import cases
+from tests.pace import SEED
 from tests.unit.test_engine_timeline import RECOVERIES, busy
 
 if TYPE_CHECKING:
@@ -553,7 +553,7 @@ def test_the_curve_of_missing_nodes_is_marked_at_the_spares() -> None:
 def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     """Return for 60 replications the share of the time with more than 0, 1, 2 nodes down, and the binomial law's."""
     scenario = small.parse(failures=failures, warmup="5 d", horizon="10 d", initial="stationary")
-    prepared = sim.prepare(scenario.model_copy(update={"seed": int(os.environ.get("ETTRICK_SEED", "1"))}))
+    prepared = sim.prepare(scenario.model_copy(update={"seed": SEED}))
     results = [sim.run(prepared, replication) for replication in range(60)]
     each = []
     for result in results:

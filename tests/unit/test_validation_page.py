@@ -145,6 +145,7 @@ def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
     assert recorded["seed"] == Lab().seed
 
 
+@pytest.mark.nightly
 def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
     """Rows without luck have today's values and verdicts; so have some with luck, to the digits that are shown.
 

@@ -286,6 +286,7 @@ def test_the_example_of_the_guide_is_a_row() -> None:
     )
 
 
+@pytest.mark.nightly
 def test_independent_rows_have_causes_of_their_own() -> None:
     """The random streams of a cause are known by its name: two independent rows do not have one of the same name."""
     seen: list[str] = []

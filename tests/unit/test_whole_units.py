@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +18,13 @@ from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 from tests.intervals import close
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 
 ALWAYS = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
 NODE = {"use": "component", "name": "node", "part": "node", **ALWAYS}
