@@ -26,15 +26,5 @@ def one_in(number: int, table: Iterable[Any]) -> list[Any]:
 
     A tuple is a row of several parameters.
     """
-    rows = [
-        row
-        if isinstance(row, type(pytest.param()))
-        else pytest.param(*row)
-        if type(row) is tuple
-        else pytest.param(row)
-        for row in table
-    ]
-    return [
-        row if index % number == 0 else row._replace(marks=(*row.marks, pytest.mark.nightly))
-        for index, row in enumerate(rows)
-    ]
+    rows = (row if type(row) is tuple else (row,) for row in table)
+    return [pytest.param(*row, marks=[pytest.mark.nightly] * (at % number > 0)) for at, row in enumerate(rows)]

@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.harness import Z, prepared, scenario, seconds, trace
 from tests.harness import play as play_by_hand
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, Knobs, Outcome, play
-from tests.pace import SEED
+from tests.pace import SEED, one_in
 
 
 class Row(NamedTuple):
@@ -150,7 +150,7 @@ RENEWALS = [("weibull", 0.7, 1800.6, 1.2), ("weibull", 1.5, 1398.1, 0.6), ("weib
 RENEWALS += [("weibull", 1.0, 1536.0, 0.0), ("lognormal", 1.0, math.nan, math.nan)]
 
 
-@pytest.mark.parametrize(("law", "shape", "expected", "error"), RENEWALS)
+@pytest.mark.parametrize(("law", "shape", "expected", "error"), one_in(3, RENEWALS))
 def test_lives_are_not_begun_anew_at_each_failure(law: str, shape: float, expected: float, error: float) -> None:
     """D1: Weibull and log-normal lives count like renewal processes; a failure of one node makes no other one new.
 

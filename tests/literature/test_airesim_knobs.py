@@ -267,6 +267,7 @@ def test_composite_retirement() -> None:
 # --------------------------------------------------------------------------------------------------- host selection
 
 
+@pytest.mark.nightly
 def test_host_selection() -> None:
     """With half of the nodes idle and bad ones that stay bad, whoever looks at blames avoids them.
 

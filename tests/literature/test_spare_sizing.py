@@ -27,7 +27,7 @@ from sim.formulas import (
 from sim.policies.contracts import Bucket
 from tests.harness import Z, prepared
 from tests.literature.acceptance import fault_cluster
-from tests.pace import SEED
+from tests.pace import SEED, one_in
 
 DAY = 86400.0
 LEVELS = (0.5, 0.9, 0.99)
@@ -110,7 +110,7 @@ def test_independent_nodes_are_binomial() -> None:
     assert not ours.fits(missing_nodes_pmf(nodes, down, 1.5))
 
 
-@pytest.mark.parametrize("crews", [2, 3, 40])
+@pytest.mark.parametrize("crews", one_in(3, [2, 3, 40]))
 def test_crews_make_a_birth_death_chain(crews: int) -> None:
     """Exponential lives and repairs, so many crews: the equilibrium of the chain; with a crew for each, binomial."""
     nodes, life, repair = 40, 30.0, 2.0
@@ -168,7 +168,7 @@ def test_repairs_behind_a_full_job_are_poisson() -> None:
     assert not ours.fits(missing_nodes_pmf(200, steady_unavailability(life, repair)))
 
 
-@pytest.mark.parametrize("less", [0, 1, 3])
+@pytest.mark.parametrize("less", one_in(3, [0, 1, 3]))
 def test_spares_that_are_needed(less: int) -> None:
     """A job with s hot spares waits for nodes in the share of time in which more than s are down, and in no other.
 

@@ -1,7 +1,7 @@
 """Presets of recovery in the simulator against their closed form: every bucket, from light failures to heavy ones.
 
 16,384 GPUs with Llama 3's failures, so many spares that nobody waits, and repairs short enough to keep them. Each
-tolerance is Z standard errors of the mean of independent replications, what the first start and the horizon's edge can
+tolerance is Student's quantile of the mean of independent replications, what the first start and the horizon's edge can
 hold, and, of several stores, what the form says that it errs by.
 """
 
@@ -17,7 +17,7 @@ import sim
 from sim.policies.recovery.base import Span
 from sim.scenario.laws import Fixed
 from tests.harness import prepared
-from tests.intervals import Z
+from tests.intervals import Z, student
 from tests.pace import SEED, one_in
 
 DAY = 86400.0
@@ -71,7 +71,9 @@ def test_a_preset_is_its_closed_form(preset: str, scale: float) -> None:
     edge = 1200 / HORIZON
     several = 0.0 if "several stores" not in closed.form else 0.001 if closed.ettr > 0.9 else 0.01
     for name, share in closed.shares.items():
-        assert abs(mean[name] - share) <= Z * error[name] + edge + several * (name != "detection"), name
+        assert abs(mean[name] - share) <= student(REPLICATIONS) * error[name] + edge + several * (
+            name != "detection"
+        ), name
     lighter = sim.closed_form(of_preset(preset, scale / 2)).ettr
     assert lighter is not None
     assert abs(mean["productive"] - lighter) > Z * error["productive"] + edge
@@ -99,7 +101,9 @@ def test_losses_by_cause_are_those_of_the_ledger() -> None:
             error = float(np.std(found, ddof=1)) / math.sqrt(REPLICATIONS)
             # Who was known first ends the wait; whoever came first is charged for it.
             slack = 0.1 * exact[name][bucket] if bucket == "detection" else 0.0
-            assert abs(found.mean() - exact[name][bucket]) <= Z * error + 1200 / HORIZON / 5 + slack, (name, bucket)
+            assert (
+                abs(found.mean() - exact[name][bucket]) <= student(REPLICATIONS) * error + 1200 / HORIZON / 5 + slack
+            ), (name, bucket)
 
 
 def two_classes(scale: float, law: dict[str, Any]) -> sim.Prepared:
@@ -132,7 +136,7 @@ def test_random_restarts_by_class(scale: float) -> None:
     assert closed.form == "renewal, classes of failures"
     mean, error = simulated(case, 12)
     for name, share in closed.shares.items():
-        assert abs(mean[name] - share) <= Z * error[name] + 3000 * scale / (400 * DAY), name
+        assert abs(mean[name] - share) <= student(12) * error[name] + 3000 * scale / (400 * DAY), name
     if scale > 1:
         fixed = sim.closed_form(two_classes(scale, {"law": "fixed", "value": "20 min"})).ettr
         assert fixed is not None
@@ -167,7 +171,7 @@ def test_failures_void_saves_that_are_on_their_way() -> None:
     drained = case("15 min")
     wanted = sim.closed_form(drained).shares["lost_work"]
     mean, error = simulated(drained, 12)
-    assert abs(mean["lost_work"] - wanted) <= Z * error["lost_work"] + 0.005
+    assert abs(mean["lost_work"] - wanted) <= student(12) * error["lost_work"] + 0.005
     # If none were cut off, each would be as much older as its drain takes.
     older = sim.closed_form(case("0 s")).shares["lost_work"] + 4 / DAY * 900.0
     assert mean["lost_work"] > older + Z * error["lost_work"] + 0.005

@@ -72,6 +72,7 @@ def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
     assert errors_apart(seen, expected_crossover(of(replicas, absence=BASE.absence / 2))) > 4
 
 
+@pytest.mark.nightly
 def test_failures_of_all_ranks_do_not_move_the_crossover() -> None:
     """What restarts both jobs costs both about alike: the crossover stays within 3 %, in both accounts."""
     alone, with_others = expected_crossover(of(6)), expected_crossover(of(6, others=12 * HOUR))

@@ -118,6 +118,7 @@ def _loss(share: float, out: float) -> float:
     return 1 - 1 / (1 - share + share / (1 - out / SPINES))
 
 
+@pytest.mark.nightly
 def test_parts_are_out_as_often_at_the_start_as_ever() -> None:
     """In the first hour of a simulation that begins as after a long time, each spine is out a share q of it."""
     q = 0.1

@@ -12,6 +12,7 @@ import pytest
 import sim
 from sim.formulas import crew_limited_pmf
 from tests.harness import Z, prepared
+from tests.intervals import student
 from tests.pace import one_in
 
 NODES = 8
@@ -44,7 +45,7 @@ def check_shares(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) ->
     mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(REPLICATIONS)
     frequent = expected > 1e-3
     assert frequent.sum() > 3
-    assert np.all(np.abs(mean - expected)[frequent] <= Z * error[frequent])
+    assert np.all(np.abs(mean - expected)[frequent] <= student(REPLICATIONS) * error[frequent])
 
 
 @pytest.mark.parametrize("crews", one_in(3, [1, 2, 3]))

@@ -245,6 +245,7 @@ def test_what_is_down_cannot_fail() -> None:
     assert not near(ours, 1 - (1 - q2) / (1 + repair / life))
 
 
+@pytest.mark.nightly
 def test_an_environment_that_differs_between_clusters() -> None:
     """Each cluster has its own failure rate, Gamma-distributed: the number down at t has the mixed law.
 

@@ -368,6 +368,7 @@ def by_events(life: float, repair: float, delay: float, required: int, hot: int,
     return share, float(np.std(starved - share * time, ddof=1)) / float(time.mean()) / math.sqrt(50)
 
 
+@pytest.mark.nightly
 def test_two_kinds_of_spares_by_events() -> None:
     """The linear equations and the same chain played for 200,000 events give one share; a free delay would not."""
     found = starvation(100.0, 10.0, 12, 1, standby=2, delay=3.0).share

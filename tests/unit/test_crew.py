@@ -18,6 +18,7 @@ from analysis.sweep.task import VersionError
 from analysis.sweep.workers import Crew, CrewError, Place, Processes, Serial
 from tests import sweep_tools
 from tests.cases import cases
+from tests.pace import one_in
 from tests.sweep_tools import CONTEXT, Instead, kills_always, kills_once, numbered, until
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def running(folder: Path) -> set[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", one_in(2, [signal.SIGINT, signal.SIGKILL]))
 def test_processes_leave_with_the_program(number: signal.Signals, tmp_path: Path) -> None:
     """Ctrl-C passes as KeyboardInterrupt without a word from a worker, and after a kill workers leave by themselves."""
     command = [sys.executable, "-m", "tests.sweep_tools", str(tmp_path)]

@@ -31,6 +31,7 @@ from analysis.statistics.differences import Luck
 from sim import Prepared, Ratio
 from tests import small
 from tests.cases import cases
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -415,7 +416,7 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize(
-    ("signal_", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)], ids=["ctrl-c", "kill"]
+    ("signal_", "status"), one_in(2, [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]), ids=["ctrl-c", "kill"]
 )
 def test_end_in_the_middle_leaves_nothing_behind(tmp_path: Path, signal_: signal.Signals, status: int) -> None:
     """Ctrl-C during a parallel run ends with status 130 and without a word; no process outlives its parent."""

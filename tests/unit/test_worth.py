@@ -411,6 +411,7 @@ def test_rare_failures_add_up() -> None:
     assert widened(gained) < 0.2 * added.formula["ettr"]
 
 
+@pytest.mark.nightly
 def test_frequent_failures_do_not_add_up() -> None:
     """Of failures as frequent as saves, all removed at once are worth more than the sum, and the interval says so.
 
