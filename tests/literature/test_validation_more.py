@@ -36,6 +36,7 @@ FORMULAS = [row.id for row in ROWS.values() if not row.is_stochastic]
 SIMULATED = [row.id for row in ROWS.values() if row.is_stochastic]
 # Beginnings of names.
 COSTLY = ("order-", "crossover-", "elastic-", "gemini-1024", "down-3", "down-4", "down-full", "spares-", "leaf-")
+QUICK = [name for name in SIMULATED if not name.startswith(COSTLY)]
 LAB = Lab(SEED, processes=1)
 
 
@@ -55,7 +56,9 @@ def test_formula(name: str) -> None:
     assert verdict.state == "pass", verdict
 
 
-@pytest.mark.parametrize("name", one_in(10, sorted(SIMULATED, key=lambda name: name.startswith(COSTLY))))
+@pytest.mark.parametrize(
+    "name", [*one_in(10, QUICK), *(pytest.param(n, marks=pytest.mark.nightly) for n in SIMULATED if n not in QUICK)]
+)
 def test_simulated(name: str) -> None:
     """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
     verdict = verdict_on(ROWS[name])

@@ -32,6 +32,7 @@ FORMULAS = [row.id for row in ROWS.values() if not row.is_stochastic]
 SIMULATED = [row.id for row in ROWS.values() if row.is_stochastic]
 # Beginnings of names.
 COSTLY = ("airesim", "daly-gain", "daly-simulated-wallclock-15min", "daly-exact-wallclock-15min", "infinitehbd-model")
+QUICK = [name for name in SIMULATED if not name.startswith(COSTLY)]
 LAB = Lab(SEED, processes=1)
 
 
@@ -52,7 +53,9 @@ def test_formula(name: str) -> None:
 
 
 @pytest.mark.timeout(600)  # the first row of a group pays for the simulations of the others
-@pytest.mark.parametrize("name", one_in(10, sorted(SIMULATED, key=lambda name: name.startswith(COSTLY))))
+@pytest.mark.parametrize(
+    "name", [*one_in(10, QUICK), *(pytest.param(n, marks=pytest.mark.nightly) for n in SIMULATED if n not in QUICK)]
+)
 def test_simulated(name: str) -> None:
     """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
     check(ROWS[name])

@@ -183,37 +183,6 @@ def test_inria_waste_at_the_optimum(log2_nodes: int) -> None:
     assert abs(mean[0] - free) > 2 * Z * error[0] or log2_nodes < 16, "a free recovery must fall outside"
 
 
-# ---------------------------------------------------------------------------------------------------------- Meta RSC
-
-
-@pytest.mark.parametrize(("interval", "printed", "tolerance"), [(60 * MINUTE, 0.70, 0.03), (5 * MINUTE, 0.93, 0.02)])
-def test_rsc_ettr(interval: float, printed: float, tolerance: float) -> None:
-    """ETTR of 16,000 GPUs whose nodes fail at RSC-1's rate, restart 5 min, saves for free: the renewal-exact value.
-
-    A. Kokolis et al., arXiv:2410.21680: 6.50 failures per 1000 node-days. The exact value lies above the paper's
-    first-order formula, 0.684 at an interval of 60 min.
-    """
-    rate = 2000 * 6.5 / 1000 / DAY
-    case = prepared(
-        cluster={"nodes": 2000, "gpus_per_node": 8, "fabric": {"radix": 1024}},
-        horizon="80 d",
-        jobs=[{"name": "job", "gpus": 16000}],
-        failures=[{"use": "component", "name": "node", "part": "node", "rate": "6.5 per 1000 node-day"}],
-        checkpoint={"tiers": [{"interval": exact(interval), "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
-        recovery={"use": "hot-spare", "initialize": "5 min"},
-        repair={"time": "0 s"},
-        seed=SEED,
-    )
-    mean, error, interruptions = shares_of(case, 12)
-    assert interruptions >= 10_000
-    renewal = interval * rate / (math.exp(rate * 5 * MINUTE) * math.expm1(rate * interval))
-    assert abs(mean[0] - renewal) <= student(12) * error[0] + 1e-4
-    assert mean[0] == pytest.approx(printed, abs=tolerance)
-    linear = 1 - rate * (5 * MINUTE + interval / 2)
-    if interval == 60 * MINUTE:
-        assert mean[0] > linear + 2 * Z * error[0]
-
-
 # --------------------------------------------------------------------------------------- drains, downtimes, all shares
 
 NAMES = {
