@@ -9,7 +9,7 @@ import numpy as np
 
 from sim import catalog
 from sim.cluster.placement import Layout
-from sim.engine.state_nodes import Units
+from sim.engine.prepared import Units
 from sim.scenario.fields import PathError, RuleError
 
 if TYPE_CHECKING:

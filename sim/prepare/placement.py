@@ -10,7 +10,7 @@ import numpy as np
 from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
 from sim.cluster.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
-from sim.engine.state_nodes import gather, spread
+from sim.engine.nodes import gather, spread
 from sim.policies.recovery import Narrow, RestartSmaller, ShrinkRejoin
 from sim.prepare.parts import known_chips, whole_units
 from sim.scenario.fields import PathError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sim.cluster import ClusterSpec, Topology
     from sim.cluster.placement import HostLoss, Span
-    from sim.engine.state_nodes import Units
+    from sim.engine.prepared import Units
     from sim.input.scenario import Scenario
     from sim.scenario.model import JobSpec, Parallelism
     from sim.steps import Accelerator, Link, Links, Workload

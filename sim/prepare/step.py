@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.cluster import ClusterSpec, Topology
-    from sim.engine.prepared import PreparedJob
-    from sim.engine.state_jobs import Network
+    from sim.engine.prepared import Network, PreparedJob
     from sim.failures import Source
     from sim.input.scenario import Scenario
     from sim.scenario.model import Batch, Execution, JobSpec, Parallelism
@@ -355,7 +354,7 @@ def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
 
 def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ...]) -> Network:
     """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
-    from sim.engine.state_jobs import Network
+    from sim.engine.prepared import Network
 
     cluster = scenario.cluster
     paths = topology.paths if any(source.of_fabric for source in sources) else None

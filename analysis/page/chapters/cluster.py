@@ -19,11 +19,11 @@ from analysis.amounts import (
     range_text,
     time_text,
 )
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.run import print_explained
 from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.results.step import PARTS, band_text, degraded_text, source_of_term, unit_text
+from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

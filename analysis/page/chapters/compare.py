@@ -33,7 +33,7 @@ from analysis.amounts import (
 from analysis.compare import by_value
 from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
 from analysis.page.account import asked_for
-from analysis.page.cell_text import Page, console, folded
+from analysis.page.cell_text import folded
 from analysis.page.cells import axes_of, candidates_section
 from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
@@ -42,6 +42,7 @@ from analysis.page.material import chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
 from analysis.page.traced import Places, number, ranged, shown_of_cells, told
 from analysis.statistics.differences import MANY, Difference, difference
+from analysis.terminal import Page, console
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR
 from sim.yamlfile import TAGS

@@ -25,7 +25,6 @@ from analysis.amounts import (
 )
 from analysis.optimize.play import why
 from analysis.page.account import currency_of
-from analysis.page.cell_text import Page, console
 from analysis.page.cells import Axis
 from analysis.page.chapters.inputs import more_runs, not_covered, stated
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
@@ -33,6 +32,7 @@ from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import OPTIMIZE
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import Places, number, ranged, told
+from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -40,7 +40,6 @@ from analysis.amounts import (
 from analysis.explain import stores_of
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
 from analysis.page.account import account_of, asked_for, basis, cause_name
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
 from analysis.page.charts.data import (
     Bar,
@@ -63,6 +62,7 @@ from analysis.results.run import replays_a_log
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
+from analysis.terminal import Page, console
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
 from sim.formulas import exceedance, missing_nodes_pmf
 from sim.units import DAY, HOUR

@@ -26,7 +26,6 @@ from analysis.amounts import (
     text_or_dash,
 )
 from analysis.page.account import currency_of
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.compare import difference_note
 from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
@@ -35,6 +34,7 @@ from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import Places, number, ranged, told
 from analysis.statistics.differences import MANY
+from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

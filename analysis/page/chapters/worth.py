@@ -14,8 +14,8 @@ from analysis.amounts import (
     signed_text,
     text_or_dash,
 )
-from analysis.page.cell_text import Page, console
 from analysis.statistics.differences import MANY
+from analysis.terminal import Page, console
 from analysis.worth import SAME
 from sim.units import HOUR
 
