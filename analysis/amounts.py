@@ -83,7 +83,7 @@ class Form(NamedTuple):
         """Return a difference with its sign, its unit and its interval, such as ``+1.2 points [0.4, 2.0]``."""
         free = self._replace(least=-math.inf, most=math.inf)
         text = free.plain(value, interval, self.step or self.unit)
-        sign = "" if text.startswith("-") else "+"
+        sign = "+" if text.strip("0.,")[:1].isdigit() else ""
         return f"{sign}{text}{free.range(value, interval)}"
 
     def distance(self, value: float, interval: Interval | None = None) -> str:
@@ -157,11 +157,6 @@ def capital(text: str) -> str:
 def listed(words: Sequence[str]) -> str:
     """Return words as a list of a sentence."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def is_share(metric: str) -> bool:
-    """Return whether a metric is a share of something."""
-    return metric in METRICS and METRICS[metric].is_share
 
 
 def unit_of(metric: str) -> str:
@@ -357,12 +352,6 @@ def verb(metric: str, one: str, many: str) -> str:
 # GPU-time, money and shares.
 
 
-def percent(value: float, interval: tuple[float, float] | None = None) -> str:
-    """Return a share in percent, with its interval, unless it is but a rounding error wide."""
-    is_wide = interval is not None and interval[1] - interval[0] > 1e-9
-    return PERCENT.value(value, interval if is_wide else None)
-
-
 def hours(seconds: float) -> str:
     """Return GPU-time [GPU s] in GPU-hours for a table, without the unit."""
     return Form("", HOUR).plain(seconds) if seconds else "0"
@@ -370,12 +359,7 @@ def hours(seconds: float) -> str:
 
 def gpu_hours(seconds: float) -> str:
     """Return GPU-time [GPU s] in GPU-hours for a sentence: to three digits."""
-    amount = float(f"{seconds / HOUR:.3g}")
-    if abs(amount) >= 1e6:
-        return (
-            f"{amount / 1e6:,.3g} million GPU-hours" if abs(amount) < 1e9 else f"{amount / 1e6:,.0f} million GPU-hours"
-        )
-    return f"{amount:,.0f} GPU-hours" if abs(amount) >= 100 else f"{amount:.3g} GPU-hours"
+    return gpu_hours_form(abs(seconds)).brief(seconds)
 
 
 def money(amount: float, currency: str) -> str:
@@ -393,11 +377,9 @@ def compact(seconds: float) -> str:
 
 
 def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
-    """Return GPU-hours with a sign, in digits that people read: ``+1.2 million GPU-hours``."""
-    largest = max(abs(amount), *(abs(end) for end in interval or (0.0,)))
-    word, size = next(((word, size) for word, size in (("million ", 1e6), ("", 1.0)) if largest >= size or size == 1))
-    form = form_of("interruptions", [])._replace(unit=f"{word}GPU-hours", size=size)
-    return form.change(amount, interval)
+    """Return a change of GPU-hours, in digits that people read: ``+1.2 million GPU-hours``."""
+    form = gpu_hours_form(HOUR * max(abs(amount), *map(abs, interval or (0.0,))))
+    return form._replace(size=form.size / HOUR).change(amount, interval)
 
 
 # ----------------------------------------

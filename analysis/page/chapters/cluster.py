@@ -14,7 +14,6 @@ from analysis.amounts import (
     empty_table,
     label_grid,
     listed,
-    percent,
     percent_text,
     range_text,
     time_text,
@@ -198,7 +197,7 @@ def step_section(material: Material) -> Section | None:
         return Section("the-step", title, (f"{_told(step)} {text}",), (), notes)
     shares = _shares(step["breakdown"])
     alt = f"One bar of a step of {time_text(step['time_s'])}: " + ", ".join(
-        f"{_PART_NAMES[part]} {percent(share)}" for part, share in shares.items() if share
+        f"{_PART_NAMES[part]} {PERCENT.value(share)}" for part, share in shares.items() if share
     )
     caption = "Communication that computing hides takes no time of the step and is not in the bar."
     picture = Picture("the-step", stack, f"{alt}.", caption, _table_of_step(step))
@@ -226,9 +225,9 @@ def step_stack(step: Mapping[str, Any]) -> Stack | None:
     shares = _shares(breakdown)
     others = [part for part in shares if part != "computing" and shares[part]]
     largest = max(others, key=lambda part: shares[part], default=None)
-    title = f"{percent(shares['computing'])} of a step of {time_text(step['time_s'])} is computing"
+    title = f"{PERCENT.value(shares['computing'])} of a step of {time_text(step['time_s'])} is computing"
     if largest is not None:
-        title += f"; {_PART_NAMES[largest]} takes {percent(shares[largest])}"
+        title += f"; {_PART_NAMES[largest]} takes {PERCENT.value(shares[largest])}"
     return Stack(title, unit, tuple(parts))
 
 
@@ -257,7 +256,7 @@ def _told(step: Mapping[str, Any]) -> str:
         )
     if step["mfu"] is not None:
         parts.append(
-            f"It uses {percent(step['mfu'])} of the peak of the GPUs (model FLOP utilisation, MFU: "
+            f"It uses {PERCENT.value(step['mfu'])} of the peak of the GPUs (model FLOP utilisation, MFU: "
             f"{step['mfu_convention']})."
         )
     return " ".join(parts)
@@ -267,12 +266,12 @@ def _table_of_step(step: Mapping[str, Any]) -> Grid:
     """Return the terms of a step in seconds and in percent."""
     breakdown, total = step["breakdown"], sum(step["breakdown"].values())
     rows = [
-        (_TERMS[term], _PART_NAMES[part], f"{breakdown[term]:.4g}", percent(breakdown[term] / total))
+        (_TERMS[term], _PART_NAMES[part], f"{breakdown[term]:.4g}", PERCENT.value(breakdown[term] / total))
         for part, terms in PARTS.items()
         for term in terms
         if breakdown[term] > 0
     ]
-    rows.append(("the step", "", f"{total:.4g}", percent(1.0)))
+    rows.append(("the step", "", f"{total:.4g}", PERCENT.value(1.0)))
     columns = (Column("term", is_number=False), Column("part", is_number=False), Column("seconds"), Column("share"))
     return Grid("What a healthy step is made of", columns, rows)
 

@@ -21,6 +21,7 @@ from analysis.amounts import (
     compact,
     count_text,
     empty_table,
+    ends_of,
     form_of,
     gpu_hours,
     gpu_hours_form,
@@ -29,7 +30,6 @@ from analysis.amounts import (
     money,
     money_form,
     number_of,
-    percent,
     percent_text,
     points_text,
     range_text,
@@ -780,7 +780,7 @@ def section(material: Material) -> Section | None:
     chart = waterfall(focus)
     lost = sorted(chart.changes, key=lambda change: change.amount)
     largest = f"; the largest loss is {lost[0].name}" if lost else ""
-    alt = f"Waterfall from 100 % of the requested GPU-time down to {percent(chart.end[1] / 100)} productive. " + (
+    alt = f"Waterfall from 100 % of the requested GPU-time down to {PERCENT.value(chart.end[1] / 100)} productive. " + (
         f"The largest steps: {', '.join(f'{change.name} {-change.amount:.2g} %' for change in lost[:3])}."
         if lost
         else "Nothing is lost."
@@ -791,7 +791,7 @@ def section(material: Material) -> Section | None:
     stack = cluster_stack(focus.document["cluster_shares"])
     second = () if stack is None else (_of_cluster(stack, focus, account),)
     notes = [basis(focus), *_notes(account)]
-    title = f"{percent(chart.end[1] / 100)} of the GPU-time that was asked for became training{largest}"
+    title = f"{PERCENT.value(chart.end[1] / 100)} of the GPU-time that was asked for became training{largest}"
     return Section("where-the-time-goes", title, _text(focus, account), (first, _chain(focus), *second), tuple(notes))
 
 
@@ -805,7 +805,7 @@ def waterfall(focus: Focus) -> Waterfall:
         for name in sorted(losses, key=lambda name: -shares[name])
     )
     left = 100 * shares["productive"]
-    title = f"{percent(shares['productive'])} of the requested GPU-time is productive"
+    title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time is productive"
     if changes:
         title += f"; {changes[0].name} costs {-changes[0].amount:.2g} points"
     return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", left))
@@ -842,8 +842,10 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     parts = [Part("productive", 100 * (productive + min(lost, 0.0)), 0), Part("lost by jobs", 100 * max(lost, 0.0), 1)]
     outside.sort(key=lambda name: -shares[name])
     parts += [Part(bucket_label(name), 100 * shares[name], BUCKETS[name].hue) for name in outside]
-    largest = f"{bucket_label(outside[0])} ({percent(shares[outside[0]])})"
-    title = f"{percent(productive)} of all GPU-time owned is productive; outside jobs the largest part is {largest}"
+    largest = f"{bucket_label(outside[0])} ({PERCENT.value(shares[outside[0]])})"
+    title = (
+        f"{PERCENT.value(productive)} of all GPU-time owned is productive; outside jobs the largest part is {largest}"
+    )
     return Stack(title, "%", tuple(part for part in parts if part.amount > 0))
 
 
@@ -857,7 +859,7 @@ def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
         amounts = [] if account.owned is None else [hours(shares[name] * account.owned)]
         if account.price is not None and account.owned is not None:
             amounts.append(money(shares[name] * account.owned * account.price, account.currency))
-        rows.append((bucket_label(name), percent(shares[name]), *amounts, BUCKETS[name].gloss))
+        rows.append((bucket_label(name), PERCENT.value(shares[name]), *amounts, BUCKETS[name].gloss))
     heads = ["share of owned"] + (["GPU-hours"] if account.owned is not None else [])
     heads += [account.currency] if account.price is not None else []
     columns = (
@@ -882,7 +884,7 @@ def _table(focus: Focus, account: Account) -> Grid:
     heads += [f"{account.currency} a year"] if account.price is not None else []
 
     def row(label: str, share: float, gloss: str) -> tuple[str, ...]:
-        amounts = [percent(share), hours(share * account.requested)]
+        amounts = [PERCENT.value(share), hours(share * account.requested)]
         if account.a_year is not None:
             amounts.append(hours(share * account.requested * account.a_year))
         if account.a_year is not None and account.price is not None:
@@ -900,7 +902,11 @@ def _chain(focus: Focus) -> Grid:
     """Return goodput as a product, with a gloss for each factor."""
     metrics: Mapping[str, Any] = focus.document["metrics"]
     rows = [
-        (f"{sign}{METRICS[name].label}", percent(metrics[name]["mean"], metrics[name]["mean_ci95"]), gloss)
+        (
+            f"{sign}{METRICS[name].label}",
+            PERCENT.value(metrics[name]["mean"], ends_of(metrics[name]["mean_ci95"])),
+            gloss,
+        )
         for name, (sign, gloss) in _CHAIN.items()
         if name in metrics and metrics[name]["mean"] is not None
     ]
@@ -1060,18 +1066,20 @@ def _all_lost(amounts: NDArray[np.float64]) -> float:
 
 def _of(amount: float, amounts: NDArray[np.float64]) -> str:
     """Return a part of all that is lost."""
-    return f"{percent(float(amount) / _all_lost(amounts))} of all that is lost"
+    return f"{PERCENT.value(float(amount) / _all_lost(amounts))} of all that is lost"
 
 
 def _text_of_losses(phases: list[str], amounts: NDArray[np.float64], account: Account) -> tuple[str, ...]:
     """Return how much is lost, and how much of that to the largest causes and phases."""
     total = float(amounts.sum())
-    text = f"The jobs lost {gpu_hours(total)}, {percent(total / account.requested)} of what they asked for"
+    text = f"The jobs lost {gpu_hours(total)}, {PERCENT.value(total / account.requested)} of what they asked for"
     if account.price is not None:
         text += f", worth {money(total * account.price, account.currency)}"
     columns = amounts.sum(axis=0)
     order, gross = np.argsort(-columns, kind="stable")[:3], _all_lost(amounts)
-    text += ". By phase: " + ", ".join(f"{bucket_label(phases[i])} {percent(float(columns[i]) / gross)}" for i in order)
+    text += ". By phase: " + ", ".join(
+        f"{bucket_label(phases[i])} {PERCENT.value(float(columns[i]) / gross)}" for i in order
+    )
     return (f"{text}.",)
 
 
@@ -1098,7 +1106,7 @@ def _table_of_losses(
             f"{count:,.3g}" if count < 1000 else f"{count:,.0f}",
             *map(hours, cells),
             hours(lost),
-            percent(lost / total),
+            PERCENT.value(lost / total),
             *priced,
         )
 
@@ -1141,14 +1149,13 @@ def rolling_section(material: Material) -> Section | None:
     width = focus.prepared.windows
     assert width is not None, "windows have a width"
     window = "day" if width == DAY else f"window of {time_text(width)}"
-    title = (
-        f"A typical run keeps between {percent(known.min())} and {percent(known.max())} of the GPU-time of a {window}"
-    )
+    low, high = PERCENT.plain(known.min()), PERCENT.plain(known.max())
+    title = f"A typical run keeps between {low} and {high} of the GPU-time of a {window}"
     each = shares_of_windows(focus.ensemble.results)
     chart = _chart(title, window, focus.typical.edges, typical, each, focus.ensemble.results)
     alt = (
-        f"ETTR in each {window} of one run: from {percent(known.min())} to {percent(known.max())}, half of them above "
-        f"{percent(float(np.median(known)))}."
+        f"ETTR in each {window} of one run: from {low} to {high}, half of them above "
+        f"{PERCENT.plain(float(np.median(known)))}."
     )
     caption = f"Share of the GPU-time requested in each {window} that was training whose result was kept."
     if len(chart.series) > _PLAIN:
@@ -1241,7 +1248,7 @@ def _table_of_rolling(known: NDArray[np.float64], each: NDArray[np.float64], win
     everyone = each[~np.isnan(each)]
     rows = []
     for name, level in (("worst", 0.0), ("one in ten is below", 0.1), ("half are below", 0.5), ("best", 1.0)):
-        cells = [percent(float(np.quantile(values, level))) for values in (known, everyone)]
+        cells = [PERCENT.value(float(np.quantile(values, level))) for values in (known, everyone)]
         rows.append((name, *cells))
     heads = ("typical run", f"all {len(each)} runs")
     return Grid(f"ETTR of a {window}", (Column("", is_number=False), *map(Column, heads)), rows)
@@ -1251,8 +1258,8 @@ def _text_of_rolling(known: NDArray[np.float64], window: str) -> tuple[str, ...]
     low = float(np.quantile(known, 0.1))
     return (
         f"One {window} of the same run is not like another: the worst of {known.size} has an ETTR of "
-        f"{percent(float(known.min()))}, one in ten is below {percent(low)}, and half are below "
-        f"{percent(float(np.median(known)))}.",
+        f"{PERCENT.value(float(known.min()))}, one in ten is below {PERCENT.value(low)}, and half are below "
+        f"{PERCENT.value(float(np.median(known)))}.",
     )
 
 
@@ -1494,7 +1501,7 @@ def _time(share: float) -> str:
     """Return a share of the time, of which tiny ones are not told exactly."""
     if not share:
         return "none of the time"
-    return "less than 0.01 % of the time" if share < _TINY else f"{percent(float(share))} of the time"
+    return "less than 0.01 % of the time" if share < _TINY else f"{PERCENT.value(float(share))} of the time"
 
 
 def _table_of_missing_nodes(found: Mapping[str, Any], curves: Exceedance, focus: Focus) -> Grid:
@@ -1560,8 +1567,8 @@ def closed_form_section(material: Material) -> Section | None:
     ends = None if interval is None else (100 * interval[0], 100 * interval[1])
     row = Interval("simulated", 100 * found["ettr"], ends, note=number_of(found["replications"], "replication"))
     chart = Intervals(title, "%", (row,), (100 * formula["ettr"], "formula"))
-    told = percent(found["ettr"], None if interval is None else (interval[0], interval[1]))
-    alt = f"Simulated ETTR {told}, beside a line at {percent(formula['ettr'])}, which is the formula's."
+    told = PERCENT.value(found["ettr"], ends_of(interval))
+    alt = f"Simulated ETTR {told}, beside a line at {PERCENT.value(formula['ettr'])}, which is the formula's."
     picture = Picture("closed-form", chart, alt, "Whisker: 95 % interval of the mean.", _table_of_closed_form(content))
     items: list[Picture | Grid] = [picture]
     if formula["waste"] is not None and converges(formula):
@@ -1604,7 +1611,7 @@ def _title(formula: Mapping[str, Any]) -> str:
     """Return how far apart both are."""
     found = formula["simulated"]
     apart = distance(formula)
-    said = f"A formula says {percent(formula['ettr'])}, the simulation {percent(found['ettr'])}"
+    said = f"A formula says {PERCENT.value(formula['ettr'])}, the simulation {PERCENT.value(found['ettr'])}"
     if apart:
         return f"{said}: {abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
     if _width(found) > _POINT:
@@ -1646,10 +1653,12 @@ def _table_of_closed_form(content: Mapping[str, Any]) -> Grid:
     rows = []
     for name, (formula, simulated) in beside(content).items():
         told = (
-            ("not in the formula", "") if formula is None else (percent(formula), PERCENT.change(simulated - formula))
+            ("not in the formula", "")
+            if formula is None
+            else (PERCENT.value(formula), PERCENT.change(simulated - formula))
         )
         label = f"restart ({', '.join(RESTART)})" if name == "restart" else bucket_label(name)
-        rows.append((label, told[0], percent(simulated), told[1]))
+        rows.append((label, told[0], PERCENT.value(simulated), told[1]))
     heads = ("formula", "simulated", "simulated less formula")
     return Grid("Formula beside simulation", (Column("share of the time", is_number=False), *map(Column, heads)), rows)
 
@@ -1659,7 +1668,7 @@ def _orders(waste: Mapping[str, Mapping[str, float]]) -> Grid:
     buckets = list(dict.fromkeys(bucket for order in _ORDERS_CLOSED_FORM for bucket in waste[order]))
     buckets.sort(key=lambda bucket: bucket == "total")
     rows = [
-        (bucket_label(bucket), *(percent(waste[order].get(bucket, 0.0)) for order in _ORDERS_CLOSED_FORM))
+        (bucket_label(bucket), *(PERCENT.value(waste[order].get(bucket, 0.0)) for order in _ORDERS_CLOSED_FORM))
         for bucket in buckets
     ]
     note = "First order: each failure by itself. Second order: two that meet, too. Exact: all of them."
