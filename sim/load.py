@@ -27,7 +27,7 @@ from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import LEMONS, REPAIRS
 from sim.policies.scheduler import SCHEDULERS
-from sim.prepare.parts import sized
+from sim.prepare.placement import sized
 from sim.prepare.prepare import examine
 from sim.prepare.step import DoesNotFitError, check_memory
 from sim.scenario.fields import PathError, is_of_files
@@ -36,7 +36,6 @@ from sim.yamlfile import value_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sim.engine.prepared import Prepared
     from sim.steps import Accelerator
     from sim.yamlfile import Document, Keys
 
@@ -133,10 +132,6 @@ class Template:
 
     def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
         """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`."""
-        return self.examined(overrides, must_fit=must_fit).scenario
-
-    def examined(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Prepared:
-        """Return the same with what `sim.examine` has found on the way."""
         document = presets.lay(self.document)
         try:
             for text in choices_first(overrides):
@@ -232,10 +227,10 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
         With one line for each mistake.
     """
     document = yamlfile.Document(data, values={(): yamlfile.Mark("scenario")})
-    return _validated(presets.lay(document), folder or Path.cwd()).scenario
+    return _validated(presets.lay(document), folder or Path.cwd())
 
 
-def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Prepared:
+def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
     """Return the scenario, examined, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
@@ -252,12 +247,12 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Pr
             raise ScenarioError(lines, is_of_files=any(path[-1] in yamlfile.FILE_KEYS for path, _ in unknown))
         prepared = examine(scenario)
         if must_fit:
-            check_memory(scenario, prepared.jobs)
+            check_memory(prepared)
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         is_answer = isinstance(error, DoesNotFitError)
         raise ScenarioError(lines, is_answer=is_answer, is_of_files=error.is_of_files) from None
-    return prepared
+    return scenario
 
 
 def _about_detection(lines: list[str], document: Document, data: dict[str, Any]) -> list[str]:
@@ -266,7 +261,7 @@ def _about_detection(lines: list[str], document: Document, data: dict[str, Any])
     A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
     """
     missing = complaints.line(document, ("detection",), "is missing")
-    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in REGISTRIES["recovery"]:
+    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(REGISTRIES["recovery"]):
         return [line for line in lines if not line.startswith(missing)]
     hint = "; a recovery preset would bring it)"
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
