@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import functools
 import hashlib
 import itertools
 import os
@@ -122,7 +122,7 @@ class Template:
     @property
     def content(self) -> Any:
         """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
-        data: dict[str, Any] = _complete(presets.lay(self.document), self.folder)
+        data: dict[str, Any] = _complete(presets.lay(self.document.copy()), self.folder)
         sources: Any = data.get("failures")
         for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
             for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
@@ -132,7 +132,7 @@ class Template:
 
     def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
         """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`."""
-        document = presets.lay(self.document)
+        document = presets.lay(self.document.copy())
         try:
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
@@ -202,6 +202,7 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
     return [texts[position] for position in sorted(range(len(texts)), key=rank)]
 
 
+@functools.lru_cache(maxsize=512)
 def _chosen_at(text: str) -> tuple[Keys, bool]:
     """Return the path that a text ``a.b=c`` replaces or chooses for, and whether it chooses."""
     name, _, value = text.partition("=")
@@ -227,7 +228,7 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
         With one line for each mistake.
     """
     document = yamlfile.Document(data, values={(): yamlfile.Mark("scenario")})
-    return _validated(presets.lay(document), folder or Path.cwd())
+    return _validated(presets.lay(document.copy()), folder or Path.cwd())
 
 
 def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
@@ -288,7 +289,7 @@ def locate_files(data: dict[str, Any], document: Document, folder: Path, holders
 
 def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> dict[str, Any]:
     """Return the data of a `model` with strategies named, by path, and leftovers of replaced strategies dropped."""
-    data: dict[str, Any] = copy.deepcopy(document.data)
+    data: dict[str, Any] = yamlfile.copied(document.data)
     for path, name in defaults.items():
         *above, field = path.split(".")
         holder: Any = data

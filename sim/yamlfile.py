@@ -8,7 +8,6 @@ replaced, and a mapping with its own ``extends`` replaces the inherited one.
 from __future__ import annotations
 
 import contextlib
-import copy
 import difflib
 import os
 import re
@@ -103,6 +102,13 @@ def has(holder: Any, step: str | int) -> bool:
     if isinstance(holder, list | tuple):
         return isinstance(step, int) and step < len(holder)
     return isinstance(holder, dict) and step in holder
+
+
+def copied(data: Any) -> Any:
+    """Return a copy of plain data: mappings and lists anew, what is in them as it is."""
+    if isinstance(data, dict):
+        return {key: copied(value) for key, value in data.items()}
+    return [copied(item) for item in data] if isinstance(data, list) else data
 
 
 def value_at(data: Any, path: Keys, otherwise: Any) -> Any:
@@ -377,7 +383,7 @@ class Document:
         """Return a copy that can be changed."""
         return replace(
             self,
-            data=copy.deepcopy(self.data),
+            data=copied(self.data),
             keys=dict(self.keys),
             values=dict(self.values),
             files=list(self.files),

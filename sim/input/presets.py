@@ -6,7 +6,6 @@ detects faults and where copies of the state are kept. Whatever the scenario sta
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from sim import catalog, yamlfile
@@ -24,7 +23,7 @@ _STORES: Keys = ("checkpoint", "tiers")
 
 
 def lay(document: Document) -> Document:
-    """Return a document with the preset that it names laid under it, and without one that it no longer names.
+    """Change a document, and return it: lay the preset that it names under it, take away one that it no longer names.
 
     ``recovery``
         What the preset states of its strategy holds where the scenario says nothing. What was written for another
@@ -38,18 +37,17 @@ def lay(document: Document) -> Document:
     name = _chosen_of_presets(document)
     if not name and not document.preset:
         return document
-    result = document.copy()
-    if result.preset != name:
-        _strip(result, ())
-        result.preset = name
+    if document.preset != name:
+        _strip(document, ())
+        document.preset = name
     if name:
         content = catalog.recovery(name)
-        mark = yamlfile.nearest_mark(result, ("recovery", "use"))
-        _drop_replaced(result, content["recovery"])
-        _lay_mapping(result, ("recovery",), content["recovery"], mark)
-        _lay_detection(result, content.get("detection", {}), mark)
-        _lay_stores(result, _stores(content), mark)
-    return result
+        mark = yamlfile.nearest_mark(document, ("recovery", "use"))
+        _drop_replaced(document, content["recovery"])
+        _lay_mapping(document, ("recovery",), content["recovery"], mark)
+        _lay_detection(document, content.get("detection", {}), mark)
+        _lay_stores(document, _stores(content), mark)
+    return document
 
 
 def hint(document: Document, path: str) -> str:
@@ -136,7 +134,7 @@ def _same_choice(own: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def _write(document: Document, path: Keys, value: Any, mark: Mark) -> None:
     """Write a value of the preset at `path`, whose mapping or list is there."""
-    value_at(document.data, path[:-1], None)[path[-1]] = copy.deepcopy(value)
+    value_at(document.data, path[:-1], None)[path[-1]] = yamlfile.copied(value)
     document.keys[path] = mark
     _enter(document, path, value, mark)
 

@@ -14,6 +14,7 @@ from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.policies.detection.noticing import Noticing
 from sim.policies.repair import Simple
+from sim.prepare.placement import Latest
 from sim.scenario.fields import PathError, RuleError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from sim.failures import Maintenance, Rollout, Source
     from sim.failures.parts import Cause
     from sim.failures.source import RepairFrom
-    from sim.input.scenario import AnyDetection, AnyRecovery, AnyRepair, AnySource, Scenario
+    from sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
 
 _MOST_STRETCHES = 1_000_000
 
@@ -34,6 +35,13 @@ _MANY_ROWS, _COVERED = 30, 0.8
 _NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
 
 """Words in the names of causes that are the network's."""
+
+
+_NOTICING: Latest[Noticing | None] = Latest(256)
+
+_BUILT: Latest[list[Source]] = Latest(64)
+
+"""What scenarios that differ in something else have in common: who notices which faults, and sources by entry."""
 
 
 def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], int]:
@@ -59,12 +67,20 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         if scenario.initial == "stationary":
             _check_stationary(source, index, repair)
     sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
+    detection, described = scenario.detection, repr(scenario.detection)
+
+    def notice(source: Source) -> Noticing | None:
+        if source.detection is not None:
+            return Noticing.by(source.detection).scaled(detection.scale)
+        fault, kind = source.fault, source.effect.kind
+        return _NOTICING.get((described, fault, kind), lambda: detection.noticing(fault, kind))
+
     found = [
         replace(
             source,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
             repair_from=_repair_from(source, scenario.failures[index]),
-            noticing=_noticing(source, scenario.detection),
+            noticing=notice(source),
         )
         for source, index in zip(sources, origins, strict=True)
     ]
@@ -106,13 +122,6 @@ def _repair_from(source: Source, choice: AnySource) -> RepairFrom:
     return "bundle" if choice.repair is None else "entry"
 
 
-def _noticing(source: Source, detection: AnyDetection) -> Noticing | None:
-    """Return who notices the faults of a source: its own law, or the scenario's detection."""
-    if source.detection is not None:
-        return Noticing.by(source.detection).scaled(detection.scale)
-    return detection.noticing(source.fault, source.effect.kind)
-
-
 def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
     """Return the runtime sources, which entry of the scenario each is from, and how many intervals were joined."""
     sources: list[Source] = []
@@ -128,7 +137,7 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
                 sources += recorded
                 merged += joined
             else:
-                sources += [cause.build(counts, jobs) for cause in causes_of(choice, scenario.repair)]
+                sources += _built(choice, counts, jobs, scenario.repair)
         except RuleError as error:
             raise PathError((*path, *error.at), error.rule) from None
         except ValueError as error:
@@ -141,6 +150,12 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
             raise PathError(("failures", index), rule)
         first[source.name] = index
     return sources, origins, merged
+
+
+def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyRepair | None) -> list[Source]:
+    """Return the runtime sources of an entry that is no log."""
+    key = repr(choice), *counts.items(), jobs, repr(stated) if isinstance(choice, Bundle) else ""
+    return _BUILT.get(key, lambda: [cause.build(counts, jobs) for cause in causes_of(choice, stated)])
 
 
 def _thin(sources: list[Source], origins: list[int]) -> list[Source]:

@@ -82,7 +82,7 @@ def _key_of(cluster: ClusterSpec) -> Hashable:
             stamp = found.st_mtime_ns, found.st_size
         except (OSError, ValueError):  # for those to say who read it
             pass
-    return cluster.model_dump_json(), stamp
+    return repr(cluster), stamp
 
 
 layout_of = lru_cache(maxsize=16)(Layout)
