@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sim.steps import Accelerator
-    from sim.yamlfile import Document, Keys
+    from sim.yamlfile import Data, Document, Keys, Table
 
 _SHORTHAND = ("cluster",)
 
@@ -120,10 +120,10 @@ class Template:
     folder: Path
 
     @property
-    def content(self) -> Any:
+    def content(self) -> Table:
         """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
-        data: dict[str, Any] = _complete(presets.lay(self.document.copy()), self.folder)
-        sources: Any = data.get("failures")
+        data: Table = _complete(presets.lay(self.document.copy()), self.folder)
+        sources: Data = data.get("failures")
         for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
             for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
                 if isinstance(holder.get(key), str) and Path(holder[key]).is_file():
@@ -219,7 +219,7 @@ def _chosen_at(text: str) -> tuple[Keys, bool]:
     return path, isinstance(content, dict) and any(tag in content for tag in yamlfile.TAGS)
 
 
-def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
+def parse(data: Table, folder: Path | None = None) -> Scenario:
     """Return the scenario that plain data describe; relative file names are taken from `folder`.
 
     Raises
@@ -256,7 +256,7 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Sc
     return scenario
 
 
-def _about_detection(lines: list[str], document: Document, data: dict[str, Any]) -> list[str]:
+def _about_detection(lines: list[str], document: Document, data: Table) -> list[str]:
     """Return complaints with what presets have to do with a missing detection.
 
     A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
@@ -268,7 +268,7 @@ def _about_detection(lines: list[str], document: Document, data: dict[str, Any])
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
 
 
-def _complete(document: Document, folder: Path) -> dict[str, Any]:
+def _complete(document: Document, folder: Path) -> Table:
     """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
     data = completed(Scenario, document, DEFAULTS)
     failures = data.get("failures")
@@ -277,7 +277,7 @@ def _complete(document: Document, folder: Path) -> dict[str, Any]:
     return data
 
 
-def locate_files(data: dict[str, Any], document: Document, folder: Path, holders: Iterable[Keys]) -> None:
+def locate_files(data: Table, document: Document, folder: Path, holders: Iterable[Keys]) -> None:
     """Make absolute the names of the files that strategies at some paths read."""
     for path in holders:
         holder = value_at(data, path, None)
@@ -287,12 +287,12 @@ def locate_files(data: dict[str, Any], document: Document, folder: Path, holders
                     holder[key] = str(_folder(document, (*path, key), folder) / holder[key])
 
 
-def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> dict[str, Any]:
+def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> Table:
     """Return the data of a `model` with strategies named, by path, and leftovers of replaced strategies dropped."""
-    data: dict[str, Any] = yamlfile.copied(document.data)
+    data: Table = yamlfile.copied(document.data)
     for path, name in defaults.items():
         *above, field = path.split(".")
-        holder: Any = data
+        holder: Data = data
         for step in above:
             holder = holder.get(step) if isinstance(holder, dict) else None
         if isinstance(holder, dict) and isinstance(holder.get(field), dict):
@@ -302,9 +302,9 @@ def completed(model: type[BaseModel], document: Document, defaults: Mapping[str,
     return data
 
 
-def _drop_leftover(model: type[BaseModel], data: dict[str, Any], path: Keys) -> None:
+def _drop_leftover(model: type[BaseModel], data: Table, path: Keys) -> None:
     """Drop a parameter of the choice that a later ``use`` or ``law`` has replaced; a name nobody knows stays."""
-    holder: Any = data
+    holder: Data = data
     for step in path[:-1]:
         holder = holder[step]
     kinds = kinds_at(model, data, path[:-1])
@@ -346,7 +346,7 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
     return found
 
 
-def _unknown_parts(source: Any, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
+def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
     """Return path and rule of each part that a source names and the cluster does not have."""
     known = {**counts, "cluster": 1} if source.use in ("incident", "maintenance") else counts
     part = getattr(source, "part", None)
@@ -411,16 +411,16 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     data = completed(model, document, {yamlfile.dotted((*above, "fabric")): "fat-tree"})
     locate_files(data, document, found_at.parent, ((*above, "fabric"),))
     try:
-        found: Any = model.model_validate(data)
+        found = model.model_validate(data)
     except ValidationError as error:
         raise ScenarioError(complaints.complaints(model, document, data, error)) from None
-    cluster: Any = found.cluster if is_scenario else found
+    cluster = found.cluster if isinstance(found, _Holder) else found
+    assert isinstance(cluster, ClusterSpec)
     if cluster.nodes is None and not cluster.pools:
         if not is_scenario:
             raise ScenarioError([complaints.line(document, (), NODES_OR_POOLS)])
         # As many as its jobs and spares need.
         cluster = load(found_at, [text if _is_whole(text) else f"{_KEY}.{_bare(text)}" for text in texts]).cluster
-    assert isinstance(cluster, ClusterSpec)
     return cluster
 
 
@@ -461,7 +461,7 @@ _ADDRESS = re.compile(r",? (?:chapters? |by way of |section |https?:).*$")
 
 def inventory() -> dict[str, dict[str, str]]:
     """Return, by kind, the names of what comes with the program and a line about each."""
-    strategies: dict[str, Mapping[str, Any]] = {
+    strategies: dict[str, Mapping[str, Data]] = {
         "fabrics (cluster.fabric.use)": FABRICS,
         "failure sources (failures.use)": SOURCES,
         "checkpoints (checkpoint.use)": CHECKPOINTS,
@@ -472,11 +472,9 @@ def inventory() -> dict[str, dict[str, str]]:
         "schedulers (scheduler.use)": SCHEDULERS,
     }
     listing = {
-        "scenarios": {name: _described(path) for name, path in _files("scenarios")},
-        "studies": {name: _described(path) for name, path in _files("scenarios/studies")},
-        "topologies": {
-            name: f"{_comment(path).removesuffix('.')} ({_source(path)})" for name, path in _files("topologies")
-        },
+        "scenarios": {name: _described(path) for name, path in shipped("scenarios").items()},
+        "studies": {name: _described(path) for name, path in shipped("scenarios/studies").items()},
+        "topologies": {name: f"{_comment(path)} ({_source(path)})" for name, path in shipped("topologies").items()},
         "failure bundles (failures.use)": {
             name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
         },
@@ -500,10 +498,6 @@ def _basis(chip: Accelerator) -> str:
     if measured:
         return f"steps measured at {', '.join(measured)}"
     return f"peak only{', announced' if chip.announced else ''}"
-
-
-def _files(kind: Any) -> list[tuple[str, Path]]:
-    return list(shipped(kind).items())
 
 
 def _described(path: Path) -> str:
@@ -539,8 +533,8 @@ def _stated(path: Path) -> str:
 
 def _comment(path: Path) -> str:
     """Return the first line of a file's opening comment."""
-    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
+    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ").removesuffix(".")
 
 
-def _first_line(model: Any) -> str:
+def _first_line(model: type) -> str:
     return (model.__doc__ or "").strip().split("\n", 1)[0]

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
+    from sim.yamlfile import Data, Table
+
 # ----------------------------------------
 # The laws with a name and a few parameters of their own; the families that they share are in `sim.scenario.law_model`.
 
@@ -284,7 +286,7 @@ class TextIsFixed:
     """Annotation of a union of laws: plain text is the value of a fixed law, in validation and in the JSON Schema."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def expand(value: Any) -> Any:
+        def expand(value: Data) -> Data:
             # Bare numbers too, so that they are told that they need a unit.
             return {"law": "fixed", "value": value} if isinstance(value, str | int | float) else value
 
@@ -392,7 +394,7 @@ class Piecewise(LawModel):
             )
             raise RuleError(("hazards", last, "rate"), rule)
 
-    def _scaled_parameters(self, factor: float) -> dict[str, Any]:
+    def _scaled_parameters(self, factor: float) -> Table:
         pieces = [
             piece.model_copy(update={"until": piece.until and piece.until * factor, "rate": piece.rate / factor})
             for piece in self.hazards
@@ -522,7 +524,7 @@ class Mixture(LawModel):
         if not any(part.law.mean_value for part in self.parts):
             raise RuleError(("parts",), "give at least one part with a mean above zero")
 
-    def _scaled_parameters(self, factor: float) -> dict[str, Any]:
+    def _scaled_parameters(self, factor: float) -> Table:
         return {"parts": tuple(part.model_copy(update={"law": part.law.scaled(factor)}) for part in self.parts)}
 
     @functools.cached_property

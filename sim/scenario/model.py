@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
@@ -24,6 +24,7 @@ from sim.steps.workload import (
 
 if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator
+    from sim.yamlfile import Table
 
 # ----------------------------------------
 # What a user may say of a model that is not in the catalog.
@@ -122,7 +123,7 @@ class AcceleratorSpec(Model):
 
     def changed(self, base: Accelerator) -> Accelerator:
         """Return the accelerator; it reaches the shares of its peaks that the one it is like does."""
-        values: dict[str, Any] = {
+        values: Table = {
             name: getattr(self, name)
             for name in ("memory", "memory_bandwidth", "scale_up")
             if getattr(self, name) is not None
