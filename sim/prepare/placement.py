@@ -14,7 +14,8 @@ import numpy as np
 from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS, ClusterSpec
 from sim.cluster.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
-from sim.engine.state_nodes import Units, gather, spread
+from sim.engine.nodes import gather, spread
+from sim.engine.prepared import Network, Units
 from sim.policies.recovery import Narrow, RestartSmaller, ShrinkRejoin
 from sim.scenario.fields import PathError, RuleError
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from sim.cluster import Topology
     from sim.cluster.placement import HostLoss, Span
-    from sim.engine.state_jobs import Network
     from sim.failures import Source
     from sim.input.scenario import AnyCheckpoint, AnyRecovery, Scenario
     from sim.scenario.model import AnyAccelerator, JobSpec, Parallelism
@@ -463,8 +463,6 @@ class Site:
 
     def network(self, sources: Sequence[Source]) -> Network:
         """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
-        from sim.engine.state_jobs import Network
-
         topology, pools = self.topology, self.cluster.all_pools
         paths = topology.paths if any(source.of_fabric for source in sources) else None
         classes = topology.domains["leaf"] if paths is None else paths.class_of_node

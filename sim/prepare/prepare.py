@@ -14,8 +14,7 @@ import numpy as np
 
 from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
-from sim.engine.prepared import Prepared, PreparedJob
-from sim.engine.state_nodes import Reserve
+from sim.engine.prepared import Prepared, PreparedJob, Reserve
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.policies.checkpoint import Pause
 from sim.policies.recovery import Ladder as LadderOfRungs
