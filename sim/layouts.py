@@ -347,15 +347,12 @@ def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
     """
     lacking = " and ".join(name for name in ("model", "batch") if getattr(spec, name) is None)
     if lacking:
-        message = f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})"
-        raise ValueError(message)
+        raise ValueError(f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})")
     cluster = scenario.cluster
     each, most = cluster.hosts.gpus, cluster.hosts.nodes * cluster.hosts.gpus
     if gpus > most:
-        message = f"{gpus:,} GPUs are more than the {most:,} of the cluster"
-        raise ValueError(message)
+        raise ValueError(f"{gpus:,} GPUs are more than the {most:,} of the cluster")
     if gpus % each or gpus <= 0:
         below = max(gpus, 0) // each * each
         near = " or ".join(f"{count:,}" for count in (below, below + each) if count > 0)
-        message = f"{gpus:,} GPUs are not a whole number of nodes of {each}; nearest: {near}"
-        raise ValueError(message)
+        raise ValueError(f"{gpus:,} GPUs are not a whole number of nodes of {each}; nearest: {near}")

@@ -42,11 +42,10 @@ def check_work(events: float, most_events: float = MOST_EVENTS) -> None:
         If there are more.
     """
     if events > most_events:
-        message = (
+        raise WorkError(
             f"about {events:.2g} events would be simulated, and more than {most_events:.2g} only if you say so: --yes "
             f"(most_events in Python); or take a shorter horizon, fewer replications, rarer failures"
         )
-        raise WorkError(message)
 
 
 def trace(prepared: Prepared, replication: int) -> FailureTrace:

@@ -126,8 +126,7 @@ def _read(path: Path, make: Callable[[Data], _Entry]) -> dict[str, _Entry]:
         try:
             found[name] = make(content)
         except ValueError as error:
-            message = f"{path.name}: {name}: {error}"
-            raise ValueError(message) from None
+            raise ValueError(f"{path.name}: {name}: {error}") from None
     return found
 
 
@@ -173,23 +172,20 @@ def _filled(
     for name, part in known.items():
         has_default = part.default is not MISSING or part.default_factory is not MISSING
         if name not in content and (name in needed or not has_default):
-            message = f"key '{name}' is missing"
-            raise ValueError(message)
+            raise ValueError(f"key '{name}' is missing")
     values = {}
     for name, value in content.items():
         try:
             values[name] = readers[name](value) if name in readers else _plain(value, known[name].type)
         except ValueError as error:
-            message = f"{name}: {error}"
-            raise ValueError(message) from None
+            raise ValueError(f"{name}: {error}") from None
     return kind(**values)
 
 
 def _plain(value: Data, kind: str) -> object:
     """Return a whole number, truth value or text as it stands."""
     if type(value) is not _PLAIN[kind]:
-        message = f"is {value!r}, not of the kind {kind}"
-        raise ValueError(message)
+        raise ValueError(f"is {value!r}, not of the kind {kind}")
     return value
 
 

@@ -299,11 +299,11 @@ def _check_clock(source: Source, index: int, recovery: AnyRecovery) -> None:
     is_on_wall = source.clock == "wall" and source.fix is None  # bugs count the work of their job
     memoryless = source.law is None or all(law.memoryless for law in source.variety.laws(source.law))
     if recovery.has_unexposed_phases and is_on_wall and not memoryless and not source.defer:
-        rule = (
+        raise PathError(
+            ("failures", index),
             f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
-            f"hit (exposed: none or processes); give the source clock: busy, or defer: true"
+            f"hit (exposed: none or processes); give the source clock: busy, or defer: true",
         )
-        raise PathError(("failures", index), rule)
 
 
 def _check_repair(source: Source, index: int, scenario: Scenario, repair: AnyRepair) -> None:

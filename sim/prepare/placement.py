@@ -244,21 +244,21 @@ def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -
     for index, job in enumerate(scenario.jobs):
         nodes = job.gpus // per_node
         if nodes + scenario.spares.total > capacity:
-            rule = (
+            raise PathError(
+                ("jobs", index, "gpus"),
                 f"needs {nodes} nodes beside {scenario.spares.total} spares, but {has}: the cluster gives {capacity} "
-                "in all, so it could never start"
+                "in all, so it could never start",
             )
-            raise PathError(("jobs", index, "gpus"), rule)
         # Replicas that share a unit, where one may leave without the other; half nodes are for others to refuse.
         if scenario.recovery.elastic and job.parallelism is not None and not job.gpus % per_node:
             groups = layout_of(job.parallelism, per_node).group_of_host.reshape(-1, size)
             if (groups != groups[:, :1]).any():
-                rule = (
+                raise PathError(
+                    ("jobs", index, "parallelism"),
                     f"replicas of {nodes / job.parallelism.data:g} nodes share units of {size}, and with recovery "
                     f"'{scenario.recovery.use}' they leave one by one; make replicas whole units, and neighbours in "
-                    "rank (order)"
+                    "rank (order)",
                 )
-                raise PathError(("jobs", index, "parallelism"), rule)
 
 
 # ----------------------------------------
@@ -309,12 +309,10 @@ def placement(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]] 
     counts = scenario.cluster.counts()
     for part, unit in failed:
         if part not in FABRIC_PARTS:
-            msg = f"{part}:{unit}: {catalog.unknown('part of the fabric', part, FABRIC_PARTS)}"
-            raise ValueError(msg)
+            raise ValueError(f"{part}:{unit}: {catalog.unknown('part of the fabric', part, FABRIC_PARTS)}")
         if not 0 <= unit < counts[part]:
             has = f"from 0 to {counts[part] - 1:,}" if counts[part] else "none here"
-            msg = f"{part}:{unit}: there is no such {part}; they are numbered {has}"
-            raise ValueError(msg)
+            raise ValueError(f"{part}:{unit}: there is no such {part}; they are numbered {has}")
     return Site.of(scenario, counts, whole_units(scenario, counts)).place(scenario.jobs[index].parallelism, failed)
 
 
@@ -508,11 +506,11 @@ def layout_warnings(site: Site, index: int, spec: JobSpec) -> tuple[str, ...]:
         if span.level == "scale_up":
             continue
         if kind in layout.within_domain:
-            rule = (
+            raise PathError(
+                ("jobs", index, "parallelism", "within_domain"),
                 f"{kind} groups of {span.size} GPUs do not fit into scale-up domains of {span.domain_gpus}: they would "
-                f"span {span.domains}"
+                f"span {span.domains}",
             )
-            raise PathError(("jobs", index, "parallelism", "within_domain"), rule)
         if kind == "tensor" and place is not None and site.chips is not None:
             cost = cost_of_crossing(span, min(chip.scale_up for chip in site.chips), place.bandwidth[kind])
             found += [f"job '{spec.name}': {cost}"] if cost is not None else []

@@ -186,8 +186,7 @@ def _check_pools(scenario: Scenario) -> None:
         if not any(size[name] for name in pools):
             if pools == ("spare",):
                 raise PathError(path, "replacements may come from the spares only, and spares.hot is 0")
-            rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
-            raise PathError(path, rule)
+            raise PathError(path, f"replacements may come from {' and '.join(pools)} only, and there are none")
 
 
 def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
@@ -208,8 +207,7 @@ def _check_pick(scenario: Scenario) -> None:
     """Refuse to pick nodes by a score that nobody keeps."""
     scheduler = scenario.scheduler
     if scheduler.pick == "best-score" and not getattr(scenario.repair, "lemons", ()):
-        rule = "best-score needs repair with lemons: their policy keeps the score"
-        raise PathError(("scheduler", "pick"), rule)
+        raise PathError(("scheduler", "pick"), "best-score needs repair with lemons: their policy keeps the score")
     if scheduler.pack is not None and scheduler.pick != "lowest":
         raise PathError(("scheduler", "pack"), f"packed jobs take nodes by their place, not as pick: {scheduler.pick}")
 
@@ -227,11 +225,11 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
     if spec.gpus > site.counts["gpu"]:
         raise PathError(path, f"asks for {spec.gpus} GPUs, but the cluster has {site.counts['gpu']}")
     if nodes + spares.total > total:
-        rule = (
+        raise PathError(
+            path,
             f"needs {nodes} nodes, but of the cluster's {total} nodes {spares.total} are kept as "
-            f"{'hot ' if spares.total == spares.hot else ''}spares: it could never start"
+            f"{'hot ' if spares.total == spares.hot else ''}spares: it could never start",
         )
-        raise PathError(path, rule)
     step = placed.step(scenario.horizon)
     success = repair_of(scenario).success
     mtti, detection_mean = prior(sources, nodes / total, scenario.warmup + scenario.horizon, success)

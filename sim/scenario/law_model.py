@@ -205,8 +205,7 @@ class LawModel(Model, ABC):
         except OverflowError:
             mean = math.inf
         if not mean <= self._longest_mean:
-            message = "the mean of this law is not finite, or above 1e12 years"
-            raise ValueError(message)
+            raise ValueError("the mean of this law is not finite, or above 1e12 years")
         return self
 
     def _check(self) -> None:
@@ -241,8 +240,7 @@ class LawModel(Model, ABC):
             If the factor is not positive and finite.
         """
         if not 0 < factor < math.inf:
-            message = f"the factor of a law must be positive and finite, not {factor}"
-            raise ValueError(message)
+            raise ValueError(f"the factor of a law must be positive and finite, not {factor}")
         return self.model_copy(update=self._scaled_parameters(factor))
 
     def _scaled_parameters(self, factor: float) -> Table:

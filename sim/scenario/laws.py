@@ -64,8 +64,7 @@ def _require_one(**parameters: float | None) -> None:
     """Refuse both or none of two parameters that say the same thing."""
     given = [name for name, value in parameters.items() if value is not None]
     if len(given) != 1:
-        message = f"give exactly one of {' and '.join(parameters)} (given: {', '.join(given) or 'none'})"
-        raise ValueError(message)
+        raise ValueError(f"give exactly one of {' and '.join(parameters)} (given: {', '.join(given) or 'none'})")
 
 
 def _given(value: float | None) -> float:
@@ -77,8 +76,7 @@ def _given(value: float | None) -> float:
 def _sorted_sample(values: tuple[float, ...]) -> tuple[float, ...]:
     """Return a sample in ascending order, if it has a positive sum."""
     if not any(values):
-        message = "give at least one value above zero"
-        raise ValueError(message)
+        raise ValueError("give at least one value above zero")
     return tuple(sorted(values))
 
 
@@ -215,8 +213,7 @@ class Uniform(LawModel):
 
     def _check(self) -> None:
         if self.low >= self.high:
-            message = "low must be less than high"
-            raise ValueError(message)
+            raise ValueError("low must be less than high")
 
     @property
     def mean_value(self) -> float:
@@ -389,10 +386,10 @@ class Piecewise(LawModel):
                 raise RuleError(("hazards", index, "until"), "must be later than the one before it")
             before = piece.until or before
         if self.hazards[last].rate == 0:
-            rule = (
-                "the last hazard must be above zero: who gets that old would never fail, and the mean life is infinite"
+            raise RuleError(
+                ("hazards", last, "rate"),
+                "the last hazard must be above zero: who gets that old would never fail, and the mean life is infinite",
             )
-            raise RuleError(("hazards", last, "rate"), rule)
 
     def _scaled_parameters(self, factor: float) -> Table:
         pieces = [
