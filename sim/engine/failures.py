@@ -35,9 +35,11 @@ Inside = list[tuple["Group", int]]
 class Failures:
     """Plays the trace, adds the candidates that follow from what happens, and lets faults happen.
 
-    What repair asks: :meth:`renew`, :meth:`replace`, :meth:`cure`, :meth:`remain`, and it tells when nodes go down and
-    come back. What jobs ask: how fast their nodes and network let them step (:meth:`slowest`), and what is wrong with
-    the work that they do from now on (:meth:`SilentFaults.taint`).
+    Repair asks for the next life (:meth:`renew`, :meth:`replace`), says what it has mended (:meth:`cure`) or not
+    (``remain``), and when nodes go down and come back. Jobs ask how fast they can step (:meth:`slowest`) and what is
+    wrong with the work that they do from now on (``silent.taint``), and tell when they meet a bug (``bugs.meet``), when
+    candidates can happen that had to wait (:meth:`happen_later`), and when a rollout can change their nodes
+    (``rollouts.visit``).
     """
 
     jobs: Jobs

@@ -261,7 +261,7 @@ class Acquire(NamedTuple):
     wanted: int = 0
     unit: Literal["node", "replica"] = "node"
     timeout: float = math.inf
-    otherwise: tuple[Any, ...] = ()
+    otherwise: Plan = ()
     pools: tuple[PoolName, ...] = ANY_POOL
     exposed: Literal["nodes", "none"] = "nodes"
     fill: bool = False
@@ -330,8 +330,8 @@ class Background(NamedTuple):
     While they rejoin, the others run through the steps of `then`.
     """
 
-    steps: tuple[Any, ...]
-    then: tuple[Any, ...] = ()
+    steps: Plan
+    then: Plan = ()
 
 
 Step: TypeAlias = Stall | Acquire | Evict | Save | Restore | Requeue | Run | Background
