@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from sim.cluster.paths import Paths
     from sim.failures import Source
     from sim.policies.checkpoint import Ladder, Periodic
-    from sim.policies.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
+    from sim.policies.recovery.base import RecoveryStrategy
+    from sim.policies.repair import RepairStrategy
+    from sim.policies.scheduler import Fifo
     from sim.scenario.model import CostSpec, Scenario
     from sim.steps import StepPlan
     from sim.steps.power import Facility
@@ -171,7 +173,7 @@ class Prepared:
     jobs: tuple[PreparedJob, ...]
     repair: RepairStrategy
     recovery: RecoveryStrategy
-    scheduler: SchedulerStrategy
+    scheduler: Fifo
     merged_intervals: int
     counts: Mapping[str, int]
     network: Network | None = None

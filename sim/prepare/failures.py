@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sim.failures import Source
     from sim.failures.source import RepairFrom
-    from sim.policies.contracts import RepairStrategy
+    from sim.policies.repair import RepairStrategy
     from sim.scenario.model import Scenario
 
 _MOST_STRETCHES = 1_000_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
-from sim.policies.recovery.base import Absence, FromStore
+from sim.policies.recovery.base import Absence, RecoveryStrategy
 from sim.policies.recovery.phases import Crew, Phases, exposures, is_fixed, mean, some, steps
 from sim.scenario.fields import Duration
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 
-class ShrinkRejoin(FromStore):
+class ShrinkRejoin(RecoveryStrategy):
     """Drop the data-parallel replicas that lost a node; they repair themselves in the background and rejoin.
 
     The survivors lose the step in flight and the time to reconfigure. With fewer than ``min_replicas`` left, or with no
