@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 from sim import rng
 from sim.engine.kernel import Order
-from sim.policies.contracts import (
-    OF_ONE_RANK,
-    Background,
-    Bucket,
-    ClusterView,
-    FailureView,
-    JobView,
-    Requeue,
-    Save,
-)
+from sim.policies.contracts import OF_ONE_RANK, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Save
 from sim.scenario.laws import draw
 
 if TYPE_CHECKING:

@@ -346,10 +346,7 @@ def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Read
     # Nodes that have lost nothing all read alike.
     for position in itertools.chain(damaged, (-1,) if len(damaged) < nodes else ()):
         seconds, best = min(
-            (
-                source.rung.fetch if position in source.gone else source.rung.load,
-                index,
-            )
+            (source.rung.fetch if position in source.gone else source.rung.load, index)
             for index, source in enumerate(sources)
             if position not in source.lacks
         )

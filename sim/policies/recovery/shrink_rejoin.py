@@ -89,11 +89,7 @@ class ShrinkRejoin(RecoveryStrategy):
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore, all replicas together."""
         everybody = Crew(job.gpus, job.nodes, job.nodes)
-        return (
-            *steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize"),
-            Restore("stores"),
-            Run(),
-        )
+        return (*steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize"), Restore("stores"), Run())
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind if enough replicas are left, else restart with those that become whole."""
@@ -124,11 +120,7 @@ class ShrinkRejoin(RecoveryStrategy):
                 *steps(self.initialize, Bucket.INITIALIZE, alone, mark, "initialize", fault),
                 *steps(self.catch_up, Bucket.RESTORE, alone, mark, "catch_up", fault),
             ),
-            then=(
-                *steps(self.rejoin, Bucket.INITIALIZE, everybody, mark, "rejoin", fault),
-                Restore("live"),
-                Run(),
-            ),
+            then=(*steps(self.rejoin, Bucket.INITIALIZE, everybody, mark, "rejoin", fault), Restore("live"), Run()),
         )
 
 
