@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.failures.parts import Cause
-    from sim.policies.contracts import RepairStrategy
+    from sim.policies.repair import RepairStrategy
     from sim.yamlfile import Data, Table
 
 _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, "defect": Defect, "job": JobLevel}
