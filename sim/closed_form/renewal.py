@@ -353,8 +353,7 @@ def _copy(way: _Way, job: PreparedJob, rungs: Sequence[Rung]) -> tuple[int, floa
         reading = read([source], damaged if damage.keeps != "stores" else frozenset(), job.nodes) if source else None
         if reading is not None:
             return place, reading.seconds
-    message = "a job has a store outside its nodes"
-    raise AssertionError(message)
+    raise AssertionError("a job has a store outside its nodes")
 
 
 def _damage(way: _Way, job: PreparedJob) -> Damage:

@@ -13,10 +13,10 @@ import numpy as np
 from pydantic import Field
 
 from sim import units
-from sim.cluster.fabric import FabricKind, Hosts
+from sim.cluster.fabric import FabricKind
 from sim.cluster.graph_formats import Description, Link, Name, nearest, quoted, read_graph, refuse
 from sim.cluster.switches import components
-from sim.cluster.topology import VERTEX_PARTS, Edges
+from sim.cluster.topology import VERTEX_PARTS, Edges, Hosts
 from sim.scenario.fields import RuleError
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.cluster.fabric import FABRIC_PARTS
 from sim.cluster.rows import ReadOnly, Rows, offsets_of, ranges, rows, whole_units
 from sim.cluster.switches import Flow, Reach, switches, units_of
-from sim.cluster.topology import Members, edges
+from sim.cluster.topology import FABRIC_PARTS, Members, edges
 
 if TYPE_CHECKING:
     from collections.abc import Collection

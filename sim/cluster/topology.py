@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.cluster.fabric import FABRIC_PARTS
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -18,9 +16,29 @@ if TYPE_CHECKING:
 
     from sim.cluster.paths import Paths
 
+FABRIC_PARTS = (
+    "nic",
+    "transceiver",
+    "cable_node_leaf",
+    "cable_leaf_spine",
+    "cable_spine_core",
+    "leaf",
+    "spine",
+    "core",
+)
+
+"""Part classes whose blast radius follows from the cables."""
+
 VERTEX_PARTS = ("node", "leaf", "spine", "core")
 
 """Part classes that are vertices of the graph, in the order of their numbers. GPUs are not vertices."""
+
+
+class Hosts(NamedTuple):
+    """What a fabric joins: how many nodes, and GPUs of each [-]."""
+
+    nodes: int
+    gpus: int
 
 
 class Members(NamedTuple):
@@ -121,8 +139,7 @@ class Topology:
             If the units of `part` are not vertices.
         """
         if part not in VERTEX_PARTS:
-            msg = f"{part!r} is not a vertex of the graph; vertices are: {', '.join(VERTEX_PARTS)}"
-            raise ValueError(msg)
+            raise ValueError(f"{part!r} is not a vertex of the graph; vertices are: {', '.join(VERTEX_PARTS)}")
         sizes = [self.counts[name] for name in VERTEX_PARTS]
         place = VERTEX_PARTS.index(part)
         first = sum(sizes[:place])
@@ -157,8 +174,7 @@ class Topology:
             If the topology has no such part class.
         """
         if part not in self.counts:
-            msg = f"topology {self.name!r} has no part {part!r}; it has: {', '.join(self.counts)}"
-            raise ValueError(msg)
+            raise ValueError(f"topology {self.name!r} has no part {part!r}; it has: {', '.join(self.counts)}")
         count = self.counts[part]
         if part in ("node", "gpu"):
             units = count // self.nodes

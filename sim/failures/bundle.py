@@ -106,8 +106,7 @@ class Bundle(Strategy):
             # What the catalog says is right, so something above does not go with it.
             reason = error.errors()[0]["ctx"]["error"]
             at = f"{'.'.join(map(str, reason.at))}: " if isinstance(reason, RuleError) else ""
-            message = f"cause '{entry['name']}' of {self.use}: {at}{reason}"
-            raise ValueError(message) from None
+            raise ValueError(f"cause '{entry['name']}' of {self.use}: {at}{reason}") from None
 
 
 def _without_repair(entry: Mapping[str, Any], stated: RepairStrategy | None) -> Mapping[str, Any]:

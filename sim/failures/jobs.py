@@ -31,7 +31,6 @@ class OfJob(Cause):
 
     def build(self, counts: Mapping[str, int], jobs: int) -> Source:
         """Return the runtime source for `jobs` jobs."""
-        del counts
         effect = self._effect()
         return Source(
             name=self.name,

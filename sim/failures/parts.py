@@ -56,8 +56,7 @@ class Cause(Strategy, ABC):
     @model_validator(mode="after")
     def _rate_or_law(self) -> Self:
         if (self.rate is None) == (self.law is None):
-            message = "give exactly one of rate and law"
-            raise ValueError(message)
+            raise ValueError("give exactly one of rate and law")
         if self.law is not None and self.law.mean_value == 0:
             raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
         return self
@@ -219,7 +218,6 @@ class Component(Struck):
         ValueError
             If the topology has no such part, or the rate is stated for another kind of part.
         """
-        del jobs
         part, law = self.part, self.life(self.part, counts)
         variety = Variety(self.frailty, self.batches, self.covariates)
         foldable = self.renews != "never" and not variety.within_node
@@ -276,7 +274,6 @@ class Defect(Struck):
         ValueError
             If the rate is stated for another kind of part.
         """
-        del jobs
         onset = None
         if self.onset is not None and self.onset.per_second > 0:
             onset = Exponential.from_seconds(mean=1 / self.onset.per_second)
@@ -324,7 +321,6 @@ class Incident(Struck):
         ValueError
             If the topology has no such part, or the rate is stated for another kind of part.
         """
-        del jobs
         counts = {**counts, "cluster": 1}
         law = self.life(self.part, counts)
         source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))

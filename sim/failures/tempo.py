@@ -64,8 +64,7 @@ class Tempo(Model):
     @model_validator(mode="after")
     def _something(self) -> Self:
         if self.trend is None and self.calendar is None and self.swings is None:
-            message = "give at least one of trend, calendar and swings"
-            raise ValueError(message)
+            raise ValueError("give at least one of trend, calendar and swings")
         return self
 
     def mean(self, horizon: float) -> float:

@@ -55,8 +55,7 @@ class Batch(Model):
     @model_validator(mode="after")
     def _law_or_ratio(self) -> Self:
         if (self.law is None) == (self.ratio is None):
-            message = "give exactly one of law and ratio"
-            raise ValueError(message)
+            raise ValueError("give exactly one of law and ratio")
         if self.law is not None and self.law.mean_value == 0:
             raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
         return self

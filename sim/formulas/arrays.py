@@ -28,11 +28,9 @@ def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> Flo
     """
     array = np.asarray(values, dtype=np.float64)
     if not np.all(array > 0):  # written so that NaN fails too
-        message = f"{name} must be positive, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be positive, got {values!r}")
     if not infinite and not np.all(np.isfinite(array)):
-        message = f"{name} must be finite, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be finite, got {values!r}")
     return array
 
 
@@ -46,8 +44,7 @@ def non_negative(name: str, values: npt.ArrayLike) -> FloatArray:
     """
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & np.isfinite(array)):
-        message = f"{name} must be finite and not negative, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be finite and not negative, got {values!r}")
     return array
 
 
@@ -178,8 +175,7 @@ def quantile(law: npt.ArrayLike, probability: float) -> int:
     """
     reached, p = np.cumsum(_law(law)), float(inside("probability", probability))
     if p > reached[-1] + _ROUNDING:
-        message = f"law is cut off at {reached[-1]:.6g}, below the probability {probability!r}"
-        raise ValueError(message)
+        raise ValueError(f"law is cut off at {reached[-1]:.6g}, below the probability {probability!r}")
     return min(int(np.searchsorted(reached, p)), reached.size - 1)
 
 
@@ -187,8 +183,7 @@ def whole(name: str, values: npt.ArrayLike, least: int) -> FloatArray:
     """Return `values` as floats, all of them whole numbers from `least`; else raise a ValueError."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all(np.isfinite(array) & (array >= least) & (array == np.floor(array))):
-        message = f"{name} must be a whole number from {least}, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be a whole number from {least}, got {values!r}")
     return array
 
 
@@ -196,8 +191,7 @@ def share(name: str, values: npt.ArrayLike) -> FloatArray:
     """Return `values` as floats, all in [0, 1]; else raise a ValueError."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0.0) & (array <= 1.0)):
-        message = f"{name} must be in [0, 1], got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be in [0, 1], got {values!r}")
     return array
 
 
@@ -205,16 +199,14 @@ def inside(name: str, values: npt.ArrayLike) -> FloatArray:
     """Return `values` as floats, all above 0 and below 1; else raise a ValueError."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array > 0.0) & (array < 1.0)):
-        message = f"{name} must be above 0 and below 1, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be above 0 and below 1, got {values!r}")
     return array
 
 
 def _law(law: npt.ArrayLike) -> FloatArray:
     array = non_negative("law", law)
     if array.ndim != 1 or not 0.0 < array.sum() <= 1.0 + _ROUNDING:
-        message = "law must be one row of probabilities that sum to at most 1"
-        raise ValueError(message)
+        raise ValueError("law must be one row of probabilities that sum to at most 1")
     return array
 
 

@@ -128,8 +128,7 @@ def elastic_shares(
     gamma = 1.0 / float(positive("mtti", mtti, infinite=True)) / float(whole("groups", groups, 1))
     rate = 1.0 / float(positive("others", others, infinite=True))
     if not 1 <= fewest <= groups:
-        message = f"fewest is a number of groups, from 1 to {groups}, not {fewest}"
-        raise ValueError(message)
+        raise ValueError(f"fewest is a number of groups, from 1 to {groups}, not {fewest}")
     away = absence + wait
     breach = _breach(groups, fewest, gamma, away, downtime)
     # Those failures after which too few are left are restarts of all, and no longer absences of one.

@@ -400,8 +400,7 @@ class ClassShares(NamedTuple):
 def _cut(value: Number, order: int) -> float:
     """Return an expansion up to an order."""
     if not isinstance(value, Expansion):
-        message = "plain numbers have no orders; give the rate as an Expansion"
-        raise TypeError(message)
+        raise TypeError("plain numbers have no orders; give the rate as an Expansion")
     return value.up_to(order)
 
 
@@ -564,22 +563,19 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
                 non_negative(name, value)
         for name, value in (("share", row.share), ("survival", row.survival)):
             if not isinstance(value, Expansion) and not 0.0 <= value <= 1.0 + _ROUNDING:
-                message = f"{name} must be between 0 and 1, got {value!r}"
-                raise ValueError(message)
+                raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
         if not 0 <= row.store < len(stores):
             message = f"store must be the place of one of {len(stores)} stores, counted from 0, got {row.store!r}"
             raise ValueError(message)
     total = sum(row.share for row in classes)
     if classes and abs(total - 1.0) > _ROUNDING:
-        message = f"the shares of the classes sum to {total:g}, not to 1"
-        raise ValueError(message)
+        raise ValueError(f"the shares of the classes sum to {total:g}, not to 1")
     for store in stores:
         positive("interval", store.interval)
         non_negative("write", store.write)
         non_negative("drain", store.drain)
         if store.drain > store.interval:
-            message = f"drain must not exceed interval (one save would overtake the next), got {store}"
-            raise ValueError(message)
+            raise ValueError(f"drain must not exceed interval (one save would overtake the next), got {store}")
 
 
 # ----------------------------------------

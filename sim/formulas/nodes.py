@@ -184,8 +184,7 @@ def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatAr
     """Return dispersions, each 1 or above it and below the number of nodes (at N, all of them fail as one)."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array == 1.0) | ((array > 1.0) & (array < np.asarray(nodes)))):
-        message = f"dispersion must be at least 1 and below the number of nodes, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"dispersion must be at least 1 and below the number of nodes, got {values!r}")
     return array
 
 
@@ -301,8 +300,7 @@ def _fewest(enough: Callable[[int], float], level: float) -> int:
     while enough(high) < target:
         low, high = high, 2 * high + 1
         if high > _MOST_SPARES:
-            message = f"level {level!r} is out of reach: even {low} spares are not enough"
-            raise ValueError(message)
+            raise ValueError(f"level {level!r} is out of reach: even {low} spares are not enough")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) >= target else (middle, high)

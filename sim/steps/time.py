@@ -446,8 +446,7 @@ class Impairment:
         """Refuse what no job can step with."""
         for name in ("compute", "network", "scale_up"):
             if not 0 < getattr(self, name) <= 1:
-                msg = f"{name} is the share that is left, above 0 and at most 1, not {getattr(self, name)}"
-                raise ValueError(msg)
+                raise ValueError(f"{name} is the share that is left, above 0 and at most 1, not {getattr(self, name)}")
 
 
 def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
@@ -464,11 +463,9 @@ def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
     smaller batch the step takes as long as before, and trains on (d - k) / d of the samples.
     """
     if not 0 <= state.missing < work.data:
-        msg = f"{state.missing} of {work.data} replicas cannot be missing"
-        raise ValueError(msg)
+        raise ValueError(f"{state.missing} of {work.data} replicas cannot be missing")
     if not 0 <= state.tensor <= work.tensor:
-        msg = f"of {work.tensor} tensor ranks {state.tensor} cannot be left"
-        raise ValueError(msg)
+        raise ValueError(f"of {work.tensor} tensor ranks {state.tensor} cannot be left")
     left = work.data - state.missing
     sequences = work.sequences if state.keeps_batch else ceil(work.sequences * left / work.data)
     links = machine.links.with_network(state.network).with_scale_up(state.scale_up)
@@ -525,7 +522,6 @@ def rerouted_pace(microbatches: int, stages: int, replicas: int, missing: int) -
     same stage, in bubbles where the backward pass is split. The formula is ours, an approximation.
     """
     if not 0 <= missing < replicas:
-        msg = f"{missing} of {replicas} replicas cannot be missing"
-        raise ValueError(msg)
+        raise ValueError(f"{missing} of {replicas} replicas cannot be missing")
     whole = microbatches + stages - 1
     return float(whole / max(microbatches * replicas / (replicas - missing), whole))

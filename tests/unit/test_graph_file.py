@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 from sim.cluster import graph_file, graph_formats
-from sim.cluster.dual_plane import DualPlane
-from sim.cluster.fabric import Hosts
-from sim.cluster.fat_tree import FatTree
+from sim.cluster.fabric import DualPlane, FatTree
 from sim.cluster.graph_formats import to_networkx
-from sim.cluster.topology import edges
+from sim.cluster.topology import Hosts, edges
 from tests.fabric_oracle import cables_of, topology_of
 from tests.graph_documents import Document, add, document, drop, edge, imported, join, two_tiers, vertex, written
 

@@ -12,7 +12,7 @@ import networkx as nx
 import pytest
 
 from sim.cluster import ClusterSpec
-from sim.cluster.fabric import FABRIC_PARTS, Hosts
+from sim.cluster.topology import FABRIC_PARTS, Hosts
 from sim.scenario.fields import RuleError
 from tests.fabric_oracle import flow_between, most_cut, topology_of
 from tests.graph_documents import imported, two_tiers, written

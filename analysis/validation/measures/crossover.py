@@ -89,8 +89,7 @@ class Rivals:
     def __post_init__(self) -> None:
         """Refuse what neither formula nor simulation describes."""
         if self.replicas < 2:
-            message = f"replicas must be at least 2: one alone leaves nobody behind, got {self.replicas}"
-            raise ValueError(message)
+            raise ValueError(f"replicas must be at least 2: one alone leaves nobody behind, got {self.replicas}")
         if self.absence < self.restart:
             message = f"absence must be at least restart, which is a part of it: {self.absence} s and {self.restart} s"
             raise ValueError(message)

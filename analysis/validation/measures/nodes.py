@@ -380,8 +380,7 @@ def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
 def _present() -> Path:
     """Return where the log is."""
     if not LOG.exists():
-        message = "reference data not present"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError("reference data not present")
     return LOG
 
 
