@@ -11,7 +11,8 @@ import numpy as np
 
 from analysis.statistics.estimates import Summary, summarise_ratio
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result, units
-from sim.formulas import missing_nodes_pmf, quantile
+from sim.formulas.arrays import quantile
+from sim.formulas.nodes import missing_nodes_pmf
 from sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy
 
 if TYPE_CHECKING:

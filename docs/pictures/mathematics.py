@@ -19,7 +19,7 @@ import sim
 from analysis.statistics.estimates import t_quantile
 from analysis.terminal import console
 from sim import Bucket
-from sim.formulas import daly_interval, efficiency, optimal_interval, young_interval
+from sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.cluster.rows import ReadOnly, Rows, offsets_of, ranges, rows, whole_units
-from sim.cluster.switches import Flow, Reach, switches, units_of
+from sim.cluster.switches import Flow, Reach, ReadOnly, Rows, offsets_of, ranges, rows, switches, units_of, whole_units
 from sim.cluster.topology import FABRIC_PARTS, Members, edges
 
 if TYPE_CHECKING:
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.cluster.rows import Span
-    from sim.cluster.switches import Switches
+    from sim.cluster.switches import Span, Switches
     from sim.cluster.topology import Edges, Topology
 
 # ----------------------------------------

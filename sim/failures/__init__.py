@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sim.failures.jobs import Bug, JobLevel, LossSpike, Preemption
-from sim.failures.parts import Component, Defect, Incident
+from sim.failures.parts import Bug, Component, Defect, Incident, JobLevel, LossSpike, Preemption
 from sim.failures.planned import Maintenance, Rollout
 from sim.failures.replay import Replay, TraceError, read_log
 from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source

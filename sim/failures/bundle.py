@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from sim.failures.jobs import JobLevel
-from sim.failures.parts import Component, Defect, Incident
+from sim.failures.parts import Component, Defect, Incident, JobLevel
 from sim.failures.source import Clock, Renews
 from sim.scenario.fields import Fraction, RuleError, Strategy
 from sim.scenario.laws import Law

@@ -19,12 +19,13 @@ shares of the job's wall clock [-]. Not in it: queues of repair, nodes that shar
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sim.formulas.arrays import (
     FloatArray,
+    Values,
     enough_probability,
     from_ratios,
     inside,
@@ -58,15 +59,7 @@ if TYPE_CHECKING:
 # there from a fresh cluster. Times [s], rates [1/s], probabilities [-].
 
 
-@overload
-def steady_unavailability(life: float, repair: float) -> float: ...
-
-
-@overload
-def steady_unavailability(life: npt.ArrayLike, repair: npt.ArrayLike) -> FloatArray: ...
-
-
-def steady_unavailability(life: npt.ArrayLike, repair: npt.ArrayLike) -> float | FloatArray:
+def steady_unavailability(life: Values, repair: Values) -> Values:
     r"""Return the share of time for which a node is down, ``q = repair / (life + repair)`` [-].
 
     Only the means enter, whatever the laws are; a life starts when the repair before it ends.
@@ -93,7 +86,8 @@ def steady_unavailability(life: npt.ArrayLike, repair: npt.ArrayLike) -> float |
     Alternating renewal process: D. R. Cox, "Renewal Theory", Methuen (1962).
     """
     up, down = positive("life", life, infinite=True), non_negative("repair", repair)
-    return plain(down / (up + down))
+    found: Values = plain(down / (up + down))
+    return found
 
 
 def missing_nodes_pmf(nodes: int, unavailability: float, dispersion: float = 1.0) -> FloatArray:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sim.formulas import (
+from sim.formulas.goodput import (
     daly_interval,
     efficiency,
     expected_wallclock,

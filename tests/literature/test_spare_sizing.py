@@ -16,15 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 import sim
-from sim.formulas import (
-    crew_limited_pmf,
-    enough_probability,
-    missing_nodes_pmf,
-    quantile,
-    repairs_pmf,
-    spares_needed,
-    steady_unavailability,
-)
+from sim.formulas.arrays import enough_probability, quantile
+from sim.formulas.nodes import crew_limited_pmf, missing_nodes_pmf, repairs_pmf, spares_needed, steady_unavailability
 from sim.policies.contracts import Bucket
 from tests.harness import Z, prepared
 from tests.literature.acceptance import fault_cluster

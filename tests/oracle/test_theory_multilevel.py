@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.formulas import expected_shares
+from sim.formulas.goodput import expected_shares
 from sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.intervals import rival_seed

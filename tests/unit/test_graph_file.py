@@ -13,7 +13,7 @@ import pytest
 
 from sim.cluster import graph_file, graph_formats
 from sim.cluster.fabric import DualPlane, FatTree
-from sim.cluster.graph_formats import to_networkx
+from sim.cluster.graph_file import to_networkx
 from sim.cluster.topology import Hosts, edges
 from tests.fabric_oracle import cables_of, topology_of
 from tests.graph_documents import Document, add, document, drop, edge, imported, join, two_tiers, vertex, written

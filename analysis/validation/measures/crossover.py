@@ -23,8 +23,8 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, estimate, seconds
-from sim.formulas import expected_shares
 from sim.formulas.elastic import elastic_shares
+from sim.formulas.goodput import expected_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,14 +12,8 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, bare, estimate
-from sim.formulas import (
-    crew_limited_pmf,
-    enough_probability,
-    missing_nodes_pmf,
-    repairs_pmf,
-    spares_needed,
-    steady_unavailability,
-)
+from sim.formulas.arrays import enough_probability
+from sim.formulas.nodes import crew_limited_pmf, missing_nodes_pmf, repairs_pmf, spares_needed, steady_unavailability
 
 if TYPE_CHECKING:
     from collections.abc import Callable
