@@ -10,15 +10,15 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 import numpy as np
 from pydantic import Field
 
 from sim import units
-from sim.cluster.fabric import FabricKind
+from sim.cluster.fabric import FabricKind, check_rails
 from sim.cluster.switches import components
-from sim.cluster.topology import VERTEX_PARTS, Edges, Hosts, Topology, edges
+from sim.cluster.topology import CABLES, VERTEX_PARTS, Edges, Hosts, Topology, edges
 from sim.scenario.fields import RuleError
 from sim.yamlfile import content_of
 
@@ -175,24 +175,6 @@ def _given(entry: dict[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key not in without and value is not None and value != ""}
 
 
-def _from_graphml(path: str, content: bytes) -> Description:
-    """Read GraphML. A document type is refused before anything that it declares could be expanded."""
-    reader = _GraphMLReader(path)
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = reader.doctype
-    parser.StartElementHandler = reader.start
-    parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.text
-    try:
-        parser.Parse(content, True)
-    except RuleError:
-        raise
-    except (expat.ExpatError, LookupError, ValueError) as error:
-        refuse(path, f"is not XML: {error}")
-    return reader.description()
-
-
 class _Key(NamedTuple):
     """What a GraphML file declares about an attribute; without a name it is an editor's own."""
 
@@ -201,117 +183,104 @@ class _Key(NamedTuple):
     domain: str
 
 
-class _GraphMLReader:
-    """Collects vertices and edges while the parser goes through the file."""
+class _Builder(ElementTree.TreeBuilder):
+    """Builds the tree of a file without a document type: that can declare entities which grow without bound."""
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         self.path = path
-        self.depth = 0
-        self.directed: bool | None = None
-        self.keys: dict[str, _Key] = {}
-        self.defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
-        self.vertices: dict[Name, dict[str, Any]] = {}
-        self.links: list[Link] = []
-        self.title = ""
-        self.owner: dict[str, Any] | None = None
-        self.key = ""
-        self.words: list[str] | None = None
-        self.words_depth = 0
 
     def doctype(self, *_: object) -> None:
-        """Refuse a document type: it can declare entities that grow without bound or read other files."""
+        """Refuse it before anything that it declares could be expanded."""
         refuse(self.path, "has a document type (<!DOCTYPE ...>), which may declare entities: remove it")
 
-    def start(self, tag: str, given: dict[str, str]) -> None:
-        """Take up an element."""
-        self.depth += 1
-        local = tag.rpartition(" ")[2]
-        if self.depth == 1 and local != "graphml":
-            refuse(self.path, f"is not GraphML: its first element is <{local}>")
-        if self.words is not None:
-            return
-        if local == "key":
-            self.key = given.get("id", "")
-            kind, domain = given.get("attr.type", "string"), given.get("for", "all")
-            self.keys[self.key] = _Key(given.get("attr.name"), kind, domain)
-        elif local == "graph":
-            if self.directed is not None:
-                refuse(self.path, "has several graphs, or one inside another: only a single graph can be read")
-            self.directed = given.get("edgedefault") == "directed"
-        elif local == "hyperedge":
-            refuse(self.path, "has a hyperedge: a cable has two ends")
-        elif local == "node":
-            self._start_vertex(given)
-        elif local == "edge":
-            self._start_link(given)
-        elif local in ("data", "default"):
-            self.key = given.get("key", "") if local == "data" else self.key
-            if self.key not in self.keys:
-                refuse(self.path, f"{self.title or 'the graph'}: data with the key {self.key!r}, which is not declared")
-            self.words, self.words_depth = [], self.depth
 
-    def text(self, words: str) -> None:
-        """Take up the text of a value, not of what editors put inside."""
-        if self.words is not None and self.depth == self.words_depth:
-            self.words.append(words)
+def _from_graphml(path: str, content: bytes) -> Description:
+    """Read GraphML."""
+    parser = ElementTree.XMLParser(target=_Builder(path))
+    try:
+        parser.feed(content)
+        root: ElementTree.Element = parser.close()
+    except RuleError:
+        raise
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        refuse(path, f"is not XML: {error}")
+    if _tag(root) != "graphml":
+        refuse(path, f"is not GraphML: its first element is <{_tag(root)}>")
+    directed: bool | None = None
+    keys: dict[str, _Key] = {}
+    defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
+    vertices: dict[Name, dict[str, Any]] = {}
+    links: list[Link] = []
+    # Elements in the order of the file, with what their data belong to: whose they are, its title, and their key.
+    left: list[tuple[ElementTree.Element, dict[str, Any] | None, str, str]] = [(root, None, "", "")]
+    while left:
+        element, owner, title, key = left.pop()
+        tag = _tag(element)
+        if tag == "key":
+            key = element.get("id", "")
+            kind, domain = element.get("attr.type", "string"), element.get("for", "all")
+            keys[key] = _Key(element.get("attr.name"), kind, domain)
+        elif tag == "graph":
+            if directed is not None:
+                refuse(path, "has several graphs, or one inside another: only a single graph can be read")
+            directed = element.get("edgedefault") == "directed"
+        elif tag == "hyperedge":
+            refuse(path, "has a hyperedge: a cable has two ends")
+        elif tag == "node":
+            name = element.get("id")
+            if name is None:
+                refuse(path, f"node number {len(vertices)} has no id")
+            if name in vertices:
+                refuse(path, f"vertex {name!r} is described twice")
+            owner, title = vertices.setdefault(name, {}), f"vertex {name!r}"
+        elif tag == "edge":
+            source, target = element.get("source"), element.get("target")
+            if source is None or target is None:
+                refuse(path, f"edge number {len(links)} needs a source and a target")
+            link = Link(source, target, {})
+            if element.get("directed", str(directed).lower()) != str(directed).lower():
+                refuse(path, f"{link.title}: a file must not mix directed and undirected edges")
+            links.append(link)
+            owner, title = link.attributes, link.title
+        elif tag in ("data", "default"):
+            key = element.get("key", "") if tag == "data" else key
+            if key not in keys:
+                refuse(path, f"{title or 'the graph'}: data with the key {key!r}, which is not declared")
+            # Not of what editors put inside.
+            text = "".join((element.text or "", *(inner.tail or "" for inner in element))).strip()
+            named, kind, domain = keys[key]
+            if named is not None and text:
+                value = _converted(path, title, text, named, kind)
+                if tag == "default":
+                    for each in defaults.keys() & ({domain} if domain != "all" else defaults.keys()):
+                        defaults[each][named] = value
+                elif owner is not None:
+                    owner[named] = value
+            continue
+        left.extend((inner, owner, title, key) for inner in reversed(element))
+    if directed is None:
+        refuse(path, "is GraphML without a graph")
+    return Description(
+        {name: {**defaults["node"], **said} for name, said in vertices.items()},
+        [link._replace(attributes={**defaults["edge"], **link.attributes}) for link in links],
+        directed,
+    )
 
-    def end(self, tag: str) -> None:
-        """Put down an element."""
-        local = tag.rpartition(" ")[2]
-        if self.words is not None and self.depth == self.words_depth:
-            self._store("".join(self.words).strip(), is_default=local == "default")
-            self.words = None
-        elif self.words is None and local in ("node", "edge"):
-            self.owner, self.title = None, ""
-        self.depth -= 1
 
-    def description(self) -> Description:
-        """Return the graph, with the defaults of what was not said."""
-        if self.directed is None:
-            refuse(self.path, "is GraphML without a graph")
-        vertices = {name: {**self.defaults["node"], **said} for name, said in self.vertices.items()}
-        links = [link._replace(attributes={**self.defaults["edge"], **link.attributes}) for link in self.links]
-        return Description(vertices, links, self.directed)
+def _tag(element: ElementTree.Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
 
-    def _start_vertex(self, given: dict[str, str]) -> None:
-        name = given.get("id")
-        if name is None:
-            refuse(self.path, f"node number {len(self.vertices)} has no id")
-        if name in self.vertices:
-            refuse(self.path, f"vertex {name!r} is described twice")
-        self.owner = self.vertices[name] = {}
-        self.title = f"vertex {name!r}"
 
-    def _start_link(self, given: dict[str, str]) -> None:
-        if not given.keys() >= {"source", "target"}:
-            refuse(self.path, f"edge number {len(self.links)} needs a source and a target")
-        link = Link(given["source"], given["target"], {})
-        if given.get("directed", str(self.directed).lower()) != str(self.directed).lower():
-            refuse(self.path, f"{link.title}: a file must not mix directed and undirected edges")
-        self.links.append(link)
-        self.owner, self.title = link.attributes, link.title
-
-    def _store(self, text: str, *, is_default: bool) -> None:
-        """Keep a value with what it belongs to."""
-        key = self.keys[self.key]
-        if key.name is None or not text:
-            return
-        value = self._converted(text, key)
-        if not is_default:
-            if self.owner is not None:
-                self.owner[key.name] = value
-        else:
-            for domain in self.defaults.keys() & ({key.domain} if key.domain != "all" else self.defaults.keys()):
-                self.defaults[domain][key.name] = value
-
-    def _converted(self, text: str, key: _Key) -> object:
-        """Return a value in the type that the file declares for it."""
-        try:
-            if key.kind in ("int", "long"):
-                return int(text)
-            return float(text) if key.kind in ("float", "double") else text
-        except ValueError:
-            refuse(self.path, f"{self.title or 'a default'}: {key.name} = {quoted(text)} is not of type {key.kind}")
+def _converted(path: str, title: str, text: str, name: str, kind: str) -> object:
+    """Return a value in the type that the file declares for it."""
+    try:
+        if kind in ("int", "long"):
+            return int(text)
+        return float(text) if kind in ("float", "double") else text
+    except ValueError:
+        refuse(path, f"{title or 'a default'}: {name} = {quoted(text)} is not of type {kind}")
 
 
 # ----------------------------------------
@@ -407,8 +376,6 @@ GRAPH_FORMATS: dict[str, Callable[[Topology], str]] = {"graphml": to_graphml, "j
 # ----------------------------------------
 # The kind of fabric.
 
-CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
-
 
 class GraphFile(FabricKind):
     """Tiered network described by a file.
@@ -437,13 +404,9 @@ class GraphFile(FabricKind):
         RuleError
             In one line that names the file and the vertex or edge.
         """
-        if max(hosts.gpus, self.rails) % min(hosts.gpus, self.rails):
-            msg = f"{hosts.gpus} GPUs per node do not divide evenly over {self.rails} rails"
-            raise RuleError(("rails",), msg)
+        check_rails(hosts, self.rails)
         nodes = self._network().sizes[0]
         if nodes != hosts.nodes:
-            from sim.cluster.graph_file import refuse
-
             refuse(self.file, f"has {nodes} hosts, but the cluster has nodes = {hosts.nodes}")
 
     def counts(self, hosts: Hosts) -> dict[str, int]:
@@ -502,8 +465,6 @@ class GraphFile(FabricKind):
 
     def _network(self) -> Network:
         """Return what the file describes, read once as long as it does not change."""
-        from sim.cluster.graph_file import unreadable
-
         try:
             found = Path(self.file).stat()
         except (OSError, ValueError) as error:

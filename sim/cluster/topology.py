@@ -16,16 +16,9 @@ if TYPE_CHECKING:
 
     from sim.cluster.paths import Paths
 
-FABRIC_PARTS = (
-    "nic",
-    "transceiver",
-    "cable_node_leaf",
-    "cable_leaf_spine",
-    "cable_spine_core",
-    "leaf",
-    "spine",
-    "core",
-)
+CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+
+FABRIC_PARTS = ("nic", "transceiver", *CABLES, "leaf", "spine", "core")
 
 """Part classes whose blast radius follows from the cables."""
 
