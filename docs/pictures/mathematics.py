@@ -1,8 +1,7 @@
 """Draw theory beside the simulator: ``python docs/pictures/mathematics.py FOLDER``.
 
 Lines are the closed forms of `sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain shapes
-and
-words, and the same bytes each time.
+and words, and the same bytes each time.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ import numpy as np
 from sim.closed_form.elastic import (
     Waits,
     elastic_form,
+    interrupts,
+    recovery_of,
     repairs_by_cause,
-    success,
     takes_nodes,
     waits_for_nodes,
 )
@@ -21,7 +22,6 @@ from sim.formulas.goodput import FailureClass, Store, shares_of_classes, waste_b
 from sim.policies.checkpoint.stores import missing, read
 from sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
 from sim.policies.recovery.base import Hit
-from sim.prepare.failures import prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 # How long a failure stays unknown when others may follow: whatever is found first ends the wait for all of them.
 #
 # With S_c(t) the probability that a failure of cause c is still unknown t after it, and F the probability that one of
-# any
-# cause is known by then, failures at the rate lambda in the meantime leave
+# any cause is known by then, failures at the rate lambda in the meantime leave
 #
 # .. math:: d_c = \int_0^\infty S_c(t) \exp\Bigl(-\lambda \int_0^t F(s)\, ds\Bigr) dt
 #
@@ -304,11 +303,8 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
 
 def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
     """Return the ways back of a job from all its causes; ``None`` where one has none that is described."""
-    recovery: Any = prepared.recovery
-    length = prepared.warmup + prepared.horizon
-    rates = [
-        1 / prior([source], job.nodes / prepared.nodes, length, success(prepared))[0] for source in prepared.sources
-    ]
+    recovery = recovery_of(prepared)
+    rates = [1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources]
     total = sum(rates)
     # Without any failure there is nothing to come back from; but whether there could be is asked all the same.
     shares = [rate / total if total > 0 else 1 / len(rates) for rate in rates]
@@ -394,8 +390,7 @@ class ClosedForm:
         What the formula takes for granted and this scenario breaks.
     waste
         Shares that are not productive [-] by order of the failure rate (`sim.formulas.goodput.ORDERS`), cause and
-        bucket;
-        empty where the formula does not tell causes apart.
+        bucket; empty where the formula does not tell causes apart.
     extrapolated
         Bundles of the catalog whose rates were counted on jobs of other sizes.
     """
@@ -414,7 +409,7 @@ def closed_form(prepared: Prepared) -> ClosedForm:
     renewal = Renewal(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:
-        recovery: Any = prepared.recovery
+        recovery = recovery_of(prepared)
         why = f": {recovery.no_formula}" if recovery.no_formula else ""
         return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
     each = [formula(job) for job in prepared.jobs]
@@ -456,14 +451,11 @@ def job_shares(
 
 def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the formula that describes the recovery, if one does."""
-    return renewal.shares if renewal.applies else _elastic(prepared)
-
-
-def _elastic(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] | None:
-    """Return the formula of replicas that leave alone, if it applies."""
-    recovery: Any = prepared.recovery
+    if renewal.applies:
+        return renewal.shares
     one = prepared.jobs[0]
-    return None if recovery.absence_for(one.gpus, one.nodes, one.replicas) is None else elastic_form(prepared)
+    absence = recovery_of(prepared).absence_for(one.gpus, one.nodes, one.replicas)
+    return None if absence is None else elastic_form(prepared)
 
 
 def _weighted(prepared: Prepared, each: Sequence[dict[str, float]]) -> dict[str, float]:

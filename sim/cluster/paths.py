@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 # The access cables of the hosts, sorted by who can stand in for whom.
 #
 # A *line* of a host is a set of access cables that stand in for one another: those of one rail, or all of them where
-# the
-# traffic of a rail without a path goes to the others. A host is cut off when one of its lines has no path, and is as
-# fast
-# as its slowest line.
+# the traffic of a rail without a path goes to the others. A host is cut off when one of its lines has no path, and is
+# as fast as its slowest line.
 
 _ALL = slice(None)
 

@@ -374,35 +374,30 @@ def _mean_survival(x: FloatArray) -> FloatArray:
 # ----------------------------------------
 # Expected goodput of a job whose failures differ: classes of them, each with its own times and its own copies.
 #
-# The model is that of `sim.formulas.goodput`, but a failure belongs to a class c with the probability p_c, whatever
-# came
-# before (independent Poisson processes of rates ``lambda_c = p_c lambda`` are one process whose points are of
-# classes).
+# The model is that of this module, but a failure belongs to a class c with the probability p_c, whatever came before
+# (independent Poisson processes of rates ``lambda_c = p_c lambda`` are one process whose points are of classes).
 #
 # * A failure of class c starts a *downtime* of mean d_c, in which further failures merge into it.
 # * A *restart* U_c of any law follows, of independent times, and within it a *pause* in which nothing can fail. A
-# failure
-#   during the restart starts over with a downtime and a restart of its own class.
+#   failure during the restart starts over with a downtime and a restart of its own class.
 # * A failure that ends running takes the job back to the newest durable copy in the store of its class.
 #
 # A restart is survived with the probability ``E exp(-lambda U_c)``, the Laplace transform of its law: its mean alone
-# does
-# not tell. With ``phi = sum p_c E exp(-lambda U_c)`` and ``D`` the mean of downtimes and pauses,
+# does not tell. With ``phi = sum p_c E exp(-lambda U_c)`` and ``D`` the mean of downtimes and pauses,
 #
 # .. math::
 #
 #     E = \frac{\lambda \tau e^{-\lambda w}\, \phi}{(e^{\lambda (\tau + b)} - 1)(1 + \lambda D)}
 #
 # is exact for one store: with restarts of one fixed length u, ``phi = exp(-lambda u)``, it is
-# `sim.formulas.efficiency`.
-# All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for nodes, stragglers, lost domains.
+# `sim.formulas.efficiency`. All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for nodes,
+# stragglers, lost domains.
 #
 # References
 # ----------
 # Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first
-# by
-# A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here the
-# saves of one store need not be multiples of another's.
+# by A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here
+# the saves of one store need not be multiples of another's.
 
 _ROUNDING = 1e-9
 
@@ -665,18 +660,15 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
 #
 #     \lambda_c \left( d_c + h_c + E U_c + \frac{\tau}{\tau + b} \Bigl( \frac{\tau}{2} + b + w \Bigr) \right)
 #
-# with detection d, pauses h, restarts U, and the lost work of half an interval, a save and a drain (a failure in a
-# save
+# with detection d, pauses h, restarts U, and the lost work of half an interval, a save and a drain (a failure in a save
 # loses a whole interval). What is left out is of the order of the square of the rate times these times: failures that
 # strike restarts, and the saves and losses that a job does not have while it is down. The second order has most of it.
 #
 # References
 # ----------
 # J. W. Young, "A first order approximation to the optimum checkpoint interval", Communications of the ACM 17 (1974):
-# the
-# first order of a job without downtime. T. Herault, Y. Robert (editors), "Fault-Tolerance Techniques for High-
-# Performance
-# Computing", Springer, 2015, chapter 1: the waste of periodic saves.
+# the first order of a job without downtime. T. Herault, Y. Robert (editors), "Fault-Tolerance Techniques for High-
+# Performance Computing", Springer, 2015, chapter 1: the waste of periodic saves.
 
 ORDERS = ("first", "second", "exact")
 

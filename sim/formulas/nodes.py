@@ -1,20 +1,4 @@
-"""Expected goodput of a rigid job that replaces failed nodes by hot spares and waits when there is none left.
-
-The model, in the order in which a failure is lived through. R nodes are needed, s stand by, and each that is up fails
-at the rate ``1 / L``; k of all are in repair, each for r.
-
-* Everybody waits for a *downtime* d, until the failure is known; failures meanwhile merge into it. Its repair begins.
-* If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that comes back.
-* A *restart* u follows, and cycles of computing and saving, as in `sim.formulas.goodput`.
-
-Without downtime this is exact. Nodes fail whatever the job does, so k is a birth-death chain of its own (its law needs
-the mean of repairs only: independent nodes, or BCMP), and the job is starved exactly while k > s. On the clock that
-stands still meanwhile, failures of the job are Poisson with the rate ``R / L``, whatever k is, so its shares there are
-those of a job that always finds a spare: the two factors multiply. What is subtle is who fails while the job waits:
-its other nodes do, if it is *exposed* then. With a downtime the chain is that of the other times, and repairs and
-spares go on in the downtimes of each state k in proportion to their mean: an error of the order d / r. All times [s];
-shares of the job's wall clock [-]. Not in it: queues of repair, nodes that share a failure, lives that age.
-"""
+"""Nodes that are down at once, spares for them, and what a job loses while there are too few. All times [s]."""
 
 from __future__ import annotations
 
@@ -45,16 +29,13 @@ if TYPE_CHECKING:
 # How many nodes are down at once in the long run: independent nodes, and nodes that share a changing environment.
 #
 # A node is down with *unavailability* q [-]. The *dispersion* D [-] is the variance of the number down over the
-# variance
-# under independence, so D = 1 is independence. D > 1 stands for an environment (a bad month, a bad release) that all
-# nodes share and that changes slowly against a repair: q, or the failure rate, is itself random, and given its value
-# the
-# nodes are independent. Nodes that differ for good do not widen the law, they narrow it (W. Hoeffding, Ann. Math.
-# Statist. 27 (1956)).
+# variance under independence, so D = 1 is independence. D > 1 stands for an environment (a bad month, a bad release)
+# that all nodes share and that changes slowly against a repair: q, or the failure rate, is itself random, and given its
+# value the nodes are independent. Nodes that differ for good do not widen the law, they narrow it (W. Hoeffding, Ann.
+# Math. Statist. 27 (1956)).
 #
 # Two families: nodes that are all exposed and are down or not (`missing_nodes_pmf`: binomial, beta-binomial); repairs
-# that start at a rate that does not fall when nodes are down (`repairs_pmf`: Poisson, negative binomial). A *law* is
-# an
+# that start at a rate that does not fall when nodes are down (`repairs_pmf`: Poisson, negative binomial). A *law* is an
 # array with the probabilities of 0, 1, 2, ... nodes down; `sim.formulas.arrays` reads it. Long-run values, not the way
 # there from a fresh cluster. Times [s], rates [1/s], probabilities [-].
 
@@ -185,16 +166,14 @@ def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatAr
 # ----------------------------------------
 # How many spare nodes keep a fixed number of nodes running for a given share of time, with and without repair crews.
 #
-# A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the
-# share
+# A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the share
 # of time for which it must not be. Spares are *hot* if they fail like the others (they are powered, or do other work)
 # and *cold* if they cannot fail before they are used. Swapping a node is immediate, and a node that is back is as good
 # as new. Laws are arrays with the probabilities of 0, 1, ..., R + s nodes down: `sim.formulas.arrays` reads them
 # (`enough_probability`, `expected_shortfall`, `exceedance`). Long-run values. Times [s], rates [1/s], probabilities
 # [-].
 #
-# Independence is the assumption to doubt: of 400 nodes of InfiniteHBD 31 were down at P99, where independent nodes
-# with
+# Independence is the assumption to doubt: of 400 nodes of InfiniteHBD 31 were down at P99, where independent nodes with
 # the same mean give 17. Give a dispersion, or a run that has the bursts.
 
 # A pool larger than this is not searched: the level is out of reach, or the input is wrong.
@@ -300,6 +279,25 @@ def _fewest(enough: Callable[[int], float], level: float) -> int:
         low, high = (low, middle) if enough(middle) >= target else (middle, high)
     return high
 
+
+# ----------------------------------------
+# A rigid job that replaces failed nodes by hot spares and waits when there is none left.
+#
+# The model, in the order in which a failure is lived through. R nodes are needed, s stand by, and each that is up fails
+# at the rate ``1 / L``; k of all are in repair, each for r.
+#
+# * Everybody waits for a *downtime* d, until the failure is known; failures meanwhile merge into it. Its repair begins.
+# * If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that comes back.
+# * A *restart* u follows, and cycles of computing and saving, as in `sim.formulas.goodput`.
+#
+# Without downtime this is exact. Nodes fail whatever the job does, so k is a birth-death chain of its own (its law
+# needs the mean of repairs only: independent nodes, or BCMP), and the job is starved exactly while k > s. On the clock
+# that stands still meanwhile, failures of the job are Poisson with the rate ``R / L``, whatever k is, so its shares
+# there are those of a job that always finds a spare: the two factors multiply. What is subtle is who fails while the
+# job waits: its other nodes do, if it is *exposed* then. With a downtime the chain is that of the other times, and
+# repairs and spares go on in the downtimes of each state k in proportion to their mean: an error of the order d / r.
+# All times [s]; shares of the job's wall clock [-]. Not in it: queues of repair, nodes that share a failure, lives that
+# age.
 
 _ROUNDING = 1e-15
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The time of one layer and one microbatch on one GPU, forward and backward together, term by term.
 #
-# Symbols: T tokens of a microbatch and context rank, h hidden width, s sequence, t tensor ranks, n passes (3, or 4
-# with
+# Symbols: T tokens of a microbatch and context rank, h hidden width, s sequence, t tensor ranks, n passes (3, or 4 with
 # full recomputation: the backward pass counts two), r collectives of tensor ranks (4, or 6 with full recomputation).
 
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
@@ -409,8 +408,7 @@ def _optimizer(work: Workload, machine: Machine) -> float:
 # The time of a step when something is slow, narrow or missing, to first order.
 #
 # A synchronous step waits for its slowest member: a slow GPU holds up its tensor group, that one its stage, the stage
-# its
-# pipeline, and the pipeline all replicas; a collective runs at the bandwidth of its narrowest member.
+# its pipeline, and the pipeline all replicas; a collective runs at the bandwidth of its narrowest member.
 
 _EXCHANGES = ("tensor", "context", "expert", "pipeline", "data")
 

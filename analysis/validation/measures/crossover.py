@@ -7,9 +7,8 @@ and all for the stall j when it is back. To first order elasticity pays if
 
 .. math:: \frac{a}{R} + \frac{R - 1}{R} (c + T) + j < u + r + \frac{\tau + b}{2} + w
 
-Detection is the same for both. Below, both sides are exact as far as `sim.formulas.goodput` and
-`sim.formulas.elastic` are,
-or simulated on the same failures. All times [s].
+Detection is the same for both. Below, both sides are exact as far as `sim.formulas.goodput` and `sim.formulas.elastic`
+are, or simulated on the same failures. All times [s].
 """
 
 from __future__ import annotations
