@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
-from sim.engine.state_nodes import Reserve
+from sim.engine.prepared import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from sim.formulas.nodes import gives_up, missing_nodes_pmf, starvation
 from sim.policies.contracts import OF_ONE_RANK, Pace
+from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE, Hit
-from sim.policies.recovery.ladder import Ladder
 from sim.prepare.failures import prior
 from sim.steps import Impairment, rerouted_pace
 
@@ -29,18 +29,13 @@ _RARE = 1e-4
 
 def elastic_form(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]]:
     """Return the function from a job to its expected shares [-], for a recovery that has absences."""
-    recovery, one = recovery_of(prepared), prepared.jobs[0]
+    recovery, one = prepared.recovery, prepared.jobs[0]
     # A replica that lost a process but no node does not wait for one.
     taking = min(_mtti(prepared, one, _sends_away) / _mtti(prepared, one, takes_nodes), 1.0)
     taking = taking if math.isfinite(taking) else 0.0
     wait = _wait(prepared) * taking
     leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
     return lambda job: _elastic(job, recovery, leaving[job.nodes], wait, taking)
-
-
-def recovery_of(prepared: Prepared) -> FromStore:
-    """Return the recovery of a scenario with what closed forms ask of it."""
-    return cast("FromStore", prepared.recovery)
 
 
 def _elastic(job: PreparedJob, recovery: FromStore, leaving: float, wait: float, taking: float) -> dict[str, float]:
@@ -287,7 +282,7 @@ def _wait_of_starved(
     prepared: Prepared, job: PreparedJob, takers: Sequence[Source], rates: Sequence[float]
 ) -> Wait | None:
     """Return how a job waits for nodes, its times the means over what takes them; ``None`` where ways differ."""
-    recovery = recovery_of(prepared)
+    recovery = prepared.recovery
     if recovery.elastic:
         return None
     found: list[Wait | None] = [recovery.waits(Hit(source.fault, job.gpus, job.nodes, 1)) for source in takers]

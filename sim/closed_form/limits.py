@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sim import catalog, steps
-from sim.closed_form.elastic import interrupts, lives_and_repairs, pools_of, recovery_of, rungs_of, takes_nodes
+from sim.closed_form.elastic import interrupts, lives_and_repairs, pools_of, rungs_of, takes_nodes
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.formulas.nodes import starvation
+from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
-from sim.policies.recovery.ladder import Ladder
 from sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
     yield from _of_effects(prepared)
     yield from _of_repairs(prepared, waits_of)
     if any(len(job.checkpoint.rungs) > 1 for job in prepared.jobs):
-        if recovery_of(prepared).elastic:
+        if prepared.recovery.elastic:
             yield "the remote store is the only one"
         else:
             yield "each store saves by itself, and a failure takes the copies of one node"
@@ -84,7 +84,7 @@ def _of_effects(prepared: Prepared) -> Iterator[str]:
     if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
         yield "no bugs and no rollouts"
     late = _names(prepared, lambda source: source.defer)
-    if late and recovery_of(prepared).has_unexposed_phases:
+    if late and prepared.recovery.has_unexposed_phases:
         yield f"nothing fails in phases that failures cannot hit, but {_do(late, 'wait')} for their end"
     if out := _names(prepared, lambda source: source.store_out is not None):
         yield f"stores can be read at any time, but {_do(out, 'take')} them away for a while"
@@ -108,7 +108,7 @@ def _takes_several(source: Source) -> bool:
 
 def _of_repairs(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield what a formula assumes of what is done after a failure and the scenario breaks."""
-    recovery, one = recovery_of(prepared), prepared.jobs[0]
+    recovery, one = prepared.recovery, prepared.jobs[0]
     repaired = [source for source in prepared.sources if takes_nodes(source)]
     if recovery.elastic:
         absence = recovery.absence_for(one.gpus, one.nodes, one.replicas)
@@ -248,7 +248,7 @@ def why_not(
 
 def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield that nodes are too few, or not yet in their long run."""
-    recovery, lives = recovery_of(prepared), lives_and_repairs(_with_mean_repairs(prepared))
+    recovery, lives = prepared.recovery, lives_and_repairs(_with_mean_repairs(prepared))
     if recovery.elastic or lives is None:
         return
     life, repair = lives
@@ -286,7 +286,7 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
 
 def _short_by_logs(prepared: Prepared) -> Iterator[str]:
     """Yield that the outages of logs leave too few nodes."""
-    recovery = recovery_of(prepared)
+    recovery = prepared.recovery
     logs = [source.recorded for source in prepared.sources if source.recorded is not None]
     # Which nodes are down is not looked at, only how many: all of them have to be within reach.
     if recovery.elastic or not logs or _within_reach(prepared) < prepared.nodes:
@@ -357,7 +357,7 @@ def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[s
 
 def _incidents(prepared: Prepared) -> Iterator[str]:
     """Yield what takes more nodes at once than a job could replace."""
-    recovery = recovery_of(prepared)
+    recovery = prepared.recovery
     if recovery.elastic:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)

@@ -11,7 +11,6 @@ from sim.closed_form.elastic import (
     Waits,
     elastic_form,
     interrupts,
-    recovery_of,
     repairs_by_cause,
     takes_nodes,
     waits_for_nodes,
@@ -303,7 +302,7 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
 
 def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
     """Return the ways back of a job from all its causes; ``None`` where one has none that is described."""
-    recovery = recovery_of(prepared)
+    recovery = prepared.recovery
     rates = [1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources]
     total = sum(rates)
     # Without any failure there is nothing to come back from; but whether there could be is asked all the same.
@@ -409,7 +408,7 @@ def closed_form(prepared: Prepared) -> ClosedForm:
     renewal = Renewal(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:
-        recovery = recovery_of(prepared)
+        recovery = prepared.recovery
         why = f": {recovery.no_formula}" if recovery.no_formula else ""
         return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
     each = [formula(job) for job in prepared.jobs]
@@ -454,7 +453,7 @@ def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], di
     if renewal.applies:
         return renewal.shares
     one = prepared.jobs[0]
-    absence = recovery_of(prepared).absence_for(one.gpus, one.nodes, one.replicas)
+    absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.replicas)
     return None if absence is None else elastic_form(prepared)
 
 

@@ -189,7 +189,7 @@ def _fails(focus: Focus) -> bool:
 
 
 def _has_preset(focus: Focus) -> bool:
-    recovery: Any = focus.scenario.recovery
+    recovery = focus.scenario.recovery
     return recovery.use in catalog.recoveries()
 
 
