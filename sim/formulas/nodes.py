@@ -141,18 +141,13 @@ def repairs_pmf(offered: float, largest: int, dispersion: float = 1.0) -> FloatA
     M/G/infinity: C. Palm, "Analysis of the Erlang traffic formulae", Ericsson Technics (1938). Negative binomial: M.
     Greenwood and G. U. Yule, J. R. Statist. Soc. 83 (1920).
     """
-    a, last, d = float(non_negative("offered", offered)), int(whole("largest", largest, 0)), _dispersion(dispersion)
-    k = np.arange(last, dtype=np.float64)
-    law = from_ratios((a + k * (d - 1.0)) / ((k + 1.0) * d))
-    return law * _repairs_cdf(np.asarray(float(last)), np.asarray(a), d)
-
-
-def _repairs_cdf(m: FloatArray, a: FloatArray, d: FloatArray) -> FloatArray:
-    """Return ``P(X <= m)`` of the Poisson law (d = 1) and the negative binomial law (d > 1)."""
     from scipy.special import betaincc, gammaincc
 
-    extra = np.where(d > 1.0, d - 1.0, 1.0)  # a stand-in where it is 0
-    return np.where(d > 1.0, betaincc(m + 1.0, a / extra, extra / d), gammaincc(m + 1.0, a))
+    a, last = float(non_negative("offered", offered)), int(whole("largest", largest, 0))
+    d = float(_dispersion(dispersion))
+    k = np.arange(last, dtype=np.float64)
+    law = from_ratios((a + k * (d - 1.0)) / ((k + 1.0) * d))
+    return law * (betaincc(last + 1.0, a / (d - 1.0), (d - 1.0) / d) if d > 1.0 else gammaincc(last + 1.0, a))
 
 
 def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatArray:
