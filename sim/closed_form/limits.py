@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -315,7 +315,7 @@ def _within_reach(prepared: Prepared) -> int:
 
 def _with_mean_repairs(prepared: Prepared) -> Prepared:
     """Return the scenario with one repair time where its tiers have a mean; what is blamed wrongly is left out."""
-    repair: Any = prepared.repair
+    repair = prepared.repair
     mean_time = getattr(repair, "mean_time", None)
     if mean_time is None:
         return prepared

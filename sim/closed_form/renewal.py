@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,9 @@ from sim.policies.recovery.base import Hit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
-    from sim.formulas.arrays import Number
+    from sim.formulas.arrays import FloatArray, Number
     from sim.formulas.goodput import ClassShares
     from sim.policies.checkpoint.stores import Rung
     from sim.policies.detection.noticing import Noticing
@@ -71,7 +69,7 @@ class Unknown:
         middles = edges[:-1] + self._steps / 2
         each_once = {each: _survival(each, middles) for each in noticings if each is not None}
         self._unknown = [None if each is None else each_once[each] for each in noticings]
-        known: NDArray[Any] = np.zeros(len(middles))
+        known: FloatArray = np.zeros(len(middles))
         for unknown, share in zip(self._unknown, shares, strict=True):
             # What stops the job only when it is known is known at once.
             known += share * (1.0 if unknown is None else 1.0 - unknown)
@@ -98,7 +96,7 @@ class Unknown:
         ]
 
 
-def _edges(noticings: Sequence[Noticing]) -> NDArray[Any]:
+def _edges(noticings: Sequence[Noticing]) -> FloatArray:
     """Return times between which all laws of detection are smooth [s], from zero to where nothing is left of them."""
     laws = {observer.law for noticing in noticings for observer in noticing.observers if observer.coverage > 0}
     laws |= {noticing.human for noticing in noticings if noticing.human is not None}
@@ -108,13 +106,13 @@ def _edges(noticings: Sequence[Noticing]) -> NDArray[Any]:
     return np.asarray(np.interp(np.arange((len(bends) - 1) * parts + 1) / parts, np.arange(len(bends)), bends))
 
 
-def _survival(noticing: Noticing, times: NDArray[Any]) -> NDArray[Any]:
+def _survival(noticing: Noticing, times: FloatArray) -> FloatArray:
     """Return the probability that a fault which somebody notices is unknown at `times` [s] [-], shape (n,)."""
     missed, unknown = 1.0, np.ones(len(times))
     for observer in noticing.observers:
         missed *= 1.0 - observer.coverage
         unknown = unknown * (1.0 - observer.coverage * observer.law.cdf(times))
-    late: Any = 0.0
+    late: FloatArray | float = 0.0
     if noticing.human is not None:
         late = missed * (1.0 - noticing.human.cdf(times))
     return np.asarray((unknown - missed + late) / noticing.certain, dtype=np.float64)
@@ -148,7 +146,7 @@ class Renewal:
     prepared: Prepared
     _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
-    _copies: dict[Any, tuple[int, float]] = field(default_factory=dict)
+    _copies: dict[tuple[int, int, int, tuple[Rung, ...]], tuple[int, float]] = field(default_factory=dict)
     _waits: dict[int, Waits | None] = field(default_factory=dict)
 
     @property

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from sim.cluster.topology import Edges, Topology
@@ -68,12 +70,12 @@ class ReadOnly:
         for array in _arrays([getattr(self, name) for name in _names(self)]):
             array.setflags(write=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Pickle through the constructor."""
         return type(self), tuple(getattr(self, name) for name in _names(self))
 
 
-def rows(keys: NDArray[np.integer[Any]], count: int) -> Rows:
+def rows(keys: NDArray[np.integer], count: int) -> Rows:
     """Return for each of `count` keys the positions that have it."""
     return Rows(offsets_of(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable"))
 
@@ -86,7 +88,7 @@ def numbers(span: Span) -> range | list[int]:
     return positions
 
 
-def offsets_of(sizes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+def offsets_of(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return where rows of these sizes begin, and where the last one ends, (rows + 1,) [-]."""
     offsets = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -101,7 +103,7 @@ def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
     return numbers
 
 
-def sums(keys: NDArray[np.integer[Any]], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def sums(keys: NDArray[np.integer], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Return the sum of the values of each of `count` keys."""
     total: NDArray[np.float64] = np.bincount(keys, values, minlength=count).astype(np.float64, copy=False)
     return total
@@ -111,7 +113,7 @@ def _names(value: Any) -> list[str]:
     return [field.name for field in fields(value)]
 
 
-def _arrays(values: Any) -> list[NDArray[Any]]:
+def _arrays(values: Iterable[object]) -> list[NDArray[np.generic]]:
     """Return the arrays in a sequence and in the tuples that it holds."""
     found = [value for value in values if isinstance(value, np.ndarray)]
     return found + [array for value in values if isinstance(value, tuple) for array in _arrays(value)]

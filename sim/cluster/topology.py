@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class Topology:
         for name in ("counts", "domains", "bandwidth"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
-    def __reduce__(self) -> tuple[type[Topology], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[Topology], tuple[object, ...]]:
         """Pickle through the constructor, so that a copy in another process is read-only too."""
         values = (getattr(self, field.name) for field in fields(self))
         return Topology, tuple(dict(value) if isinstance(value, MappingProxyType) else value for value in values)

@@ -8,30 +8,6 @@ from sim.failures.replay import Replay, TraceError, read_log
 from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source
 from sim.failures.trace import FailureTrace, draw_trace
 
-__all__ = [
-    "SOURCES",
-    "Blast",
-    "Bug",
-    "Clock",
-    "Component",
-    "Defect",
-    "FailureTrace",
-    "Hidden",
-    "Incident",
-    "JobLevel",
-    "LossSpike",
-    "Maintenance",
-    "Preemption",
-    "Renews",
-    "Replay",
-    "Residue",
-    "Rollout",
-    "Source",
-    "TraceError",
-    "draw_trace",
-    "read_log",
-]
-
 SOURCES = {
     "component": Component,
     "incident": Incident,

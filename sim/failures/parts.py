@@ -118,10 +118,6 @@ class Relapse(Model):
             raise RuleError(("after",), "must have a mean above zero: a fault that strikes at once does so without end")
         return self
 
-    def build(self) -> Residue:
-        """Return the runtime form."""
-        return Residue(self.after, self.probability)
-
 
 class Struck(Cause):
     """What every cause that strikes nodes has; a kind of source says which nodes."""
@@ -159,7 +155,7 @@ class Struck(Cause):
             "interrupts": self.interrupts,
             "effect": self.effect,
             "repair": self.repair,
-            "residue": self.relapse.build() if self.relapse is not None else None,
+            "residue": Residue(self.relapse.after, self.relapse.probability) if self.relapse is not None else None,
             "tier": self.tier,
             "tempo": self.tempo,
             **self.watched(part, self.effect),
