@@ -21,6 +21,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
+from analysis.amounts import decimals_of, number_text, signed_number
 from analysis.page import charts
 from analysis.page.charts import tables
 from analysis.page.charts.data import Bar, Bars, Calendar, Change, Curves, HeatMap, Phase, Scale, Series, Waterfall
@@ -37,12 +38,9 @@ from analysis.page.charts.sheet import (
     beside,
     block_width,
     cut,
-    decimals_of,
     lanes,
     on,
     pushed_apart,
-    signed,
-    told,
     width_of,
     wrapped,
 )
@@ -202,7 +200,7 @@ def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
     (axes,) = figure.axes
     low, high = axes.get_xlim()
     assert abs(bars(axes)[2].get_width()) / (high - low) > 1 / 3
-    assert signed(-span, decimals_of([span])) in words(figure)
+    assert signed_number(-span, decimals_of([span])) in words(figure)
 
 
 def test_bars_are_as_long_as_their_values() -> None:
@@ -420,7 +418,7 @@ def test_a_phase_has_one_colour_in_all_pictures() -> None:
 )  # fmt: skip
 def test_numbers_are_told(value: float | None, decimals: int, text: str) -> None:
     """Numbers have separators, a true minus and prefixes, and one that is not zero is not written as zero."""
-    assert told(value, decimals) == text
+    assert number_text(value, decimals) == text
 
 
 def test_digits_are_those_that_tell_numbers_apart() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import with_unit
 from analysis.page.charts.data import Contours, Curves, Front
 from analysis.page.charts.sheet import (
     BLUE,
@@ -41,7 +42,6 @@ from analysis.page.charts.sheet import (
     scale_y,
     share,
     width_of,
-    with_unit,
     wrapped,
 )
 

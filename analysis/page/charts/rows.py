@@ -6,13 +6,13 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
 from analysis.page.charts.data import Bars, Intervals, Scale, Stack, Tornado, Waterfall
 from analysis.page.charts.sheet import (
     BLUE,
     GREEN,
     GREY,
     INK,
-    NOTHING,
     ORANGE,
     QUIET,
     TEXT,
@@ -23,16 +23,12 @@ from analysis.page.charts.sheet import (
     block_width,
     chart_kind,
     cut,
-    decimals_of,
     extent,
     hue,
     named_rows,
     open_sheet,
     scale_x,
-    signed,
-    told,
     width_of,
-    with_unit,
     wrapped,
 )
 
@@ -121,7 +117,7 @@ def draw_bars(chart: Bars) -> Figure:
     spans = [span for row in chart.rows for span in row.ci95 if span is not None]
     spots = [0.0, *(value for value in values if value is not None), *chain(*spans)]
     decimals = decimals_of(values)
-    texts = [[with_unit(told(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
+    texts = [[with_unit(number_text(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
     figure, axes = _open_rows(
         chart, [row.name for row in chart.rows], (min(spots), max(spots)), row=0.1 + 0.16 * count,
         column=[*chain(*texts)], note="Dark lines: 95 % interval." if spans else "",
@@ -154,7 +150,7 @@ def draw_intervals(chart: Intervals) -> Figure:
     spots = [spot for row in chart.rows for spot in (row.mean, *(row.ci95 or ()), *(row.band90 or ()))]
     spots += [] if chart.reference is None else [chart.reference[0]]
     decimals = _decimals(chart)
-    values = [with_unit(told(row.mean, decimals), chart.unit) for row in chart.rows]
+    values = [with_unit(number_text(row.mean, decimals), chart.unit) for row in chart.rows]
     words = [
         row.note if row.note and value == NOTHING else f"{value} {row.note}"
         for value, row in zip(values, chart.rows, strict=True)
@@ -237,13 +233,13 @@ def draw_tornado(chart: Tornado) -> Figure:
     """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes."""
     arms = [arm for row, swing in enumerate(chart.swings) for arm in _arms(row, swing)]
     decimals = decimals_of([arm.end[1] for arm in arms])
-    texts = [f"{cut(arm.end[0], _LABEL)}: {with_unit(signed(arm.end[1], decimals), chart.unit)}" for arm in arms]
+    texts = [f"{cut(arm.end[0], _LABEL)}: {with_unit(signed_number(arm.end[1], decimals), chart.unit)}" for arm in arms]
     sides = [[text for arm, text in zip(arms, texts, strict=True) if arm.is_left is side] for side in (True, False)]
     edges = [0.0, *(arm.edge for arm in arms)]
     figure, axes = _open_rows(
         chart, [swing.name for swing in chart.swings], (min(edges), max(edges)), before=sides[0], behind=sides[1],
         row=0.36 if any(arm.height < _FULL for arm in arms) else 0.28,
-        note=f"Change from {chart.center[0]}: {with_unit(told(chart.center[1], decimals), chart.unit)}",
+        note=f"Change from {chart.center[0]}: {with_unit(number_text(chart.center[1], decimals), chart.unit)}",
         key=[Entry("low end of the input", BLUE), Entry("high end of the input", ORANGE)],
     )  # fmt: skip
     for arm, text in zip(arms, texts, strict=True):
@@ -283,7 +279,7 @@ def draw_stack(chart: Stack) -> Figure:
     key: list[Entry] = []
     for part in chart.parts:
         fade = _FADED[sum(entry.color == hue(part.hue) for entry in key) % len(_FADED)]
-        text = f"{part.name} {with_unit(told(part.amount, decimals), chart.unit)}{unit}"
+        text = f"{part.name} {with_unit(number_text(part.amount, decimals), chart.unit)}{unit}"
         key.append(Entry(text, hue(part.hue), fade))
     high = sum(part.amount for part in chart.parts if part.amount > 0)
     low = sum(part.amount for part in chart.parts if part.amount < 0)
@@ -327,8 +323,8 @@ def draw_waterfall(chart: Waterfall) -> Figure:
     every = [*levels, chart.end[1], *chain(*spots)]
     base = _base(min(every), max(every))
     decimals = decimals_of([change.amount for change in chart.changes])
-    first, last = (with_unit(told(total, decimals), chart.unit) for _, total in (chart.start, chart.end))
-    texts = [first, *(signed(change.amount, decimals) for change in chart.changes), last]
+    first, last = (with_unit(number_text(total, decimals), chart.unit) for _, total in (chart.start, chart.end))
+    texts = [first, *(signed_number(change.amount, decimals) for change in chart.changes), last]
     names = [chart.start[0], *(change.name for change in chart.changes), chart.end[0]]
     figure, axes = _open_rows(
         chart, names, (min(base, *every), max(base, *every)), behind=texts, note=_note(chart, base)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from analysis.amounts import decimals_of, number_text, with_unit
+from analysis.page.charts.data import Scale
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -528,70 +531,6 @@ def _tries(x: float, y: float, width: float, height: float, room: Box) -> NDArra
 
 
 # ----------------------------------------
-# Numbers as pictures write them: the digits that tell them apart, and no more.
-
-NOTHING = "no value"
-
-"""What stands where the data say nothing."""
-
-_LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
-
-_MOST = 6
-
-
-def decimals_of(values: Iterable[float | None]) -> int:
-    """Return the decimals that numbers beside each other are written with: three digits of the largest, one of all.
-
-    Whole numbers have none, and a number that is much smaller than the others gets one more than the largest.
-    """
-    sizes = [abs(value) for value in values if value is not None and math.isfinite(value) and value]
-    if all(size == round(size) for size in sizes):
-        return 0
-    wanted = 2 - _place(max(sizes))
-    least = -_place(min(sizes))
-    return min(max(wanted, min(least, wanted + 1), 0), _MOST)
-
-
-def _place(size: float) -> int:
-    return math.floor(math.log10(float(f"{size:.6g}")))
-
-
-def told(value: float | None, decimals: int) -> str:
-    """Return a number in words: with separators of thousands, a true minus, and a prefix from a million on."""
-    if value is None or not math.isfinite(value):
-        return NOTHING
-    size = abs(value)
-    sign = "−" if value < 0 else ""
-    if size >= 1e15:
-        mantissa, exponent = f"{size:.2e}".split("e")
-        return f"{sign}{mantissa}×10^{int(exponent)}"
-    for prefix, unit in _LARGE:
-        if size >= unit:
-            return f"{sign}{_plain(size / unit)} {prefix}"
-    text = f"{size:,.{decimals}f}"
-    if size and not text.strip("0.,"):
-        text = f"{size:.{-_place(size)}f}" if size >= 10.0**-_MOST else f"{size:.0e}"
-    return f"{sign}{text}" if text.strip("0.,") else text
-
-
-def _plain(size: float) -> str:
-    """Return three digits, without zeros at the end."""
-    text = f"{size:.{max(2 - _place(size), 0)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def signed(value: float, decimals: int) -> str:
-    """Return a change in words: it always has its sign, unless it is none."""
-    text = told(value, decimals)
-    return f"+{text}" if value > 0 else text
-
-
-def with_unit(text: str, unit: str) -> str:
-    """Return a number with the percent sign, if it is one; other units stand once beside the picture."""
-    return f"{text} %" if unit == "%" and text != NOTHING else text
-
-
-# ----------------------------------------
 # Axes: where they are labelled and how, on equal distances or equal ratios.
 
 Tick = tuple[float, str]
@@ -644,10 +583,10 @@ def ticks_of(scale: Scale, low: float, high: float, count: int, unit: str = "") 
         return [(value, text) for value, text in scale.ticks if low <= value <= high]
     values = _ratios(low, high, count) if scale.is_log else steps(low, high, count)
     if scale.is_log:
-        return [(value, with_unit(told(value, _digits(value)), unit)) for value in values]
+        return [(value, with_unit(number_text(value, _digits(value)), unit)) for value in values]
     apart = [right - left for left, right in itertools.pairwise(values)]
     decimals = max((_digits(each) for each in apart), default=decimals_of(values))
-    return [(value, with_unit(told(value, decimals), unit)) for value in values]
+    return [(value, with_unit(number_text(value, decimals), unit)) for value in values]
 
 
 def _digits(value: float) -> int:
