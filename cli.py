@@ -148,8 +148,8 @@ def layouts(
 
     import sim
     from analysis.layouts import describe_layouts, format_layouts
-    from analysis.progress import Progress
     from analysis.results.run import render
+    from analysis.terminal import Progress
 
     try:
         search = sim.LayoutSearch(described, job, gpus, any_tensor=any_tensor, try_parameters=try_parameters)
@@ -170,9 +170,10 @@ def schema(
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
+    from analysis.results.files import in_lines
     from analysis.study.model import study_schema
 
-    say(json.dumps(study_schema() if study else sim.schema(), indent=2))
+    say(in_lines(study_schema() if study else sim.schema()))
 
 
 @app.command(name="list")

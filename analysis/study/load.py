@@ -17,13 +17,14 @@ from pydantic import ValidationError
 import sim
 from analysis.study.amounts import label_of, settings_text
 from analysis.study.axis import Axis
+from analysis.study.inputs import Inputs
 from analysis.study.model import Study
 from sim import yamlfile
 from sim.input import complaints
-from sim.yamlfile import FILE_KEYS, Document, DocumentError, content_of
+from sim.yamlfile import FILE_KEYS, Document, DocumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from analysis.study.amounts import Point, Value
     from sim.yamlfile import Keys
@@ -198,54 +199,6 @@ def _file_label(content: Any) -> str:
 # The content of clusters and of what is extended is part of a study when it has been read. Files that strategies read
 # while a scenario is made are not: their names are strings at a key of :data:`sim.yamlfile.FILE_KEYS`, at the end of a
 # path or in a mapping.
-
-
-def with_files(path: str, content: Any, change: Callable[[str], str]) -> Any:
-    """Return what is written to a path of a scenario, with every name of a file in it changed."""
-    if isinstance(content, str):
-        return change(content) if path.rpartition(".")[2] in FILE_KEYS else content
-    if isinstance(content, dict):
-        return {key: with_files(str(key), value, change) for key, value in content.items()}
-    return [with_files("", item, change) for item in content] if isinstance(content, list) else content
-
-
-def names_files(text: str) -> bool:
-    """Return whether a text ``path=value`` may name a file; false for sure where it cannot."""
-    return text.partition("=")[0].rpartition(".")[2] in FILE_KEYS or any(f'"{key}"' in text for key in FILE_KEYS)
-
-
-def file_digest(name: str) -> str | None:
-    """Return SHA-256 of what is in a file, which is read again only if it has changed; ``None`` if it is not there."""
-    try:
-        found = Path(name).stat()
-        return _digest(name, found.st_mtime_ns, found.st_size)
-    except (OSError, ValueError):  # the latter for a name that no file can have
-        return None
-
-
-@functools.lru_cache(maxsize=1024)
-def _digest(name: str, _changed: int, _size: int) -> str:
-    return hashlib.sha256(content_of(Path(name))).hexdigest()
-
-
-class Inputs:
-    """What was in the files that settings name when each was first asked for: the same for as long as this is kept."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def told(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Return texts ``path=value`` with digests in place of the names of files that are there."""
-        return tuple(self._told(text) if names_files(text) else text for text in texts)
-
-    def _told(self, text: str) -> str:
-        path, _, value = text.partition("=")
-        return f"{path}={json.dumps(with_files(path, json.loads(value), self._digest), ensure_ascii=False)}"
-
-    def _digest(self, name: str) -> str:
-        if name not in self._known:
-            self._known[name] = file_digest(name) or name
-        return self._known[name]
 
 
 RESOLVED = "scenario.resolved.yaml"

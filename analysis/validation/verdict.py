@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.validation.row import Estimate, Row
+    from analysis.validation.lab import Estimate
+    from analysis.validation.table import Row
 
 FAMILY = 0.001
 

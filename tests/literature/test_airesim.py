@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.failures.spread import hidden_at_start
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Lognormal, Weibull
@@ -104,9 +104,9 @@ def picked(pick: str, replications: int) -> np.ndarray[tuple[int], np.dtype[np.f
     counts = np.zeros(24)
     for number in range(replications):
         simulation = Simulation(case, number, trace(()))
-        while not simulation.jobs[0].holding:
+        while not simulation.jobs.all[0].holding:
             simulation.kernel.step()
-        counts[simulation.jobs[0].nodes] += 1
+        counts[simulation.jobs.all[0].nodes] += 1
     return counts
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import sim
 from sim.cluster import FABRIC_PARTS, ClusterSpec
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, close
@@ -75,7 +75,7 @@ class _Counted(Simulation):
         self.seconds_out: dict[int, float] = {}
         last = 0.0
         while self.is_open:
-            number = len(self.fabric.out)
+            number = len(self.failures.fabric.out)
             self.kernel.step()
             self.events += 1
             self.seconds_out[number] = self.seconds_out.get(number, 0.0) + self.kernel.now - last

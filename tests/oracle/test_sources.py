@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.failures import Component, draw_trace
 from sim.scenario.laws import Exponential, Fixed, Gamma, Lognormal, Uniform, Weibull
 from tests.cases import cases
@@ -273,7 +273,7 @@ def test_a_stationary_start_fails_at_a_constant_rate(shape: float, renews: Any) 
         before = 0
         while simulation.is_open:
             simulation.kernel.step()
-            now = simulation.faults.counts.failures
+            now = simulation.counts.failures
             if now > before:
                 counts[number, min(int(simulation.kernel.now / width), 9)] += now - before
                 before = now

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, seed, settings
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from tests.pace import IS_FULL, SEED, budget
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class _Finite(Simulation):
         while self.is_open:
             self.kernel.step()
             self.events += 1
-            self.slowest = min(self.slowest, *(job.speed for job in self.jobs))
+            self.slowest = min(self.slowest, *(job.speed for job in self.jobs.all))
             assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
         return self._result()
 

@@ -15,16 +15,16 @@ import pytest
 
 import sim
 from sim import catalog
-from sim.engine import Simulation
-from sim.engine.state_nodes import Place
+from sim.engine.nodes import Place
+from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
 from tests import harness
 from tests.pace import IS_FULL, SEED, budget
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
+    from sim.engine.job import Group
     from sim.engine.lives import Failure
-    from sim.engine.state_jobs import Group
     from sim.failures import FailureTrace
 
 PRESETS = list(catalog.recoveries())
@@ -90,12 +90,12 @@ class _Looked(Simulation):
     def __init__(self, case: sim.Prepared, replication: int, failures: FailureTrace) -> None:
         super().__init__(case, replication, failures, keeps_timeline=True)
         self.interrupted: Counter[tuple[str, str]] = Counter()
-        self.hit = self.incidents.hit
-        self.incidents.hit = self._note  # type: ignore[method-assign]
+        self.hit = self.jobs.hit
+        self.jobs.hit = self._note  # type: ignore[method-assign]
 
     def _note(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         for group in groups:
-            self.groups.settle(group, now)
+            self.jobs.settle(group, now)
             who = "main" if group is group.job.main else "away"
             self.interrupted[who, _phase(group, now)] += 1
         self.hit(groups, failure, now, latency)
@@ -111,7 +111,7 @@ class _Looked(Simulation):
 
     def _look(self) -> None:
         """Assert that no node is in two places, and that what is at risk is a part of the work."""
-        cluster, (job,) = self.cluster, self.jobs
+        cluster, (job,) = self.cluster, self.jobs.all
         places = [cluster.where(node) for node in range(cluster.nodes)]
         held = [node for node in job.nodes if node >= 0]
         assert len(held) == len(set(held)), "a node has two positions"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine.state_nodes import gather, spread
+from sim.engine.nodes import gather, spread
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 
@@ -41,7 +41,7 @@ def held(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> list[list
     """Return the nodes of each job at the horizon, by position; every node is looked at after every event."""
     simulation = _Watched(one, 0, trace(rows))
     simulation.run()
-    return [job.nodes for job in simulation.jobs]
+    return [job.nodes for job in simulation.jobs.all]
 
 
 # ------------------------------------------------------------------------------------------------ as functions

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sim.engine import Simulation
-from sim.engine.state_nodes import Level, Place, Pool
+from sim.engine.nodes import Level, Place, Pool
+from sim.engine.simulation import Simulation
 from tests.cases import cases
 from tests.harness import prepared, trace
 
@@ -97,7 +97,7 @@ def nodes_of(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), replicat
     """Return the nodes that the job has at the end."""
     simulation = Simulation(one, replication, trace(rows))
     simulation.run()
-    return {node for node in simulation.jobs[0].nodes if node >= 0}
+    return {node for node in simulation.jobs.all[0].nodes if node >= 0}
 
 
 @cases(

@@ -123,8 +123,8 @@ def test_pools_follow_one_another_in_the_numbers_of_the_nodes() -> None:
     assert list(one.network.pool_of_node) == [0, 0, 0, 1, 2, 2]
     simulation = _Watched(one, 0, trace(()))
     simulation.run()
-    assert [job.nodes for job in simulation.jobs] == [[0, 1, 2, 3], [4, 5]]
-    assert [job.footprint.pools for job in simulation.jobs if job.footprint] == [[3, 1, 0], [0, 0, 2]]
+    assert [job.nodes for job in simulation.jobs.all] == [[0, 1, 2, 3], [4, 5]]
+    assert [job.footprint.pools for job in simulation.jobs.all if job.footprint] == [[3, 1, 0], [0, 0, 2]]
 
 
 def test_spares_are_the_last_nodes_whatever_they_are() -> None:
@@ -132,7 +132,7 @@ def test_spares_are_the_last_nodes_whatever_they_are() -> None:
     one = case([B200, H100], 2, spares={"hot": 1})
     simulation = _Watched(one, 0, trace([(130.0, 0, 1)]))
     simulation.run()
-    assert simulation.jobs[0].nodes == [0, 3]
+    assert simulation.jobs.all[0].nodes == [0, 3]
 
 
 def results(one: sim.Prepared, replication: int) -> list[bytes]:

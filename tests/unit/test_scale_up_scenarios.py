@@ -10,7 +10,7 @@ import pytest
 
 import sim
 from analysis.metrics import ratios
-from sim.engine.state_nodes import Place
+from sim.engine.nodes import Place
 from sim.policies.contracts import Bucket
 from tests import small
 from tests.cases import cases
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from sim.engine import Simulation
+    from sim.engine.simulation import Simulation
 
 # ------------------------------------------------------------------------------------------------- NVL72 racks
 
@@ -83,7 +83,7 @@ def test_racks_give_16_of_18_trays(racks: Any) -> None:
     assert one.units is not None
     assert (len(one.units.nodes), one.units.needed, one.units.drains) == (3, 16, False)
     simulation = ended(one, [])
-    assert simulation.jobs[0].nodes == list(range(16))
+    assert simulation.jobs.all[0].nodes == list(range(16))
     assert at(simulation, Place.IDLE) == list(range(18, 34))
     assert at(simulation, Place.SPARE) == list(range(36, 52))
     assert at(simulation, Place.MATE) == MATES
@@ -113,7 +113,7 @@ def test_two_losses_stay_in_the_rack(racks: Any) -> None:
     )
     assert result.jobs[0].interruptions == {1: 2}
     simulation = ended(racks(), rows)
-    assert simulation.jobs[0].nodes == [16, 17, *range(2, 16)]
+    assert simulation.jobs.all[0].nodes == [16, 17, *range(2, 16)]
     assert at(simulation, Place.MATE) == [0, 1, *MATES[2:]]
 
 
@@ -129,7 +129,7 @@ def test_the_third_loss_swaps_the_rack(racks: Any) -> None:
     availability = ratios(one, result)["domain_availability"]
     assert availability.amount / availability.base == pytest.approx(1 - 680 / 3000)
     simulation = ended(one, rows)
-    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert at(simulation, Place.STRANDED) == list(range(3, 18))
 
 
@@ -149,7 +149,7 @@ def test_without_a_spare_rack_the_job_takes_the_idle_one_and_then_waits(racks: A
     rows = [(300.0, DOMAIN, 0), (310.0, DOMAIN, 2), (320.0, DOMAIN, 1)]
     found = play(racks("spares.hot=0"), rows)
     assert seconds(found)["starved"] == pytest.approx(400 - 320)
-    assert ended(racks("spares.hot=0"), rows).jobs[0].nodes == list(range(16))
+    assert ended(racks("spares.hot=0"), rows).jobs.all[0].nodes == list(range(16))
 
 
 def test_a_rack_that_is_drained_whole(racks: Any) -> None:
@@ -162,7 +162,7 @@ def test_a_rack_that_is_drained_whole(racks: Any) -> None:
     availability = ratios(one, result)["domain_availability"]
     assert availability.amount / availability.base == pytest.approx(1 - 200 / 3000)
     simulation = ended(one, rows)
-    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert at(simulation, Place.SPARE) == list(range(16))
     assert at(simulation, Place.MATE) == MATES
 
@@ -188,7 +188,7 @@ def test_swapping_tray_by_tray(racks: Any) -> None:
     assert "domain_availability" not in ratios(one, result)
     assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx(16 * 1000 - 700 - 690 - 680)
     # The spares are the last 16 nodes.
-    assert ended(one, rows).jobs[0].nodes == [38, 39, 40, *range(3, 16)]
+    assert ended(one, rows).jobs.all[0].nodes == [38, 39, 40, *range(3, 16)]
 
 
 NEVER = "no source of failures acts on the 9 switch trays of each scale-up domain"
@@ -227,7 +227,7 @@ def test_a_switch_tray_stops_its_domain(racks: Any, slot: int) -> None:
     assert nodes_seconds(result, Bucket.STRANDED) == 0
     assert result.whole_unit_seconds == pytest.approx(3000 - 100)
     assert "starved" not in seconds(result)
-    assert ended(racks(), [(300.0, SWITCH, slot)]).jobs[0].nodes == list(range(36, 52))
+    assert ended(racks(), [(300.0, SWITCH, slot)]).jobs.all[0].nodes == list(range(36, 52))
 
 
 def test_a_switch_tray_of_another_domain_stops_nobody(racks: Any) -> None:

@@ -19,7 +19,7 @@ from tests.harness import _Watched, play, prepared, seconds, trace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine import Simulation
+    from sim.engine.simulation import Simulation
     from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
@@ -204,7 +204,7 @@ def test_with_all_sets_asked_for_one_loss_stops_the_job() -> None:
 
 def by_host(one: sim.Prepared, simulation: Simulation) -> list[int]:
     """Return the node of each host, in the order of ranks."""
-    nodes = simulation.jobs[0].nodes
+    nodes = simulation.jobs.all[0].nodes
     return [nodes[position] for position in (one.jobs[0].seats or range(len(nodes)))]
 
 
@@ -216,7 +216,7 @@ def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
     simulation = ended(one)
     assert by_host(one, simulation) == list(range(one.jobs[0].nodes))
     width = one.jobs[0].nodes // one.jobs[0].replicas
-    nodes = simulation.jobs[0].nodes
+    nodes = simulation.jobs.all[0].nodes
     blocks = [set(nodes[first : first + width]) for first in range(0, len(nodes), width)]
     assert blocks == sets_of_hosts(shape, order, each)
 
@@ -264,8 +264,8 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
     second = {"name": "second", "gpus": 24, "parallelism": layout, "arrival": "350 s", "work": {"time": "200 s"}}
     one = queued(case(SHAPE, spare=1, jobs=[first, second], recovery=recovery))
     simulation = ended(one, [(300.0, 0, 5)])
-    assert simulation.jobs[1].end == pytest.approx(560)
-    assert simulation.jobs[0].starts == 2
+    assert simulation.jobs.all[1].end == pytest.approx(560)
+    assert simulation.jobs.all[0].starts == 2
     assert by_host(one, simulation) == list(range(16))
 
 

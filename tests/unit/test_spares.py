@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.engine import Simulation
-from sim.engine.state_nodes import Place
+from sim.engine.nodes import Place
+from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
@@ -129,7 +129,7 @@ def test_hot_then_warm_then_cold_then_idle() -> None:
     rows = [(300.0, 0, 0), (310.0, 0, 1), (320.0, 0, 7), (330.0, 0, 2)]
     simulation = ended(one, rows)
     # Taken were the spare 7, the warm 6 and the cold 5. Back are 0 at 500 s, 1 at 510, 7 at 520, and the idle 2 at 530.
-    assert sorted(simulation.jobs[0].nodes) == [5, 6]
+    assert sorted(simulation.jobs.all[0].nodes) == [5, 6]
     assert places(simulation, Place.SPARE) == [0]
     assert places(simulation, Place.WARM) == [1]
     assert places(simulation, Place.COLD) == [7]
@@ -155,7 +155,7 @@ def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, que
     one = case(6, {"hot": 2}, jobs=[{"name": "job", "gpus": 4, "arrival": "100 s"}])
     simulation = ended(one, [(50.0, 0, node) for node in range(down)])
     assert seconds(simulation._result()).get("queued", 0.0) == pytest.approx(queued)
-    assert simulation.jobs[0].nodes == nodes
+    assert simulation.jobs.all[0].nodes == nodes
     assert places(simulation, Place.SPARE) == sorted(set(range(6)).difference(nodes))
 
 
@@ -225,7 +225,7 @@ def test_the_whole_rack_leaves() -> None:
     assert result.cluster[Bucket.REPAIR] == pytest.approx(200)
     assert result.cluster[Bucket.UNALLOCATED] == pytest.approx(4 * 300 + 2 * 200 + 4 * 500)
     simulation = ended(racks(), rows)
-    assert sorted(simulation.jobs[0].nodes) == [2, 3, 4, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3, 4, 5]
     assert places(simulation, Place.IDLE) == [0, 1, 6, 7]
     assert places(ended(racks(horizon="450 s"), rows), Place.STRANDED) == [1]
 
@@ -242,7 +242,7 @@ def test_a_stranded_node_may_fail() -> None:
 def test_an_idle_rack_is_stranded_too() -> None:
     """A failure in an idle rack takes it away from those who wait: the job finds the one that is left."""
     simulation = ended(racks(), [(290.0, 0, 4), (300.0, 0, 0)])
-    assert sorted(simulation.jobs[0].nodes) == [2, 3, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3, 6, 7]
     assert places(simulation, Place.IDLE) == [0, 1, 4, 5]
 
 
@@ -260,13 +260,13 @@ def test_a_cold_rack_comes_whole() -> None:
     recovery = {"use": "hot-spare", "initialize": "30 s", "pools": ["cold"]}
     one = racks({"cold": cold}, recovery=recovery)
     assert seconds(play(one, [(300.0, 0, 0)]))["starved"] == pytest.approx(120)
-    assert sorted(ended(one, [(300.0, 0, 0)]).jobs[0].nodes) == [2, 3, 6, 7]
+    assert sorted(ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes) == [2, 3, 6, 7]
 
 
 def test_the_spare_rack_fills_up_whole() -> None:
     """The spares are a rack; it is used whole, and the rack that comes back at 500 s is the new spare."""
     simulation = ended(racks({"hot": 2}), [(300.0, 0, 3)])
-    assert sorted(simulation.jobs[0].nodes) == [0, 1, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [0, 1, 6, 7]
     assert places(simulation, Place.SPARE) == [2, 3]
     assert places(simulation, Place.IDLE) == [4, 5]
 
@@ -275,7 +275,7 @@ def test_a_rack_that_nobody_repairs_leaves_whole() -> None:
     """The diagnosis finds nobody: the rack of the failed node is swapped as it is, and waits whole."""
     repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "diagnosis": {"finds": 0}}
     simulation = ended(racks({"hot": 2}, repair=repair), [(300.0, 0, 0)])
-    assert sorted(simulation.jobs[0].nodes) == [2, 3, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3, 6, 7]
     assert places(simulation, Place.STRANDED) == []
     assert places(simulation, Place.IDLE) == [0, 1, 4, 5]
 
@@ -292,7 +292,7 @@ def test_a_job_that_lost_its_nodes_leaves_racks_whole() -> None:
     """After a requeue the former rack is stranded like any other that waits."""
     recovery = {"use": "full-restart", "delay": "100 s", "initialize": "10 s"}
     simulation = ended(racks(recovery=recovery), [(300.0, 0, 0), (350.0, 1, 2)])
-    assert sorted(simulation.jobs[0].nodes) == [4, 5, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [4, 5, 6, 7]
     assert places(simulation, Place.IDLE) == [0, 1, 2, 3]
 
 
@@ -384,7 +384,7 @@ def test_a_hot_spare_steps_in() -> None:
             "restore": 20,
         }
     )
-    assert sorted(ended(one, [(300.0, 0, 0)]).jobs[0].nodes) == [1, 4]
+    assert sorted(ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes) == [1, 4]
 
 
 def test_without_a_hot_spare_hosts_are_selected() -> None:
@@ -396,7 +396,7 @@ def test_without_a_hot_spare_hosts_are_selected() -> None:
     assert found["initialize"] == pytest.approx(20 + 20)
     assert "starved" not in found
     simulation = ended(one, rows)
-    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 5]
     assert places(simulation, Place.SPARE) == [3]
     assert places(simulation, Place.IDLE) == [4]
 
@@ -410,7 +410,7 @@ def test_cold_nodes_come_one_by_one_until_the_spares_are_full() -> None:
     assert found["starved"] == pytest.approx(200)
     assert found["reschedule"] == pytest.approx(100)
     simulation = ended(one, rows)
-    assert sorted(simulation.jobs[0].nodes) == [2, 3]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3]
     assert places(simulation, Place.SPARE) == [4]
     assert places(simulation, Place.COLD) == [5]
 
@@ -421,7 +421,7 @@ def test_cold_nodes_without_a_delay() -> None:
     one = case(6, {"hot": 1, "cold": cold}, recovery=STANDBY, repair={"time": "1 d"})
     simulation = ended(one, [(300.0, 0, 0), (400.0, 1, 1)])
     assert "starved" not in seconds(simulation._result())
-    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 5]
     assert places(simulation, Place.SPARE) == [3]
     assert places(simulation, Place.COLD) == [4]
 
@@ -432,7 +432,7 @@ def test_idle_nodes_are_enough_without_the_cold_ones() -> None:
     one = case(6, {"hot": 1, "cold": cold}, recovery=STANDBY, repair={"time": "1 d"})
     simulation = ended(one, [(300.0, 0, 0), (400.0, 1, 1)])
     assert "starved" not in seconds(simulation._result())
-    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 5]
     assert simulation.cluster.spare.count == 0
     assert places(simulation, Place.COLD) == [3, 4]
 
