@@ -14,7 +14,6 @@ from sim.cluster.topology import VERTEX_PARTS, Topology, edges
 if TYPE_CHECKING:
     from sim.cluster.fabric import FabricKind, Hosts
 
-__all__ = ["cables_of", "flow_between", "hosts_cut", "most_cut", "topology_of"]
 
 CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
 

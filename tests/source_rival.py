@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sim.failures.tempo import Tempo
     from sim.failures.variety import Frailty
 
-__all__ = ["counts_of", "operational_time", "size_law"]
 
 CELLS = 4000
 """Pieces into which a horizon is cut to sum up a hazard that changes in time."""
