@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sim
-from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, obtainable, taken
-from analysis.metrics import SHARES, lower_is_better, means
+from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
+from analysis.metrics import METRICS, SHARES, lower_is_better
 from analysis.results.run import document, provenance, scenario_digest
 from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
 from analysis.statistics.differences import Difference, Ranking, difference, ranking_of
+from analysis.statistics.estimates import means
 from sim import MOST_EVENTS, check_work, run
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _labels(items: Sequence[Any]) -> tuple[str, ...]:
 
 def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) -> str:
     """Return the headline at equal GPUs, power or cost."""
-    return headline_at_equal(kind, {variant.name: obtainable(variant.prepared) for variant in variants}, differs)
+    return headline_at_equal(kind, {variant.name: variant.prepared for variant in variants}, differs)
 
 
 def _play(variants: Any, index: int) -> Result:
@@ -619,8 +620,6 @@ _OF_A_RUN = (
 
 """What a variant has in common with the document of a run."""
 
-_WORDS = {"tokens_per_gpu_day": "tokens per GPU-day", "tokens_per_mw_day": "tokens per MW-day"}
-
 
 def compare_document(
     comparison: Comparison,
@@ -749,5 +748,5 @@ def _why_unranked(comparison: Comparison) -> str | None:
         "(it would punish the faster hardware)"
     )
     if comparison.order:
-        return f"{why}; ranked by {_WORDS.get(comparison.headline, comparison.headline.replace('_', ' '))}"
+        return f"{why}; ranked by {METRICS[comparison.headline].label}"
     return f"{why}; without tokens per day of every variant there is no rank"

@@ -291,7 +291,7 @@ def test_many_planes_are_not_drawn_apart() -> None:
 )
 def test_words_can_be_read(topology: Topology) -> None:
     """All words lie within the picture, those of a box within the box, and no words lie on others."""
-    figure = charts.draw_topology(topology)
+    figure = charts.draw(topology)
     with charts.style():
         renderer = FigureCanvasAgg(figure).get_renderer()
         found = [(text, text.get_window_extent(renderer)) for text in figure.axes[0].texts]
@@ -313,9 +313,9 @@ def test_words_can_be_read(topology: Topology) -> None:
 @pytest.mark.parametrize("suffix", charts.SUFFIXES)
 def test_the_same_picture_is_the_same_bytes(suffix: str) -> None:
     """Two figures of the same cluster are the same file, without a date."""
-    first, second = (charts.render(charts.draw_topology(SMALL["two tiers"]), suffix) for _ in range(2))
+    first, second = (charts.render(charts.draw(SMALL["two tiers"]), suffix) for _ in range(2))
     assert first == second
-    assert first != charts.render(charts.draw_topology(SMALL["three tiers"]), suffix)
+    assert first != charts.render(charts.draw(SMALL["three tiers"]), suffix)
     assert not re.search(rb"dc:date|CreationDate|20\d\d-\d\d-\d\d", first)
 
 
@@ -330,7 +330,7 @@ def test_pictures_of_the_page_are_current(name: str) -> None:
         spec = ClusterSpec.model_validate(yaml.safe_load(described[1]))
     else:
         spec = sim.load_cluster(sim.find_cluster("dgx-b200-superpod-64su"))
-    now = charts.render(charts.draw_topology(spec.build()), ".svg").decode()
+    now = charts.render(charts.draw(spec.build()), ".svg").decode()
     written = (folder / "images" / f"{name}.svg").read_text(encoding="utf-8")
     assert re.findall(">([^<>]+)</text>", written) == re.findall(">([^<>]+)</text>", now) != []
     assert written.count("<path") == now.count("<path")
@@ -341,14 +341,14 @@ def test_style_is_left_behind() -> None:
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    charts.render(charts.draw_topology(SMALL["one host"]), ".png")
+    charts.render(charts.draw(SMALL["one host"]), ".png")
     assert dict(mpl.rcParams) == before
 
 
 @pytest.mark.parametrize("name", ["$x_$", "集群", "<&>", "a long name " * 30, "two\nlines"])
 def test_any_name_is_written_as_it_is(name: str) -> None:
     """A name is no formula and no markup, and ends where the picture does."""
-    figure = charts.draw_topology(cluster(FatTree.model_validate(POD), 16, name=name).build())
+    figure = charts.draw(cluster(FatTree.model_validate(POD), 16, name=name).build())
     for suffix in charts.SUFFIXES:
         assert charts.render(figure, suffix)
     title = figure.axes[0].texts[[text.get_fontsize() for text in figure.axes[0].texts].index(14)]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.study.load import load_study
-from analysis.study.obtainable import against_metrics
+from analysis.study.load import against_metrics, load_study
 from analysis.terminal import Progress
 from tests import small
 from tests.pace import one_in

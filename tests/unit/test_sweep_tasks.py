@@ -20,7 +20,7 @@ import pytest
 import analysis
 import sim
 from analysis.commands.studies import load_study as load_for_command
-from analysis.metrics import contributions
+from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
 from analysis.study.table import Rows
 from analysis.sweep import task as module
