@@ -140,7 +140,7 @@ class Networked(_Watched):
             for node in nodes:
                 here[int(self.paths.class_of_node[node])] += 1
             share = self.fresh.share(np.array(here), set(nodes).__contains__) or 1.0
-        return _pace(job.spec.communication, bandwidth), _pace(job.communication, bandwidth * share)
+        return _pace(job.spec.communication, bandwidth), _pace(job.spec.communication, bandwidth * share)
 
     def _pool_paces(self, nodes: list[int]) -> list[float]:
         """Return the pace of each node's accelerator, relative to those of the first pool."""
