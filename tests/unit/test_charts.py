@@ -48,6 +48,7 @@ from analysis.page.charts.tables import color_of
 from sim import JOB_BUCKETS, Topology
 from tests.cases import cases
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ def test_every_kind_has_a_case() -> None:
     assert {type(chart) for chart in CASES.values()} | {Topology} == set(charts.CHARTS)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_words_can_be_read(name: str) -> None:
     """All words lie within the picture, no words lie on others, and none is an empty phrase of a program."""
     figure = charts.draw(CASES[name])
