@@ -97,19 +97,33 @@ def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_D
     return register
 
 
-def draw(chart: Any) -> Figure:
-    """Return the picture of plain data, whose type is one of `CHARTS`."""
-    with style():
+WIDTH, NARROW = 7.0, 4.6
+
+"""Width of a picture, and of one for the screen of a phone [in]."""
+
+
+def draw(chart: Any, width: float = WIDTH) -> Figure:
+    """Return the picture of plain data, whose type is one of `CHARTS`; of clusters the width is what they need."""
+    with style(width):
         return CHARTS[type(chart)].draw(chart)
 
 
+def sized(inches: float) -> float:
+    """Return a length of pictures of `WIDTH` in the width of this one [in]."""
+    import matplotlib as mpl
+
+    width: float = mpl.rcParams["figure.figsize"][0]
+    return inches * width / WIDTH
+
+
 @contextlib.contextmanager
-def style() -> Iterator[None]:
-    """Set the one style of all pictures: plain type on white, and the same bytes from the same data."""
+def style(width: float = WIDTH) -> Iterator[None]:
+    """Set the one style of all pictures: plain type on white, so wide [in], and the same bytes from the same data."""
     import matplotlib as mpl
 
     settings: Any = {
         "figure.facecolor": "white",
+        "figure.figsize": (width, width),
         "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"],
         "font.size": 9.0,
@@ -238,10 +252,6 @@ def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
         word = word[length:]
 
 
-WIDTH = 7.0
-
-"""Width of a picture [in]."""
-
 _EDGE = 0.1
 
 _SWATCH = 0.2
@@ -266,7 +276,7 @@ class Margins(NamedTuple):
 
 
 def open_sheet(
-    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = WIDTH
+    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = 0.0
 ) -> tuple[Figure, Axes]:
     """Return a figure with a title at the left above, and axes below it.
 
@@ -283,10 +293,11 @@ def open_sheet(
     key
         What colours mean, below that.
     width
-        Of the figure [in].
+        Of the figure, if it needs more than others [in].
     """
     from matplotlib.figure import Figure
 
+    width = max(width, sized(WIDTH))
     room = width - 2 * _EDGE
     title = wrapped(title, room, TITLE, 4, is_bold=True)
     note = wrapped(note, room, TEXT, 3)
@@ -362,7 +373,7 @@ def open_message(title: str, text: str) -> Figure:
     return figure
 
 
-def named_rows(names: Sequence[str], room: float = 2.3) -> tuple[list[str], float, float]:
+def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, float]:
     """Return names of rows in lines, how wide the widest is, and how high each row has to be [in].
 
     Parameters
@@ -793,12 +804,12 @@ def open_plane(
     line = LINE * TEXT / 72
     margins = Margins(left, right, above + (line + 0.12 if y.title else 0.08), 0.48)
     figure, axes = open_sheet(title, height, margins, note, key)
-    across = WIDTH - left - right
+    across = sized(WIDTH) - left - right
     axes.grid(axis="both", color=FAINT, linewidth=0.7)
     scale_x(axes, x, x_ends)
     scale_y(axes, y, y_ends)
     plane = Plane(figure, axes, across, height, x, y, x_ends, y_ends)
     if y.title:
-        text = cut(y.title, WIDTH - 0.2)
+        text = cut(y.title, sized(WIDTH) - 0.2)
         plane.write(0.1 - left, height + above + line / 2 + 0.1, text, alpha=QUIET)
     return plane
