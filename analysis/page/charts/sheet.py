@@ -243,11 +243,13 @@ def wrapped(text: str, room: float, size: float = TEXT, lines: int = 2, is_bold:
 
 
 def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
-    """Return a word in parts that each fit on a line."""
+    """Return a word in parts that each fit on a line, broken after a hyphen where there is one."""
     while word:
         length = len(word)
         while length > 1 and width_of(word[:length], size, is_bold) > room:
             length = max(min(length - 1, int(length * room / width_of(word[:length], size, is_bold))), 1)
+        if length < len(word):
+            length = word.rfind("-", 0, length) + 1 or length
         yield word[:length]
         word = word[length:]
 
