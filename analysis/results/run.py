@@ -70,10 +70,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
 
 def replays_a_log(prepared: Prepared) -> bool:
     """Return whether failures are those of a log: one history, however many replications there are of it."""
-    return any(
-        entry.use == "replay" and entry.spread_unknown == "once"  # type: ignore[attr-defined]
-        for entry in prepared.scenario.failures
-    )
+    return any(getattr(entry, "spread_unknown", "") == "once" for entry in prepared.scenario.failures)
 
 
 def _by_bucket(waste: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:

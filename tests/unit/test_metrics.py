@@ -17,6 +17,7 @@ from analysis.metrics import METRICS, SHARES, TIME_SHARE, job_ratios, ratios, ti
 from analysis.statistics.estimates import lower_bound, means, summaries
 from sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import small
+from tests.cases import cases
 
 CAUSES = 2
 """Cause 1 is unplanned, cause 2 is planned."""
@@ -272,7 +273,7 @@ def test_job_ratios_are_the_pooled_ones_of_a_single_job() -> None:
     assert {name: pooled[name] for name in mine} == mine
 
 
-@pytest.mark.parametrize("name", sorted(sim.shipped("scenarios")))
+@cases("name", sorted(sim.shipped("scenarios")))
 def test_every_metric_of_a_scenario_is_known_by_name(name: str) -> None:
     """What a replication yields is in the list that studies are checked against."""
     prepared = sim.prepare(sim.load(sim.find(name), ["horizon=1 d"]))

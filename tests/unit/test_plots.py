@@ -17,6 +17,7 @@ from analysis.page import charts
 from analysis.page.charts.cluster import PLAIN, Drawing, Text, draw_parts, draw_tiers, is_small
 from sim.cluster import ClusterSpec, Edges, FatTree, Hosts, Topology, edges
 from sim.cluster.dual_plane import DualPlane
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,7 +122,7 @@ def words(drawing: Drawing) -> list[str]:
     return [line for text in texts for line in text.split("\n")]
 
 
-@pytest.mark.parametrize(("kind", "small"), [(SMALL, True), (LARGE, False)])
+@cases(("kind", "small"), [(SMALL, True), (LARGE, False)])
 def test_small_clusters_are_drawn_in_full(kind: dict[str, Topology], small: bool) -> None:
     """Up to 400 vertices and 3,000 cables every part is drawn; beyond, tiers."""
     assert {is_small(topology) for topology in kind.values()} == {small}
@@ -157,7 +158,7 @@ def test_every_part_is_drawn_once_and_nothing_else(name: str) -> None:
     assert seen == Counter(zip(cables.lower.tolist(), cables.upper.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", SMALL)
+@cases("name", SMALL)
 def test_cables_do_not_hide_each_other(name: str) -> None:
     """No two cables have an end in common, parallel ones neither."""
     ends = [
@@ -166,7 +167,7 @@ def test_cables_do_not_hide_each_other(name: str) -> None:
     assert len(set(ends)) == len(ends)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@cases("name", SMALL)
 def test_boxes_lie_apart(name: str) -> None:
     """No box covers another one."""
     boxes = draw_parts(SMALL[name]).boxes
@@ -177,7 +178,7 @@ def test_boxes_lie_apart(name: str) -> None:
             assert max(gap_x, gap_y) > 0
 
 
-@pytest.mark.parametrize("name", ["two tiers", "three tiers", "partly filled"])
+@cases("name", ["two tiers", "three tiers", "partly filled"])
 def test_rails_have_hues_and_names(name: str) -> None:
     """Cables of a rail, up to the spines, and their leaf switches share a hue, and the box names the rail."""
     topology = SMALL[name]
@@ -219,7 +220,7 @@ def test_shared_domains_are_underlined() -> None:
 # ------------------------------------------------------------------------------------------------- the tiers
 
 
-@pytest.mark.parametrize("name", LARGE)
+@cases("name", LARGE)
 def test_totals_are_written(name: str) -> None:
     """Each tier has its number of switches, each tier of cables its number, and pods left out are counted."""
     topology = LARGE[name]
@@ -236,7 +237,7 @@ def test_totals_are_written(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["one pod", "three pods", "rails apart"])
+@cases("name", ["one pod", "three pods", "rails apart"])
 def test_parts_of_the_pods_add_up(name: str) -> None:
     """Where no pod is left out, the numbers in the boxes add up to the totals."""
     topology = LARGE[name]

@@ -36,7 +36,6 @@ from analysis.page.account import (
     money,
     percent,
 )
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
 from analysis.page.charts.data import (
     Bar,
@@ -74,6 +73,7 @@ from analysis.results.run import replays_a_log
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
+from analysis.terminal import Page, console
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
 from sim.formulas import exceedance, missing_nodes_pmf
 from sim.units import HOUR
@@ -309,7 +309,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
 
 def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -> None:
     scenario = prepared.scenario
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     kinds = ", ".join(dict.fromkeys(str(pool.accelerator) for pool in cluster.all_pools))
     out.print(scenario.name, style="bold")
     if scenario.description:
@@ -323,7 +323,7 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
         )
     ]
     if not cluster.states_fabric:
-        rows.append(("fabric", f"default: {cluster.fabric.title}"))
+        rows.append(("fabric", f"default: {getattr(cluster.fabric, 'title', cluster.fabric.use)}"))
     for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
         layout = spec.parallelism
         text = f"{plan.name}: {plan.gpus:,} GPUs"
