@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from analysis.page.charts.data import Range, Scale
 
 # ----------------------------------------
-# The one style of all pictures, and how they become files.
+# Colours of all pictures, and formats of their files.
 
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
 
@@ -67,6 +67,10 @@ def hue(number: int) -> str:
 def on(shade: int) -> str:
     """Return the colour of type on one of the shades of `RAMP`."""
     return ON_DARK if shade >= _DARK_FROM else ON_LIGHT
+
+
+# ----------------------------------------
+# The kinds of pictures, and the one style of all.
 
 
 class Kind(NamedTuple):
@@ -668,13 +672,13 @@ def _digits(value: float) -> int:
     return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
 
 
-def scale_x(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "") -> None:
+def scale_x(axes: Axes, scale: Scale, ends: Range, unit: str = "") -> None:
     """Give the horizontal axis its ends, its title, and as many labels as there is room for."""
     left, across, right = _inches(axes, 0)
 
-    def room(tick: Tick) -> tuple[float, float]:
-        middle = across * share(tick[0], ends, scale.is_log)
-        return middle - width_of(tick[1]) / 2 - 0.04, middle + width_of(tick[1]) / 2 + 0.04
+    def room(tick: Tick) -> Range:
+        middle, half = across * share(tick[0], ends, scale.is_log), width_of(tick[1]) / 2 + 0.04
+        return middle - half, middle + half
 
     def inside(tick: Tick) -> bool:
         return -left < room(tick)[0] and room(tick)[1] < across + right
@@ -687,15 +691,15 @@ def scale_x(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "")
         axes.set_xlabel(cut(scale.title, across + left), size=TEXT, color=INK, alpha=QUIET, labelpad=3)
 
 
-def scale_y(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "") -> None:
+def scale_y(axes: Axes, scale: Scale, ends: Range) -> None:
     """Give the vertical axis its ends and labels; its title belongs above it, where it can be read."""
     _, up, _ = _inches(axes, 1)
 
-    def room(tick: Tick) -> tuple[float, float]:
-        middle = up * share(tick[0], ends, scale.is_log)
-        return middle - LINE * TEXT / 144, middle + LINE * TEXT / 144
+    def room(tick: Tick) -> Range:
+        middle, half = up * share(tick[0], ends, scale.is_log), LINE * TEXT / 144
+        return middle - half, middle + half
 
-    ticks = _fitting(lambda count: ticks_of(scale, *ends, count, unit), 7, room)
+    ticks = _fitting(lambda count: ticks_of(scale, *ends, count), 7, room)
     axes.set(yscale="log" if scale.is_log else "linear", ylim=ends)
     axes.set_yticks([value for value, _ in ticks], [text for _, text in ticks])
     axes.set_yticks([], minor=True)
@@ -718,17 +722,13 @@ def _inches(axes: Axes, side: int) -> tuple[float, float, float]:
     return size * start, size * (end - start), size * (1 - end)
 
 
-def _fitting(
-    ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callable[[Tick], tuple[float, float]]
-) -> list[Tick]:
+def _fitting(ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callable[[Tick], Range]) -> list[Tick]:
     """Return as many labels as there is room for: round numbers further apart, or else every second, third, ... one."""
     tries = [ticks_at_most(count) for count in range(most, 1, -1)]
-    tries += [tries[0][::stride] for stride in range(1, len(tries[0]) + 1)]
-    return next((ticks for ticks in tries if _are_apart(ticks, room)), [])
-
-
-def _are_apart(ticks: list[Tick], room: Callable[[Tick], tuple[float, float]]) -> bool:
-    return all(room(one)[1] <= room(other)[0] for one, other in itertools.pairwise(ticks))
+    for ticks in (*tries, *(tries[0][::stride] for stride in range(1, len(tries[0]) + 1))):
+        if all(room(one)[1] <= room(other)[0] for one, other in itertools.pairwise(ticks)):
+            return ticks
+    return []
 
 
 # ----------------------------------------
