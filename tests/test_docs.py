@@ -22,7 +22,7 @@ import sim
 from analysis import runs
 from analysis.metrics import METRICS, TIME_SHARE
 from analysis.results import run as document
-from sim.formulas import efficiency, young_interval
+from sim.formulas.goodput import efficiency, young_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -48,6 +48,7 @@ from analysis.page.charts.tables import color_of
 from sim import JOB_BUCKETS, Topology
 from tests.cases import cases
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,10 +97,12 @@ def test_every_kind_has_a_case() -> None:
     assert {type(chart) for chart in CASES.values()} | {Topology} == set(charts.CHARTS)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_words_can_be_read(name: str) -> None:
+@pytest.mark.parametrize("width", [7.0, charts.NARROW])
+@pytest.mark.parametrize("name", one_in(2, CASES))
+def test_words_can_be_read(name: str, width: float) -> None:
     """All words lie within the picture, no words lie on others, and none is an empty phrase of a program."""
-    figure = charts.draw(CASES[name])
+    figure = charts.draw(CASES[name], width)
+    assert figure.get_size_inches()[0] == width or name.startswith("heat map")
     with charts.style():
         figure.draw_without_rendering()
         renderer = FigureCanvasAgg(figure).get_renderer()

@@ -28,6 +28,7 @@ from analysis.page.charts.sheet import (
     named_rows,
     open_sheet,
     scale_x,
+    sized,
     width_of,
     wrapped,
 )
@@ -66,14 +67,15 @@ def _open_rows(
     note, key
         What to know to read the picture.
     """
-    lines, across, height = named_rows(names)
-    aside = max((block_width(text) for text in column), default=0.0)
-    unit = "" if chart.unit == "%" else chart.unit
-    margins = Margins(0.2 + across, 0.15 + (aside + 0.1 if column else 0.0), top, 0.5 if unit else 0.34)
-    figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
+    aside = max((block_width(text) + 0.1 for text in column), default=0.0)
     pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
+    free = sized(WIDTH) - 0.35 - aside - sum(pads)  # of which the bars have half an inch at least
+    lines, across, height = named_rows(names, min(sized(2.3), free - 0.5))
+    unit = "" if chart.unit == "%" else chart.unit
+    margins = Margins(0.2 + across, 0.15 + aside, top, 0.5 if unit else 0.34)
+    figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
     low, high = ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
-    inch = (high - low) / max(WIDTH - margins.left - margins.right - sum(pads), 0.5)
+    inch = (high - low) / (free - across)
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), lines)
     scale_x(axes, Scale(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
@@ -155,7 +157,7 @@ def draw_intervals(chart: Intervals) -> Figure:
         row.note if row.note and value == NOTHING else f"{value} {row.note}"
         for value, row in zip(values, chart.rows, strict=True)
     ]
-    texts = [wrapped(text, _WORDS) for text in words]
+    texts = [wrapped(text, sized(_WORDS)) for text in words]
     key = [Entry("95 % interval of the mean", BLUE, 1.0, "line")] if any(row.ci95 for row in chart.rows) else []
     if any(row.band90 for row in chart.rows):
         key.append(Entry("90 % band: inputs that are not known exactly", BLUE, 0.22))
@@ -192,10 +194,11 @@ def _draw_reference(axes: Axes, value: float, name: str) -> None:
     axes.axvline(value, color=ORANGE, linewidth=1.2)
     low, high = axes.get_xlim()
     place = axes.get_position()
-    left, across = WIDTH * place.x0, WIDTH * place.width
-    name = cut(name, WIDTH - 0.3)
+    width = sized(WIDTH)
+    left, across = width * place.x0, width * place.width
+    name = cut(name, width - 0.3)
     half = width_of(name) / 2
-    middle = min(max(left + across * (value - low) / (high - low), 0.1 + half), WIDTH - 0.1 - half)
+    middle = min(max(left + across * (value - low) / (high - low), 0.1 + half), width - 0.1 - half)
     axes.text(
         (middle - left) / across, 1.0, name, transform=axes.transAxes, ha="center", va="bottom", size=TEXT, color=INK
     )
@@ -233,7 +236,10 @@ def draw_tornado(chart: Tornado) -> Figure:
     """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes."""
     arms = [arm for row, swing in enumerate(chart.swings) for arm in _arms(row, swing)]
     decimals = decimals_of([arm.end[1] for arm in arms])
-    texts = [f"{cut(arm.end[0], _LABEL)}: {with_unit(signed_number(arm.end[1], decimals), chart.unit)}" for arm in arms]
+    texts = [
+        f"{cut(arm.end[0], sized(_LABEL))}: {with_unit(signed_number(arm.end[1], decimals), chart.unit)}"
+        for arm in arms
+    ]
     sides = [[text for arm, text in zip(arms, texts, strict=True) if arm.is_left is side] for side in (True, False)]
     edges = [0.0, *(arm.edge for arm in arms)]
     figure, axes = _open_rows(
