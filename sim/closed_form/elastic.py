@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
-    from sim.policies.recovery.base import FromStore, Wait
+    from sim.policies.recovery.base import RecoveryStrategy, Wait
     from sim.policies.recovery.ladder import Rung
 
 _RARE = 1e-4
@@ -38,7 +38,9 @@ def elastic_form(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]
     return lambda job: _elastic(job, recovery, leaving[job.nodes], wait, taking)
 
 
-def _elastic(job: PreparedJob, recovery: FromStore, leaving: float, wait: float, taking: float) -> dict[str, float]:
+def _elastic(
+    job: PreparedJob, recovery: RecoveryStrategy, leaving: float, wait: float, taking: float
+) -> dict[str, float]:
     """Return the expected shares of a job whose replicas leave one by one.
 
     Parameters
