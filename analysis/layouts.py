@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
-from analysis.page.cell_text import Page, console
 from analysis.results.step import sizes
+from analysis.terminal import Page, console
 from sim import NoLayoutError, closed_form
 from sim.steps import memory_use, problems
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from analysis.progress import Progress
+    from analysis.terminal import Progress
     from sim import Candidate, LayoutSearch
     from sim.steps import Workload
 
@@ -171,7 +171,7 @@ def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
         if job.plan is not None and job.plan.is_far:
             line += "; so far from 1, what was measured was executed in another way than the scenario says"
         notes.append(line)
-    pools: Any = search.scenario.cluster
+    pools = search.scenario.cluster
     if len(pools.all_pools) > 1:
         notes.append("all GPUs are taken to be those of the first pool of hosts")
     if search.own is not None and not is_own_found:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import ValidationError
 
 import sim
+from analysis.metrics import METRICS
 from analysis.study.amounts import label_of, settings_text
 from analysis.study.axis import Axis
 from analysis.study.inputs import Inputs
@@ -587,3 +588,65 @@ def kind_of(name: str) -> str:
     if "vary" in data:
         return "study"
     return "scenario" if {"cluster", "jobs"} <= data.keys() else ""
+
+
+# ----------------------------------------
+# Which metrics the points of a study can have, known before they are simulated.
+
+_MOST_PREPARED = 60
+
+"""Points that are looked at: one takes some tens of milliseconds at most."""
+
+
+def against_metrics(loaded: LoadedStudy) -> list[str]:
+    """Return a line for each metric that a study names and no point can have; nothing if all can be had.
+
+    Points are looked at until all metrics are found, each with a value that none before it had. What one point states
+    and what another one states may come together in a third, so a metric is only refused for what no point states; nor
+    is any where one of these points cannot run.
+    """
+    named = dict(_metrics_named(loaded))
+    needs = {need for metric in named.values() for need in METRICS[metric].needs}
+    if not needs:
+        return []
+    shared = sim.Shared()
+    for overrides in _points_of_all_values(loaded):
+        try:
+            prepared = shared.prepare(loaded.template, overrides)
+        except (sim.ScenarioError, sim.PathError):
+            return []  # what such a point states is not known; after it was played it is
+        needs = {need for need in needs if not need.has(prepared)}
+        if not needs:
+            return []
+    found = []
+    for at, metric in named.items():
+        rule = next((need.rule for need in METRICS[metric].needs if need in needs), None)
+        if rule is not None:
+            found.append(complaints.line(loaded.document, at, f"no point has a {metric}: {rule}"))
+    return found
+
+
+def _metrics_named(loaded: LoadedStudy) -> Iterator[tuple[Keys, str]]:
+    """Yield every place at which a study names a metric that is to be told, with the metric."""
+    study = loaded.study
+    yield from ((("metrics", index), name) for index, name in enumerate(study.metrics))
+    for place, question in enumerate(study.questions):
+        yield from (
+            (("questions", place), name) for name in question.metrics if name in METRICS and name not in study.metrics
+        )
+    if study.precision is not None and study.precision.metric:
+        yield ("precision", "metric"), study.precision.metric
+
+
+def _points_of_all_values(loaded: LoadedStudy) -> Iterator[tuple[str, ...]]:
+    """Yield what makes the scenarios of points that show every value of every axis."""
+    seen: set[tuple[int, str]] = set()
+    count = 0
+    for point in loaded.points():
+        values = {(place, value.label) for place, value in enumerate(point.values)}
+        if point.draw == 0 and not values <= seen:
+            seen |= values
+            count += 1
+            yield loaded.overrides(point)
+        if count == _MOST_PREPARED:
+            return

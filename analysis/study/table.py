@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from analysis.metrics import contributions
+from analysis.metrics import PROBABILITIES
 from analysis.statistics.differences import Difference
-from analysis.statistics.estimates import summarise_ratio, t_quantile, two_way
+from analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
 from analysis.statistics.intervals import (
-    PROBABILITIES,
     binomial_interval,
     is_zero_or_one,
     mean_estimate,

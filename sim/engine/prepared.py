@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
     from sim.cluster.paths import Paths
     from sim.failures import Source
+    from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
-    from sim.policies.recovery.base import RecoveryStrategy
-    from sim.policies.repair import RepairStrategy
-    from sim.policies.scheduler import Fifo
-    from sim.scenario.model import CostSpec, Scenario
+    from sim.scenario.model import CostSpec
     from sim.steps import StepPlan
     from sim.steps.power import Facility
 
@@ -171,9 +169,9 @@ class Prepared:
     slots_per_node: Mapping[str, int]
     blast: Mapping[str, tuple[Any, Any]]
     jobs: tuple[PreparedJob, ...]
-    repair: RepairStrategy
-    recovery: RecoveryStrategy
-    scheduler: Fifo
+    repair: AnyRepair
+    recovery: AnyRecovery
+    scheduler: AnyScheduler
     merged_intervals: int
     counts: Mapping[str, int]
     network: Network | None = None

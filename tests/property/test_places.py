@@ -15,6 +15,7 @@ from sim.engine.nodes import PackedPool, Place
 from sim.engine.prepared import Units
 from sim.engine.simulation import Simulation
 from tests import harness
+from tests.cases import cases
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
@@ -268,9 +269,7 @@ def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) ->
         assert play(prepare(data | {"jobs": [job]})).jobs[0].end == pytest.approx(1.029 * steps + 3 * saves, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("diagnosis", "repair"), [({"finds": 0.0}, 0.0), ({"blames_other": 1.0}, 20.0)], ids=["nobody", "another"]
-)
+@cases(("diagnosis", "repair"), [({"finds": 0.0}, 0.0), ({"blames_other": 1.0}, 20.0)], ids=["nobody", "another"])
 def test_who_is_not_blamed_and_down_for_something_else_is_repaired(diagnosis: dict[str, float], repair: float) -> None:
     """Node 0 fails at 300 s and is not blamed at 350 s; its rack, down since 320 s, keeps it out until 470 s."""
     causes = [{"part": "node"}, {"part": "rack", "repair": "100 s"}]

@@ -13,6 +13,7 @@ from analysis.metrics import ratios
 from sim.engine.nodes import Place
 from sim.policies.contracts import Bucket
 from tests import small
+from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -323,7 +324,7 @@ def test_a_job_that_takes_whole_racks_of_72_cuts_groups_of_64() -> None:
     assert "tensor groups of 64 span 2 scale-up domains of 72 GPUs" in line
 
 
-@pytest.mark.parametrize("kind", ["tensor", "context", "expert"])
+@cases("kind", ["tensor", "context", "expert"])
 def test_groups_that_must_fit_are_refused(kind: str) -> None:
     """Where the scenario wants them inside one domain, a cut is a mistake."""
     sizes = {"tensor": {"tensor": 16}, "context": {"context": 16}, "expert": {"data": 16, "expert": 16}}[kind]
@@ -342,9 +343,7 @@ def test_groups_that_must_fit_are_refused(kind: str) -> None:
 # ------------------------------------------------------------------------------------------ cores in a study
 
 
-@pytest.mark.parametrize(
-    ("ratio", "spines", "down", "up"), [(1, 16, 192, 192), (2, 8, 384, 192), (4, 8, 384, 96), (7, 8, 384, 55)]
-)
+@cases(("ratio", "spines", "down", "up"), [(1, 16, 192, 192), (2, 8, 384, 192), (4, 8, 384, 96), (7, 8, 384, 55)])
 def test_oversubscription_of_the_cores_in_a_study(ratio: int, spines: int, down: int, up: int) -> None:
     """The pods of 192 racks have 3,072 links up from their leaf switches, on spines of 576 ports each.
 

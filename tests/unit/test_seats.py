@@ -13,6 +13,7 @@ import pytest
 import sim
 from sim.cluster.placement import Layout
 from sim.policies.recovery.full_restart import FullRestart
+from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ SHAPES: list[tuple[dict[str, int], list[str], int]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(SHAPES)))
+@cases("number", range(len(SHAPES)))
 def test_who_leaves_is_who_has_a_rank_there(number: int) -> None:
     """Each rack takes the sets of replicas with a host in it, by counting all ranks one by one."""
     shape, order, each = SHAPES[number]
@@ -207,7 +208,7 @@ def by_host(one: sim.Prepared, simulation: Simulation) -> list[int]:
     return [nodes[position] for position in (one.jobs[0].seats or range(len(nodes)))]
 
 
-@pytest.mark.parametrize("number", range(len(SHAPES)))
+@cases("number", range(len(SHAPES)))
 def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
     """Neighbours in rank are neighbours in the cluster, and the positions of one set follow one another."""
     shape, order, each = SHAPES[number]
@@ -243,7 +244,7 @@ def queued(one: sim.Prepared) -> sim.Prepared:
     return replace(one, recovery=restart)
 
 
-@pytest.mark.parametrize("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
 def test_back_from_the_queue_each_rank_has_its_node_again(recovery: dict[str, Any]) -> None:
     """Node 5 fails at 300 s, and at 400 s the job has its 15 other nodes where they were, and node 16 as host 5."""
     one = queued(case(SHAPE, spare=2, recovery=recovery))
@@ -252,7 +253,7 @@ def test_back_from_the_queue_each_rank_has_its_node_again(recovery: dict[str, An
     assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
 
 
-@pytest.mark.parametrize("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
 def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any]) -> None:
     """While the first job waits from 300 to 400 s, another one takes three nodes, of which only one is not the first's.
 

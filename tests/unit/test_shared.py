@@ -10,6 +10,7 @@ import pytest
 
 import sim
 from sim.run import _TRACES
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def test_of_a_long_run_the_repairs_belong_to_the_failures(monkeypatch: pytest.Mo
     assert _drawn(monkeypatch, ["initial=stationary"], ["initial=stationary", "repair.time=2 d"]) == 2
 
 
-@pytest.mark.parametrize("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
+@cases("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
 def test_sharing_changes_no_result(change: str) -> None:
     """What was shared with another scenario gives the same result, to the last bit, as a run of its own."""
     desk = sim.Shared()

@@ -12,6 +12,7 @@ import sim
 from sim.engine.nodes import Place
 from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def test_a_warm_node_takes_its_delay() -> None:
     assert places(ended(one, [(300.0, 0, 0)]), Place.WARM) == [0, 3]
 
 
-@pytest.mark.parametrize(("one_by_one", "waits"), [(True, 120.0), (False, 60.0)])
-@pytest.mark.parametrize("pool", ["warm", "cold"])
+@cases(("one_by_one", "waits"), [(True, 120.0), (False, 60.0)])
+@cases("pool", ["warm", "cold"])
 def test_two_nodes_from_a_reserve(pool: str, one_by_one: bool, waits: float) -> None:
     """Two nodes fail within the 5 s of detection: one after another they take two delays, together one."""
     one = case(
@@ -102,8 +103,8 @@ def test_one_node_after_another_may_become_needless() -> None:
     assert len(places(simulation, Place.COLD)) == 1
 
 
-@pytest.mark.parametrize("refills", [True, False])
-@pytest.mark.parametrize("pool", ["warm", "cold"])
+@cases("refills", [True, False])
+@cases("pool", ["warm", "cold"])
 def test_what_fills_up_again(pool: str, refills: bool) -> None:
     """A pool that does not refill shrinks for ever; one that does is whole 200 s after each failure."""
     one = case(4, {pool: {"nodes": 2, "delay": "10 s", "refills": refills}})
@@ -145,9 +146,7 @@ def test_two_jobs_share_the_spare() -> None:
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(300 + 490)
 
 
-@pytest.mark.parametrize(
-    ("down", "queued", "nodes"), [(1, 0.0, [1, 2, 3, 4]), (2, 0.0, [2, 3, 4, 5]), (3, 150.0, [0, 3, 4, 5])]
-)
+@cases(("down", "queued", "nodes"), [(1, 0.0, [1, 2, 3, 4]), (2, 0.0, [2, 3, 4, 5]), (3, 150.0, [0, 3, 4, 5])])
 def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, queued: float, nodes: list[int]) -> None:
     """A job of all nodes but the two spares, some of which are down from 50 s to 250 s, arrives at 100 s.
 
@@ -171,7 +170,7 @@ def test_a_stationary_start_finds_a_job_of_all_nodes_but_the_spares_running() ->
     assert any(job.start == 0 for job in results)
 
 
-@pytest.mark.parametrize(("work", "gpus", "queued"), [("1 d", 2, 150.0), ("40 s", 4, 0.0)])
+@cases(("work", "gpus", "queued"), [("1 d", 2, 150.0), ("40 s", 4, 0.0)])
 def test_hot_spares_are_kept_for_a_job_that_runs(work: str, gpus: int, queued: float) -> None:
     """A job has two of five nodes from 0 s on, one is a spare, one is down from 50 s to 250 s. Another comes at 100 s.
 
@@ -197,7 +196,7 @@ def test_spares_fail_while_they_wait() -> None:
     assert result.counts["suppressed"] == 1
 
 
-@pytest.mark.parametrize("pool", ["warm", "cold"])
+@cases("pool", ["warm", "cold"])
 def test_reserves_fail_while_they_wait(pool: str) -> None:
     """A warm or cold node that fails leaves its pool and fills it up again when it is back."""
     one = case(4, {pool: {"nodes": 2, "delay": "10 s"}})
@@ -297,7 +296,7 @@ def test_a_job_that_lost_its_nodes_leaves_racks_whole() -> None:
     assert places(simulation, Place.IDLE) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "path"),
     [
         ({"jobs": [{"name": "job", "gpus": 3}]}, "jobs.0.gpus"),
@@ -445,8 +444,8 @@ def test_with_nothing_left_it_waits_for_a_repair() -> None:
     assert found["reschedule"] == pytest.approx(50 + 50)
 
 
-@pytest.mark.parametrize("at", [20.0, 310.0, 330.0, 425.0, 460.0])
-@pytest.mark.parametrize("exposed", [True, False])
+@cases("at", [20.0, 310.0, 330.0, 425.0, 460.0])
+@cases("exposed", [True, False])
 def test_who_can_fail_meanwhile(at: float, exposed: bool) -> None:
     """With `exposed: false` nothing happens to the job in selection, recovery, restore or while it waits for nodes.
 
@@ -546,7 +545,7 @@ def test_whole_domains_are_withheld() -> None:
     assert (found.whole_unit_seconds, found.unit_seconds) == (wanted.whole_unit_seconds, wanted.unit_seconds)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "nodes"),
     [
         ({}, 16),

@@ -20,7 +20,7 @@ import pytest
 import analysis
 import sim
 from analysis.commands.studies import load_study as load_for_command
-from analysis.metrics import contributions
+from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
 from analysis.study.table import Rows
 from analysis.sweep import task as module
@@ -30,6 +30,7 @@ from analysis.sweep.sweep import REPLICATIONS, replications_of
 from analysis.sweep.task import MAKERS, Record, play, source_digest
 from analysis.sweep.workers import Crew, Serial
 from sim import Ratio
+from tests.cases import cases
 from tests.sweep_tools import small_study, tasks_of
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class Troupe:
             yield Record(task.key, task.point, task.first, task.replications, self.status, "", 0.0, {}, {})
 
 
-@pytest.mark.parametrize("status", ["ok", "infeasible", "failed", "crashed"])
+@cases("status", ["ok", "infeasible", "failed", "crashed"])
 def test_points_with_the_same_scenario_are_played_once_and_count_once(tmp_path: Path, status: str) -> None:
     """Progress reaches its total, whatever came of them; what went wrong is tried once in a run."""
     path = tmp_path / "study.yaml"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +16,16 @@ from sim.engine.prepared import Units
 from sim.engine.simulation import Simulation
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 from tests.intervals import close
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 
 ALWAYS = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
 NODE = {"use": "component", "name": "node", "part": "node", **ALWAYS}
@@ -167,7 +167,7 @@ def test_a_mate_that_drains_its_rack_does_not_stop_the_job() -> None:
     assert places(simulation, Place.MATE) == MATES
 
 
-@pytest.mark.parametrize("failure", [{"use": "job", "name": "bug", "rate": "1 per 1000 job-d"}, RACK])
+@cases("failure", [{"use": "job", "name": "bug", "rate": "1 per 1000 job-d"}, RACK])
 def test_a_draining_rack_is_left_at_the_next_failure(failure: dict[str, Any]) -> None:
     """A mate of the first rack is in repair from 300 s; at 400 s anything stops the job, and it takes another rack.
 
@@ -250,7 +250,7 @@ def test_a_job_that_gives_up_leaves_its_broken_rack_stranded() -> None:
     assert result.cluster[Bucket.UNALLOCATED] == 0
 
 
-@pytest.mark.parametrize("drains", [False, True])
+@cases("drains", [False, True])
 def test_a_failure_of_the_whole_rack(drains: bool) -> None:
     """Rack 0 is down from 300 to 400 s, nobody is stranded, and then it is the spare."""
     result = play(domains(drains=drains), [(300.0, 1, 0)])
@@ -335,7 +335,7 @@ class _Recorded:
         return plan
 
 
-@pytest.mark.parametrize("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["elastic", "rigid"])
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["elastic", "rigid"])
 def test_the_strategy_sees_the_loss(recovery: dict[str, Any]) -> None:
     """Nodes and replicas are lost although nothing is missing, at each failure anew; a rigid job is one replica."""
     one = racks(4, 3, 2, jobs=[{"name": "job", **PAIRS}], recovery=recovery, detection={"time": "5 s"})
@@ -352,9 +352,9 @@ CARE = {
 }
 
 
-@pytest.mark.parametrize("rows", [[], [(300.0, 0, 0)], [(300.0, 0, 1), (305.0, 0, 2), (330.0, 0, 3)]], ids=len)
-@pytest.mark.parametrize("source", [NODE, CARE], ids=["failure", "maintenance"])
-@pytest.mark.parametrize(
+@cases("rows", [[], [(300.0, 0, 0)], [(300.0, 0, 1), (305.0, 0, 2), (330.0, 0, 3)]], ids=len)
+@cases("source", [NODE, CARE], ids=["failure", "maintenance"])
+@cases(
     "recovery",
     [
         ELASTIC,
