@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -318,19 +318,11 @@ def _smooth(places: Any, shares: Any, at: Any) -> Any:
 
 def _at_scale(prepared: Prepared, scale: float) -> Prepared:
     """Return the scenario with all times of detection and recovery so many times as long."""
-    scenario = prepared.scenario
-    changes: dict[str, Any] = {}
-    for part in ("detection", "recovery"):
-        strategy = getattr(scenario, part)
-        changes[part] = strategy.model_copy(update={"scale": scale * strategy.scale})
     if scale == 1:
         return prepared
-    # The topology does not change, and takes longest to build.
-    found = sim.examine(scenario.model_copy(update=changes))
-    pairs = zip(found.sources, prepared.sources, strict=True)
-    sources = tuple(replace(source, blast=known.blast) for source, known in pairs)
-    same = {name: getattr(prepared, name) for name in ("blast", "network", "packed_by")}
-    return replace(found, sources=sources, **same)
+    parts = {name: getattr(prepared.scenario, name) for name in ("detection", "recovery")}
+    changes = {name: part.model_copy(update={"scale": scale * part.scale}) for name, part in parts.items()}
+    return sim.prepare(prepared.scenario.model_copy(update=changes))
 
 
 def _ettr(prepared: Prepared) -> float:
