@@ -24,6 +24,7 @@ from pydantic import ConfigDict, model_validator
 
 from sim import units
 from sim.scenario.fields import Model
+from sim.units import YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,7 +188,7 @@ class LawModel(Model, ABC):
     model_config = ConfigDict(json_schema_extra=_require_tag)
     _times: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that are times; the others have no dimension."""
-    _longest_mean: ClassVar[float] = 1e12 * units.DURATION.units["year"]
+    _longest_mean: ClassVar[float] = 1e12 * YEAR
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
