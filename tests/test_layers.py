@@ -111,14 +111,10 @@ def imports_of(source: str) -> list[Import]:
 
 
 def public_names(source: str) -> set[str]:
-    """Return the names in the literal ``__all__`` of `source`."""
-    for node in ast.parse(source).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
-            assert isinstance(node, ast.Assign | ast.AnnAssign)
-            assert node.value is not None
-            return set(ast.literal_eval(node.value))
-    return set()
+    """Return the names that a package offers: what `source` imports under ``if TYPE_CHECKING``."""
+    blocks = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in imports for alias in node.names}
 
 
 def fault_of_ours(module: str, target: str, public: set[str]) -> str | None:
@@ -145,7 +141,7 @@ def fault_of_ours(module: str, target: str, public: set[str]) -> str | None:
 def violations(module: str, source: str, public: set[str]) -> list[str]:
     """Return one line per breach of the layer rule in the file `module` with text `source`.
 
-    `public` is ``sim.__all__``: what analysis may import from the package.
+    `public` are the names that ``sim`` offers: what analysis may import from the package.
     """
     if component(module) not in RANKS:
         return [f"{module}: has no layer; give it a row in LAYERS"]

@@ -61,8 +61,8 @@ FABRICS = [
     ),
     cluster(
         "odd rails",
-        "{nodes: 16, fabric: §{rails: 3}}",
-        "cluster.fabric: 8 GPUs per node do not divide evenly over 3 rails",
+        "{nodes: 16, fabric: {rails: §3}}",
+        "cluster.fabric.rails: 8 GPUs per node do not divide evenly over 3 rails",
     ),
     cluster(
         "odd leaf switches",
