@@ -27,9 +27,8 @@ from analysis.calibrate.outcome import (
     utilisation,
 )
 from analysis.calibrate.rows import default_folder, read_mixed, read_steps
-from analysis.page.cell_text import console
 from analysis.page.charts import SUFFIXES, StepErrors, draw_step_errors, render
-from analysis.progress import Progress
+from analysis.terminal import Progress, console
 from sim import catalog
 from sim.catalog import steps
 from sim.steps import Machine, breakdown

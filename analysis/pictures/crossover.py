@@ -26,7 +26,7 @@ import numpy as np
 
 import sim
 from analysis.amounts import empty_table
-from analysis.page.cell_text import console
+from analysis.terminal import console
 from sim import catalog, units
 from sim.formulas import expected_shares
 from sim.formulas.elastic import elastic_shares

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import sim
-from analysis.page.cell_text import console
 from analysis.page.charts import Episode, Stretch, draw_episodes, render
+from analysis.terminal import console
 from sim import Bucket
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import numpy as np
 
 from analysis.amounts import amount_text, bar_text, empty_table, label_grid, listed, percent_text, range_text, time_text
 from analysis.page.account import percent
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.run import print_explained
 from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.results.step import PARTS, band_text, degraded_text, source_of_term, unit_text
+from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,6 @@ from analysis.amounts import (
 from analysis.compare import by_value
 from analysis.metrics import METRICS, SHARES, lower_is_better, ratios, time_shares
 from analysis.page.account import GLOSSES, YEAR, asked_for, phase_name
-from analysis.page.cell_text import Page, console
 from analysis.page.cells import axes_of, candidates_section
 from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
@@ -49,6 +48,7 @@ from analysis.page.traced import (
     told,
 )
 from analysis.statistics.differences import MANY, Difference, difference
+from analysis.terminal import Page, console
 from sim import JOB_BUCKETS, Ratio, units
 from sim.yamlfile import TAGS
 

@@ -39,7 +39,6 @@ from analysis.page.account import (
     percent,
     phase_name,
 )
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
 from analysis.page.charts.data import (
     Bar,
@@ -77,6 +76,7 @@ from analysis.results.run import replays_a_log
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
+from analysis.terminal import Page, console
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
 from sim.formulas import exceedance, missing_nodes_pmf
 

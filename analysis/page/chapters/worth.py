@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.amounts import amount_text, empty_table, number_of, percent_text, range_text, text_or_dash
-from analysis.page.cell_text import Page, console
 from analysis.statistics.differences import MANY
+from analysis.terminal import Page, console
 from analysis.worth import SAME
 
 if TYPE_CHECKING:
