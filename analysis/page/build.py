@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import number_of
-from analysis.page.cell_text import form_for, title_of
+from analysis.amounts import capital, form_of, name_of, number_of
 from analysis.page.chapters import (
     answers,
     cluster,
@@ -100,17 +99,23 @@ def explorer_data(material: Material) -> dict[str, Any] | None:
     axes = _axes(content)
     if not axes or not content["metrics"] or len(content["cells"]) < 2:
         return None
-    forms = {metric: form_for(content["cells"], metric, content["currency"] or "") for metric in content["metrics"]}
+    forms = {metric: _form(content, metric) for metric in content["metrics"]}
     return {
         "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],
         "metrics": [
-            {"key": metric, "title": title_of(metric), "unit": _UNITS.get(form.unit, form.unit)}
+            {"key": metric, "title": capital(name_of(metric)), "unit": _UNITS.get(form.unit, form.unit)}
             for metric, form in forms.items()
         ],
         "cells": [_cell(cell, axes, forms) for cell in content["cells"]],
         "unknown": [str(axis["title"]) for axis in content["axes"].values() if axis["unknown"]],
         "start": _start(content, axes),
     }
+
+
+def _form(content: Mapping[str, Any], metric: str) -> Form:
+    """Return how the numbers of a metric are told."""
+    means = [cell["metrics"].get(metric, {}).get("mean") for cell in content["cells"]]
+    return form_of(metric, [mean for mean in means if mean is not None], content["currency"] or "")
 
 
 def _axes(content: Mapping[str, Any]) -> list[_Axis]:

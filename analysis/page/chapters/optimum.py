@@ -750,9 +750,8 @@ def title_of_of_trials(name: str, content: Content) -> str:
 
 def where_text_of_trials(values: Mapping[str, str], content: Content) -> str:
     """Return a combination in words."""
-    tried = [trial["values"] for trial in content["tried"]]
     return ", ".join(
-        phrase(title_of_of_trials(name, content), label, [each[name] for each in tried if name in each])
+        phrase(title_of_of_trials(name, content), label, content["axes"].get(name, {}).get("noun", ""))
         for name, label in values.items()
     )
 
