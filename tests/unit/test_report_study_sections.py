@@ -910,7 +910,7 @@ def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
     for swing in content["tornado"]:
         for move in swing["moves"]:
             move["change"] = change(0.01, 0.02)
-    assert "by more than luck may" in made(tornado.section(no_sweep(content))).title
+    assert "by more than the sampling error" in made(tornado.section(no_sweep(content))).title
 
 
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
