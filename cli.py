@@ -170,9 +170,10 @@ def schema(
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
+    from analysis.results.files import in_lines
     from analysis.study.model import study_schema
 
-    say(json.dumps(study_schema() if study else sim.schema(), indent=2))
+    say(in_lines(study_schema() if study else sim.schema()))
 
 
 @app.command(name="list")

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sim
-from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, obtainable, taken
-from analysis.metrics import SHARES, lower_is_better, means
+from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
+from analysis.metrics import METRICS, SHARES, lower_is_better
 from analysis.results.run import document, provenance, scenario_digest
 from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
 from analysis.statistics.differences import Difference, Ranking, difference, ranking_of
+from analysis.statistics.estimates import means
 from sim import MOST_EVENTS, check_work, run
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     """Return which of model, precision, layout and accelerator are not the same in all scenarios."""
     found: dict[str, list[Any]] = {"model": [], "precision": [], "layout": [], "accelerator": []}
     for scenario in scenarios:
-        cluster: Any = scenario.cluster
+        cluster = scenario.cluster
         found["model"].append([job.model for job in scenario.jobs])
         found["precision"].append([job.precision for job in scenario.jobs])
         found["layout"].append([job.parallelism for job in scenario.jobs])
@@ -266,7 +267,7 @@ def _labels(items: Sequence[Any]) -> tuple[str, ...]:
 
 def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) -> str:
     """Return the headline at equal GPUs, power or cost."""
-    return headline_at_equal(kind, {variant.name: obtainable(variant.prepared) for variant in variants}, differs)
+    return headline_at_equal(kind, {variant.name: variant.prepared for variant in variants}, differs)
 
 
 def _play(variants: Any, index: int) -> Result:
@@ -532,9 +533,9 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
                 found.setdefault(line, []).append(recipe)
             is_wrong = is_wrong or not error.is_answer
             continue
-        if split_stores and loaded.checkpoint.from_preset:  # type: ignore[attr-defined]
+        if split_stores and loaded.checkpoint.from_preset:
             bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
-            if bare.checkpoint.tiers != loaded.checkpoint.tiers:  # type: ignore[attr-defined]
+            if bare.checkpoint.tiers != loaded.checkpoint.tiers:
                 without[recipe.name] = f"{recipe.name} without its stores"
                 scenarios[without[recipe.name]] = bare
     reasons = [_told(line, having, wanted) for line, having in found.items()]
@@ -618,8 +619,6 @@ _OF_A_RUN = (
 )
 
 """What a variant has in common with the document of a run."""
-
-_WORDS = {"tokens_per_gpu_day": "tokens per GPU-day", "tokens_per_mw_day": "tokens per MW-day"}
 
 
 def compare_document(
@@ -749,5 +748,5 @@ def _why_unranked(comparison: Comparison) -> str | None:
         "(it would punish the faster hardware)"
     )
     if comparison.order:
-        return f"{why}; ranked by {_WORDS.get(comparison.headline, comparison.headline.replace('_', ' '))}"
+        return f"{why}; ranked by {METRICS[comparison.headline].label}"
     return f"{why}; without tokens per day of every variant there is no rank"

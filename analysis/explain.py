@@ -27,7 +27,7 @@ _DAY = units.DURATION.units["d"]
 
 def describe_recovery(prepared: Prepared, index: int) -> dict[str, Any]:
     """Return what there is to say about detection, stores and recovery of a job; see docs/reference/json.md."""
-    scenario: Any = prepared.scenario
+    scenario = prepared.scenario
     found, job = comeback(prepared, index), prepared.jobs[index]
     name = scenario.recovery.use
     return {

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from sim.engine import simulate
+from sim.engine.simulation import simulate
 from sim.failures import draw_trace
 from sim.failures.effects import CRASH
 from sim.prepare.prepare import complete
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Prepared
     from sim.engine.result import Result
     from sim.failures import FailureTrace, Source
-    from sim.input.load import Template
+    from sim.load import Template
 
 MOST_EVENTS = 1e8
 

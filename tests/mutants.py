@@ -48,23 +48,27 @@ class Mutant(NamedTuple):
 
 
 ENGINE = (
-    ("Groups.settle", "job.nodes_per_replica - len(group.missing))", "job.nodes_per_replica)"),
-    ("Groups.settle", "(1.0 - pace_of_nodes) * share", "(1.0 - job.speed) * share"),
-    ("Groups.stop", "job.state = job.unsaved", "job.state = job.state"),
-    ("Groups._stall", "job.excess += step.excess", "job.excess -= step.excess"),
-    ("Groups._begin_run", "group.incident = 0", "group.incident = group.incident"),
-    ("Incidents.hit", "job.main in groups and job.main.is_running(now)", "job.main in groups"),
-    ("Incidents._hit_group", "can_save and group.job.checkpoint.save_time() <= failure.info.source.notice", "can_save"),
-    ("Incidents._rank", "if gone <= replica", "if gone < replica"),
+    ("Jobs.settle", "job.nodes_per_replica - len(group.missing))", "job.nodes_per_replica)"),
+    ("Jobs.settle", "(1.0 - pace_of_nodes) * share", "(1.0 - job.speed) * share"),
+    ("Jobs.stop", "job.state = job.unsaved", "job.state = job.state"),
+    ("Jobs._stall", "job.excess += step.excess", "job.excess -= step.excess"),
+    ("Jobs._begin_run", "group.incident = 0", "group.incident = group.incident"),
+    ("Interruptions.hit", "job.main in groups and job.main.is_running(now)", "job.main in groups"),
+    (
+        "Interruptions._hit_group",
+        "can_save and group.job.checkpoint.save_time() <= failure.info.source.notice",
+        "can_save",
+    ),
+    ("Interruptions._rank", "if gone <= replica", "if gone < replica"),
     ("Replicas.rejoin", "main.replicas >= main.waiting.wanted", "main.replicas > main.waiting.wanted"),
     ("Restores._damage", "len(stateless) < job.main.replicas", "len(stateless) <= job.main.replicas"),
     ("Restores.roll_back", "job.main.incident or job.main.cause", "job.main.cause"),
-    ("Outages._bring_back", "self.was_down.get(node, 0.0) + now", "now"),
-    ("Outages.close", "cluster.outages[node] -= 1", "cluster.outages[node] = 0"),
+    ("Failures.node_up", "self.was_down.get(node, 0.0) + now", "now"),
+    ("Repair.close", "cluster.outages[node] -= 1", "cluster.outages[node] = 0"),
     ("Lives.leave", "clock.before += group", "clock.before = group"),
     ("Supply._get_ready", "max(group.ready_at, now) + seconds", "now + seconds"),
-    ("Lifecycle._on_visit_end", "crews.waiting.popleft()", "crews.waiting.pop()"),
-    ("Conditions._expect", "heals < min(noticed, self.simulation.end)", "heals < self.simulation.end"),
+    ("Repair._on_visit_end", "crews.waiting.popleft()", "crews.waiting.pop()"),
+    ("SilentFaults._expect", "heals < min(noticed, self.failures.end)", "heals < self.failures.end"),
     ("Stores._share", "free / (len(ordered) - index)", "free / len(ordered)"),
     ("Account._forget", "piece.degraded *= at_risk / piece.work", "piece.degraded *= 1.0"),
     ("Job.set_pace", "1 / (share * pace) if keeps else 1 / pace", "1 / pace"),
@@ -309,7 +313,7 @@ def main() -> int:
     chosen = {number: MUTANTS[number] for number in asked.only}
     if asked.list:
         for number, mutant in chosen.items():
-            print(f"{number:2}  {', '.join(str(path) for path, _ in places(mutant))}  {mutant}")  # noqa: T201
+            print(f"{number:2}  {', '.join(str(path) for path, _ in places(mutant))}  {mutant}")
         return 0
     if astray := [str(mutant) for mutant in MUTANTS.values() if len(places(mutant)) != 1]:
         parser.error("not in one function of the name: " + "; ".join(astray))
@@ -327,7 +331,7 @@ def main() -> int:
             caught = judge(mutant, tree, rounds, asked.limit)
         finally:
             trees.put(tree)
-        print(f"{number:2}  {mutant}  {caught or ('SURVIVED' if caught is None else 'NOT CAUGHT IN TIME')}", flush=True)  # noqa: T201
+        print(f"{number:2}  {mutant}  {caught or ('SURVIVED' if caught is None else 'NOT CAUGHT IN TIME')}", flush=True)
         return {"k": number, **mutant._asdict(), "caught_by": caught}
 
     with TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
@@ -338,11 +342,11 @@ def main() -> int:
     if asked.out is not None:
         asked.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     caught = {row["k"] for row in results if row["caught_by"]}
-    print(f"{len(caught)} of {len(results)} caught")  # noqa: T201
+    print(f"{len(caught)} of {len(results)} caught")
     before = json.loads(asked.before.read_text("utf-8")) if asked.before is not None else []
     lost = [row for row in before if row["caught_by"] and row["k"] in chosen and row["k"] not in caught]
     for row in lost:
-        print(f"no longer caught: {row['k']} {row['function']}, before by {row['caught_by']}")  # noqa: T201
+        print(f"no longer caught: {row['k']} {row['function']}, before by {row['caught_by']}")
     return int(bool(lost))
 
 

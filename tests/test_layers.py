@@ -11,7 +11,7 @@ import graphlib
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,9 +24,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.policies",),
     ("sim.failures",),
     ("sim.cluster",),
+    ("sim.input",),
     ("sim.engine",),
     ("sim.prepare",),
-    ("sim.input", "sim.closed_form"),
+    ("sim.load", "sim.closed_form"),
     ("sim.run", "sim.layouts"),
     ("sim",),
     ("analysis",),
@@ -200,7 +201,7 @@ def test_every_file_imports_only_from_lower_layers() -> None:
     assert not faults, "\n" + "\n".join(faults)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "source", "fault"),
     [
         ("sim.units", "import sim.formulas", "not in a lower layer"),
@@ -226,11 +227,11 @@ def test_every_file_imports_only_from_lower_layers() -> None:
         ("analysis.sweep", "from sim.run import run", "not a public name"),
         ("analysis.sweep", "import sim\nsim.engine.run()", "sim.engine is not a public name"),
         ("analysis.sweep", "import cli", "not in a lower layer"),
-        ("sim.prepare", "from sim.input.load import load", "not in a lower layer"),
+        ("sim.prepare", "from sim.load import load", "not in a lower layer"),
         ("sim.utils", "", "has no layer"),
         ("sim.policies.recovery.ladder", "from . import views", "relative import"),
         ("sim.policies.recovery.ladder", "from ..failures import SOURCES", "relative import"),
-        ("sim.input.load", "from tests.harness import check_source", "does not import its tests"),
+        ("sim.load", "from tests.harness import check_source", "does not import its tests"),
         ("sim.engine.jobs", "import simpy", "simpy belongs to"),
         ("sim.engine.kernels", "from simpy.core import Environment", "simpy belongs to"),
         ("sim.steps.network", "def f():\n    import networkx", "networkx belongs to"),
@@ -250,7 +251,7 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
     assert fault in faults[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "source"),
     [
         ("sim.scenario.fields", "from sim import units\nimport numpy as np"),
@@ -263,7 +264,7 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
             "sim.policies.recovery.ladder",
             "from sim.policies.recovery import steps\nfrom sim.policies.contracts import Plan",
         ),
-        ("sim.engine.state_jobs", "from sim.engine.ledger import Ledger"),
+        ("sim.engine.job", "from sim.engine.ledger import Ledger"),
         ("sim.input.load", "from sim.yamlfile import read\nfrom sim.policies.recovery import RECOVERIES"),
         ("sim", "from sim.input.load import load\nfrom sim.prepare import prepare"),
         ("sim.yamlfile", "from sim import units"),

@@ -497,7 +497,7 @@ def plot(
         refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
     refuse_to_write(out)
     described = load_cluster(cluster, set_)
-    write(out, charts.render(charts.draw_topology(described.build()), out.suffix.lower()))
+    write(out, charts.render(charts.draw(described.build()), out.suffix.lower()))
 
 
 @topology.command()

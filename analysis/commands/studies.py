@@ -188,7 +188,7 @@ def sweep(
     """Run every point of a study and answer its questions."""
     from analysis.page.chapters.answers import sentences_of
     from analysis.page.chapters.study import format_sweep
-    from analysis.study.obtainable import against_metrics
+    from analysis.study.load import against_metrics
     from analysis.sweep import command
     from analysis.sweep.document import against_sweep
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import number_of
+from analysis.metrics import PROBABILITIES
 from analysis.optimize.estimate import replications_to_hold
 from analysis.optimize.evaluate import Bench, front_of, standing_of
 from analysis.optimize.problem import Line, draws_of, problem_of
 from analysis.optimize.search import ALL, climb, formula_answer, play_all, search, walk_to_edge
 from analysis.results.run import provenance
 from analysis.statistics.differences import difference_data
-from analysis.statistics.intervals import PROBABILITIES
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of

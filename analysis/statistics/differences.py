@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.metrics import contributions
-from analysis.statistics.estimates import Interval, mean_interval, t_quantile, two_way
-from analysis.statistics.intervals import PROBABILITIES, is_zero_or_one
+from analysis.metrics import PROBABILITIES
+from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile, two_way
+from analysis.statistics.intervals import is_zero_or_one
 from sim import Bucket, starved_at_most
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Luck:
     """
 
     def __init__(self, prepared: Prepared) -> None:
-        recovery: Any = prepared.recovery
+        recovery = prepared.recovery
         # Replicas that leave alone wait alone: that is common, and makes no difference between calm and unlucky runs.
         self._is_rigid = not recovery.elastic
         waits = starved_at_most(prepared) if self._is_rigid else 0.0
@@ -217,7 +217,7 @@ def _is_back_at_once(source: Any) -> bool:
 
 def _is_simple(prepared: Prepared, source: Any) -> bool:
     """Return whether the rate at which a cause disrupts a stepping job is the same at any time, and known."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     return bool(
         source.law is not None
         and source.law.memoryless
@@ -340,11 +340,9 @@ def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95
     int or None
         At least 2; ``None`` for more than `MANY`, and for variants that do not differ at all.
     """
-    # scipy.stats has this ready made, and would double the time of a short run by its import.
-    from scipy.special import stdtrit
 
     def margin(n: int) -> float:
-        return abs(mean) + float(stdtrit(n - 1, (1 - confidence) / 2)) * spread / math.sqrt(n)
+        return abs(mean) - t_quantile(confidence, n - 1) * spread / math.sqrt(n)
 
     numbers = range(2, MANY + 1)
     found = bisect.bisect_right(numbers, 0.0, key=margin)

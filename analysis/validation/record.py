@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.results.files import in_lines
 from analysis.results.run import render
 from analysis.terminal import Progress, console
 from analysis.validation.lab import Lab
-from analysis.validation.play import against, describe, play
-from analysis.validation.row import HEADS, LABELS, cells_of, in_words
+from analysis.validation.play import HEADS, LABELS, against, cells_of, describe, in_words, play
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:
@@ -97,9 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with Progress("rows", quiet=False) as progress:
         found = play(load_table(), Lab(processes=options.jobs), progress=progress)
-    text = render(describe(found))
-    (options.out / "validation.json").write_text(text + "\n", encoding="utf-8")
-    content = json.loads(text)
+    content = json.loads(render(describe(found)))
+    (options.out / "validation.json").write_text(in_lines(content, 4) + "\n", encoding="utf-8")
     (options.out / "validation.md").write_text(markdown(content), encoding="utf-8")
     for line in against(content):
         console(sys.stderr).print(line, soft_wrap=True)

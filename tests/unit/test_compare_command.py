@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
+from analysis.amounts import points_text
 from analysis.page.chapters.compare import format_comparison
 from tests import small
 
@@ -141,7 +142,7 @@ def test_what_is_not_resolved_is_said(scenario: str, change: dict[str, Any], lin
     content["variants"]["spares.hot=2"]["difference"]["ettr"] = change
     text = format_comparison(content)
     assert [row.removeprefix("  - ") for row in text.splitlines() if row.startswith("  - ")] == [line] * bool(line)
-    assert f"{100 * change['mean']:+.2f} pt" in text
+    assert points_text(change["mean"]) in text
 
 
 def test_cost_and_tokens_are_shown_where_they_are_known(scenario: str) -> None:
@@ -323,7 +324,7 @@ def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.Mo
     scenario = serving(scenario)
     reached = call(scenario, "--vary", "spares.hot=1,2", "--precision", "50pt", "--json")
     assert (reached.exit_code, json.loads(reached.stdout)["replications"]) == (DONE, 30)
-    monkeypatch.setattr("analysis.runs.MOST", 30)
+    monkeypatch.setattr("analysis.compare.MOST", 30)
     result = call(scenario, "--vary", "spares.hot=1,2", "--precision", "0.0001pt")
     assert result.exit_code == NO
     assert result.stderr == "--precision 0.0001pt: not reached in 30 replications\n"

@@ -10,9 +10,10 @@ from sim import catalog
 from sim.cluster import FABRIC_PARTS
 from sim.failures import SOURCES
 from sim.failures.effects import Fault
-from sim.input.registry import registries
+from sim.input.scenario import REGISTRIES
 from sim.policies.contracts import FAULTS
 from sim.scenario.fields import RuleError
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ def built(use: str, **fields: Any) -> Source:
 
 def of_bundle(name: str) -> dict[str, Source]:
     """Return the runtime sources of a bundle by name."""
-    bundle: Any = registries()["failures"][name].model_validate({"use": name})
+    bundle: Any = REGISTRIES["failures"][name].model_validate({"use": name})
     return {cause.name: cause.build(COUNTS, 1) for cause in bundle.expand(catalog.bundle(name))}
 
 
@@ -49,7 +50,7 @@ def test_classes_are_those_of_the_contract() -> None:
     assert get_args(Fault) == tuple(FAULTS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("part", "fault"),
     [
         ("gpu", "gpu"),
@@ -80,7 +81,7 @@ def test_every_part_of_a_fabric_has_a_class() -> None:
     assert {built("component", part=part).fault for part in FABRIC_PARTS} == {"nic", "switch"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("effect", "fault"),
     [
         ("hang", "hang"),
@@ -134,7 +135,7 @@ def test_what_is_stated_wins() -> None:
     assert built("job", damage="reboot").damage == "reboot"
 
 
-@pytest.mark.parametrize("fault", ["slow", "corrupt", "spike"])
+@cases("fault", ["slow", "corrupt", "spike"])
 def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
     """A class of faults that lets a job step on does not go with an effect that stops it."""
     with pytest.raises(RuleError, match="does not stop a job, and effect crash does"):
@@ -144,7 +145,7 @@ def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
     assert built("component", fault=fault, effect="corrupt").fault == fault
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bundle", "faults"),
     [
         (

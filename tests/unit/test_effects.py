@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import sim
+from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, _Watched, losses, play, prepared, seconds, trace
 
 EXACT = 1e-9
@@ -95,7 +97,7 @@ def test_a_slow_node_that_heals_leaves_no_trace() -> None:
     assert result.counts["failures"] == 0
 
 
-@pytest.mark.parametrize("recovery", ["full-restart", "hot-spare"])
+@cases("recovery", ["full-restart", "hot-spare"])
 def test_the_pace_changes_at_the_moment_of_the_fault_even_after_a_silent_start(recovery: str) -> None:
     """No event marks the end of a start; what was stepped before the fault was healthy, and what came after was not."""
     one = case(slow(0.5, heals="100 s"), recovery={"use": recovery, "initialize": "30 s"})
@@ -144,7 +146,7 @@ def test_work_that_was_done_slowly_is_lost_with_the_time_it_took() -> None:
     assert result.counts["healed"] == 1
 
 
-@pytest.mark.parametrize("use", ["incident", "component"])
+@cases("use", ["incident", "component"])
 def test_the_repair_of_a_shared_part_mends_no_node(use: str) -> None:
     """A rack that is out for 100 s gives its nodes back as they were: one of them slow."""
     rack: dict[str, Any] = {"use": use, "name": "rack", "part": "rack", "rate": "1e-6 per rack-d", "repair": "100 s"}
@@ -196,7 +198,7 @@ def test_a_slow_node_that_is_noticed_is_swapped_after_a_save() -> None:
     assert result.counts["hits"] == result.counts["failures"] == result.counts["faults"] == 1
     assert result.jobs[0].interruptions == result.jobs[0].disruptions == {1: 1}
     # The node is out from 400 s to 600 s.
-    assert result.outside.sum(axis=(0, 2))[sim.contracts.Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
+    assert result.outside.sum(axis=(0, 2))[Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
 
 
 def test_an_asynchronous_save_is_awaited_until_it_is_durable() -> None:
@@ -278,7 +280,7 @@ def test_a_slow_node_that_is_noticed_outside_a_job_is_repaired_there() -> None:
     assert seconds(result, 1)["productive"] == pytest.approx(970.0, rel=EXACT)
     assert result.counts["outside"] == result.counts["failures"] == 1
     assert result.jobs[0].interruptions == result.jobs[1].interruptions == {}
-    assert result.outside.sum(axis=(0, 2))[sim.contracts.Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
+    assert result.outside.sum(axis=(0, 2))[Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
 
 
 def test_a_slow_node_that_is_noticed_in_repair_is_one_that_was_down_already() -> None:
@@ -349,7 +351,7 @@ def test_degraded_time_falls_into_the_windows_in_which_it_was_spent() -> None:
     """Slow from 150 s to 450 s, seen in windows of 200 s."""
     one = case(slow(0.5, heals="300 s"), windows="200 s")
     result = play(one, [(150, 0, 0)])
-    degraded = result.jobs[0].totals[:, sim.contracts.Bucket.DEGRADED, 1] / 2
+    degraded = result.jobs[0].totals[:, Bucket.DEGRADED, 1] / 2
     assert degraded == pytest.approx([25.0, 100.0, 25.0, 0.0, 0.0], rel=EXACT)
     assert result.jobs[0].totals.sum(axis=(1, 2)) / 2 == pytest.approx([200.0] * 5, rel=EXACT)
 
@@ -403,7 +405,7 @@ def test_two_jobs_each_have_their_own_pace() -> None:
 # -------------------------------------------------------------------------------------------- links and hangs
 
 
-@pytest.mark.parametrize(("bandwidth", "communication"), [(0.25, 0.4), (0.5, 0.1), (0.01, 1.0), (1.0, 0.3)])
+@cases(("bandwidth", "communication"), [(0.25, 0.4), (0.5, 0.1), (0.01, 1.0), (1.0, 0.3)])
 def test_a_degraded_link_stretches_the_part_of_a_step_that_communicates(bandwidth: float, communication: float) -> None:
     """By Amdahl: a step takes 1 - c + c / b of its healthy time."""
     stretch = 1 - communication + communication / bandwidth
@@ -496,8 +498,8 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
         watched = _Watched(one, replication, sim.trace(one, replication))
         result = watched.run()
         counts = result.counts
-        still = {condition for conditions in watched.conditions.of_node.values() for condition in conditions}
-        tainted = {taint.condition for job in watched.jobs for taint in job.taints}
+        still = {fault for faults in watched.failures.silent.of_node.values() for fault in faults}
+        tainted = {taint.fault for job in watched.jobs.all for taint in job.taints}
         still |= {condition for condition in tainted if not condition.is_counted}
         assert counts["unnoticed_at_end"] == len(still)
         assert counts["faults"] == sum(counts[name] for name in ("harmless", "healed", "failures", "unnoticed_at_end"))

@@ -22,6 +22,7 @@ from analysis.statistics.intervals import (
 )
 from sim import Ratio
 from tests import small
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +41,7 @@ def test_exact_interval_by_hand() -> None:
     assert exact_interval(rows([0] * 40), "p_finish_by") == pytest.approx((0.0, 1 - low), rel=1e-9)
 
 
-@pytest.mark.parametrize("trials", [1, 10, 40])
+@cases("trials", [1, 10, 40])
 def test_exact_interval_covers_any_probability(trials: int) -> None:
     """Summed over all outcomes, an interval holds the probability with at least 95 %, whatever it is: no sampling."""
     intervals = [binomial_interval(successes, trials) for successes in range(trials + 1)]
@@ -144,8 +145,8 @@ def test_bca_of_a_symmetric_sample_is_as_wide_as_student() -> None:
     assert high - low == pytest.approx(student, rel=0.1)
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
-@pytest.mark.parametrize(
+@cases("scale", [1e-100, 1.0, 1e100])
+@cases(
     "values",
     [
         [1.0] * 9 + [1.0 + 2**-52],
@@ -166,8 +167,8 @@ def test_never_nan(values: list[float], scale: float) -> None:
     assert low <= high
 
 
-@pytest.mark.parametrize("scale", [1e-100, 0.1, 1.0, 1e100])
-@pytest.mark.parametrize("count", [2, 10, 30])
+@cases("scale", [1e-100, 0.1, 1.0, 1e100])
+@cases("count", [2, 10, 30])
 def test_equal_replications_have_a_mean_and_no_interval(count: int, scale: float) -> None:
     """They do not show what another one would be: in 3 % of runs a tenth may be lost, and 30 without it are common."""
     assert mean_estimate(rows([scale] * count)) == (scale, None, "")
@@ -200,7 +201,7 @@ def test_what_the_data_do_not_support_is_none() -> None:
 def test_intervals_stay_where_the_metric_can_be() -> None:
     """No share is above one and nothing is below zero."""
     assert possible("ettr", (-0.1, 1.1)) == (0.0, 1.0)
-    assert possible("time_shares.idle", (0.2, 1.1)) == (0.2, 1.0)
+    assert possible("time_shares.restore", (0.2, 1.1)) == (0.2, 1.0)
     assert possible("interruptions", (-0.1, 1.1)) == (0.0, 1.1)
     assert possible("ettr", None) is None
     high = mean_estimate(rows([0.999, 1.0, 0.9999, 1.0]), "ettr").interval

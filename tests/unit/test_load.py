@@ -12,7 +12,8 @@ import pytest
 
 import sim
 from sim import yamlfile
-from sim.input.load import choices_first
+from sim.load import choices_first
+from tests.cases import cases
 from tests.unit.bad_input import BASE
 
 DAY = 86400.0
@@ -146,7 +147,7 @@ def test_set_creates_what_is_not_there() -> None:
     assert over("failures.0.scale=2").failures[0].scale == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first", "second"),
     [
         ("recovery.use=full-restart", "recovery.delay=2 min"),
@@ -361,7 +362,8 @@ def test_only_the_kinds_of_a_scenario_are_built() -> None:
         "names = {kind.__name__ for kind in built}\n"
         "print(*(name for name, kind in {**SOURCES, **RECOVERIES}.items() if kind.__name__ in names))\n"
         "print(len(built) < len(every) / 2)\n"
-        "print(*{'sim.engine', 'sim.closed_form', 'sim.steps.time', 'sim.cluster.paths', 'simpy'} & set(sys.modules))"
+        "heavy = {'sim.engine.simulation', 'sim.closed_form', 'sim.steps.time', 'sim.cluster.paths', 'simpy'}\n"
+        "print(*heavy & set(sys.modules))"
     )
     assert loaded_after(program) == "component hot-spare\nTrue"
 

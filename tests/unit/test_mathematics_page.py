@@ -11,17 +11,19 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import sim
-from analysis.pictures.mathematics import PICTURE, efficiency_of, main, picture, simulated
+from docs.pictures.mathematics import PICTURE, efficiency_of, main, picture, simulated
 from sim.formulas import efficiency, optimal_interval
+from tests.cases import cases
 from tests.intervals import Z
 
 DOCS = Path(sim.__file__).parents[1] / "docs" / "explanation"
 PAGE = (DOCS / "mathematics.md").read_text(encoding="utf-8")
-THEORY = {path.stem for path in (Path(sim.__file__).parent / "theory").glob("[a-z]*.py")}
-PLUMBING = {"broadcast", "expansion"}
+THEORY = {path.stem for path in (Path(sim.__file__).parent / "formulas").glob("[a-z]*.py")}
+PLUMBING = {"arrays"}
 """Modules of theory that say nothing of jobs."""
 
 
+@pytest.mark.nightly
 def test_the_picture_is_current() -> None:
     """The picture of the page is the one that the program draws now, byte for byte, and it is well-formed."""
     drawn = picture()
@@ -46,7 +48,7 @@ def test_a_folder_that_is_not_there_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A picture that can be written is, with status 0; one that cannot is one line and the status 2."""
-    monkeypatch.setattr("analysis.pictures.mathematics.picture", lambda: "drawn")
+    monkeypatch.setattr("docs.pictures.mathematics.picture", lambda: "drawn")
     assert main([str(tmp_path)]) == 0
     assert (tmp_path / PICTURE).read_text(encoding="utf-8") == "drawn"
     assert main([str(tmp_path / "none")]) == 2
@@ -70,7 +72,7 @@ def test_the_share_at_the_best_interval() -> None:
     assert light == pytest.approx(1 - math.sqrt(2e-6) - 180e-6, abs=3e-6)
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
+@cases("factor", [0.5, 2.0])
 def test_twice_the_best_interval_costs_a_quarter(factor: float) -> None:
     """An interval wrong by a factor of two costs a quarter of sqrt(2 b / M), where failures are light."""
     best = optimal_interval(1.0, 1e8)
@@ -90,7 +92,7 @@ def test_the_expansion_of_the_share() -> None:
     assert left[0] / left[1] == pytest.approx(8, rel=0.01)
 
 
-@pytest.mark.parametrize(("power", "ratio", "share"), [(1.0, 1.0, 20), (2.0, 0.5, 42)])
+@cases(("power", "ratio", "share"), [(1.0, 1.0, 20), (2.0, 0.5, 42)])
 def test_the_peak_of_goodput(power: float, ratio: float, share: int) -> None:
     """At N* without restarts b / tau is 1 / x, and E is 20 % for x = 1 and 42 % for x = 2, as the page says."""
 

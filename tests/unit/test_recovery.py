@@ -20,6 +20,7 @@ from sim.policies.contracts import (
 )
 from sim.policies.recovery import RECOVERIES, HotSpare
 from sim.scenario.laws import Fixed, Lognormal
+from tests.cases import cases
 from tests.harness import check_recovery, losses, play, prepared, seconds
 from tests.recovery_checks import mean_times
 
@@ -124,7 +125,7 @@ def test_shrink_rejoin_leaves_the_victims_behind() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "expected"),
     [
         ({"nodes_lost": 0, "nodes_missing": 0, "replicas_lost": 0}, ["Stall", "Restore", "Run"]),

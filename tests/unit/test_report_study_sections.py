@@ -16,11 +16,8 @@ import pytest
 from analysis.amounts import label_text, phrase, phrases
 from analysis.page.cells import Axis, axes_of, levels_of, lines_along
 from analysis.page.chapters import answers, compare, front, optimum
-from analysis.page.chapters import front as finish
-from analysis.page.chapters import sensitivity as tornado
-from analysis.page.chapters import sensitivity as variance
+from analysis.page.chapters import sensitivity as drivers
 from analysis.page.chapters import study as curves
-from analysis.page.chapters import study as heat_maps
 from analysis.page.chapters.compare import bridge_of
 from analysis.page.chapters.front import Sample, chance_curve, front_data, samples_along
 from analysis.page.chapters.sensitivity import drawn_ends
@@ -32,14 +29,23 @@ from analysis.page.traced import ends_of, shown
 from analysis.statistics.differences import Difference, difference
 from sim import JOB_BUCKETS
 from tests import small
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 SECTIONS: dict[str, Callable[[Material], Section | None]] = {
-    module.__name__.rpartition(".")[2]: module.section
-    for module in (answers, compare, compare, curves, heat_maps, front, finish, tornado, variance, optimum)
+    "answers": answers.section,
+    "comparison": compare.section,
+    "bridge": compare.bridge_section,
+    "curves": curves.section,
+    "heat_maps": curves.heat_maps_section,
+    "front": front.section,
+    "finish": front.finish_section,
+    "tornado": drivers.section,
+    "variance": drivers.variance_section,
+    "optimum": optimum.section,
 }
 
 STUDY = """\
@@ -184,7 +190,7 @@ WORDS: list[tuple[str, float | None]] = [("none", None), ("own node", None), ("n
 # ------------------------------------------------------------------------------------------------- all sections
 
 
-@pytest.mark.parametrize("folder", ["study", "infeasible", "run", "compare"])
+@cases("folder", ["study", "infeasible", "run", "compare"])
 def test_no_section_shows_a_hole(materials: dict[str, Material], folder: str) -> None:
     """What the data do not support is said in words: never NaN, a dash, ``None`` or an empty cell."""
     for name, section in SECTIONS.items():
@@ -280,7 +286,7 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     assert "points.csv" in table.note
 
 
-@pytest.mark.parametrize(
+@cases(
     ("title", "label", "noun", "told"),
     [
         ("hot spares", "48", "hot spares", "48 hot spares"),
@@ -533,7 +539,7 @@ def test_equal_scenarios_have_no_steps() -> None:
     assert found.steps == ()
 
 
-@pytest.mark.parametrize("folder", ["study", "compare"])
+@cases("folder", ["study", "compare"])
 def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, Material], folder: str) -> None:
     """Its ends are the ETTR of both scenarios, and each step the difference of their shares of a bucket."""
     material = materials[folder]
@@ -584,7 +590,7 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
             assert ends == pytest.approx([100 * end for end in cell["metrics"]["ettr"]["mean_ci95"]])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "half", "words"),
     [
         (lambda x: 0.9 - 0.01 * x, 0.001, "goes from 89"),
@@ -652,7 +658,7 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
 def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -> None:
     """Each cell is shaded by its mean and shows it; what cannot run has no shade and says so."""
     content = materials["infeasible"].main
-    (picture,) = pictures(made(heat_maps.heat_maps_section(materials["infeasible"]))).values()
+    (picture,) = pictures(made(curves.heat_maps_section(materials["infeasible"]))).values()
     chart = picture.chart
     assert isinstance(chart, HeatMap)
     for (row, column), value, text in zip(
@@ -674,7 +680,7 @@ def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -
 def test_a_wide_heat_map_is_thinned_evenly() -> None:
     """Of more columns than there is room for both ends and those between are kept."""
     content = study({"x": numbers(*range(50)), "y": numbers(*range(45))}, lambda x, y: (x + y) / 100)
-    (picture,) = pictures(made(heat_maps.heat_maps_section(of_document(RUN, content)))).values()
+    (picture,) = pictures(made(curves.heat_maps_section(of_document(RUN, content)))).values()
     chart = picture.chart
     assert (len(chart.rows), len(chart.columns)) == (40, 12)
     assert (chart.rows[0], chart.rows[-1], chart.columns[0], chart.columns[-1]) == ("0", "49", "0", "44")
@@ -780,7 +786,7 @@ def test_what_is_unfinished_at_the_horizon_is_not_called_never() -> None:
             for place, time in enumerate((*sample.times, *[44 * 3600.0] * 65))
         ]),
     )  # fmt: skip
-    section = made(finish.finish_section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
+    section = made(front.finish_section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
     assert "finished after day 1.833" in section.title
     told = " ".join(texts(section))
     assert "never" not in told
@@ -796,7 +802,7 @@ def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
 def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, Material]) -> None:
     """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
     material = materials["study"]
-    section = made(finish.finish_section(material))
+    section = made(front.finish_section(material))
     picture = pictures(section)["finish"]
     assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
     assert picture.table is not None
@@ -871,7 +877,7 @@ def no_sweep(content: dict[str, Any]) -> Any:
 
 def test_a_tornado_has_the_changes_of_the_document() -> None:
     """Both ends of what is unknown; of several choices the lowest and the highest change, in order of the input."""
-    chart = pictures(made(tornado.section(no_sweep(sensitivity()))))["tornado"].chart
+    chart = pictures(made(drivers.section(no_sweep(sensitivity()))))["tornado"].chart
     assert isinstance(chart, Tornado)
     rate, spares = chart.swings
     assert (rate.low[0], rate.high[0]) == ("0.5", "2")
@@ -892,7 +898,7 @@ def test_a_tornado_names_the_largest_change_that_is_resolved() -> None:
         for move, mean in zip(swing["moves"], changes, strict=True):
             move["change"] = change(mean, 0.001 if mean in (0.01, 0.04) else 0.1)
     content["tornado"].append(other)
-    title = made(tornado.section(no_sweep(content))).title
+    title = made(drivers.section(no_sweep(content))).title
     assert title.startswith("Other from 1 to 0.5 changes ETTR by +4")
     assert title.endswith("the most that is resolved")
 
@@ -910,12 +916,12 @@ def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
     for swing in content["tornado"]:
         for move in swing["moves"]:
             move["change"] = change(0.01, 0.02)
-    assert "by more than the sampling error" in made(tornado.section(no_sweep(content))).title
+    assert "by more than the sampling error" in made(drivers.section(no_sweep(content))).title
 
 
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
     """First-order and total indices with their intervals, and a bar that adds up to all of the variance."""
-    found = pictures(made(variance.variance_section(no_sweep(sensitivity()))))
+    found = pictures(made(drivers.variance_section(no_sweep(sensitivity()))))
     stack, bars = found["variance-of-a-run"].chart, found["variance-by-input"].chart
     assert isinstance(stack, Stack)
     assert [part.amount for part in stack.parts] == pytest.approx([50, 30, 20])
@@ -929,11 +935,11 @@ def test_variance_that_is_not_told_apart_is_said_so() -> None:
     """Without indices there is no bar, and the reason is there."""
     content = sensitivity()
     content["indices"] |= {"by_axis": [], "together": None, "reason": "too few rows"}
-    section = made(variance.variance_section(no_sweep(content)))
+    section = made(drivers.variance_section(no_sweep(content)))
     assert list(pictures(section)) == ["variance-of-a-run"]
     assert "Too few rows." in section.text
     content |= {"indices": None, "indices_missing": "some points cannot run"}
-    section = made(variance.variance_section(no_sweep(content)))
+    section = made(drivers.variance_section(no_sweep(content)))
     assert section.items == ()
     assert section.text == ("Some points cannot run.",)
 
@@ -947,7 +953,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     (place / "single.yaml").write_text(text, encoding="utf-8")
     small.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
     material = Material(read_results(place / "single"))
-    chart = pictures(made(tornado.section(material)))["tornado"].chart
+    chart = pictures(made(drivers.section(material)))["tornado"].chart
     data = material.main["answers"][0]["data"]
     assert [swing.name for swing in chart.swings] == [
         material.main["axes"][axis["axis"]]["title"] for axis in data["axes"]

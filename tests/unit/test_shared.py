@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import sim
-from sim import run
+from sim.run import _TRACES
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +35,8 @@ def _scenario(*changes: str) -> sim.Scenario:
 def _drawn(monkeypatch: pytest.MonkeyPatch, *variants: Sequence[str]) -> int:
     """Return how often failures were drawn for one replication of each variant."""
     calls: list[int] = []
-    monkeypatch.setattr(run, "trace", lambda prepared, number: calls.append(number) or sim.trace(prepared, number))
+    draw = sim.trace
+    monkeypatch.setattr(sys.modules["sim.run"], "trace", lambda one, number: calls.append(number) or draw(one, number))
     desk = sim.Shared()
     for changes in variants:
         desk.trace(desk.prepare(_TEMPLATE, changes), 0)
@@ -56,7 +59,7 @@ def test_of_a_long_run_the_repairs_belong_to_the_failures(monkeypatch: pytest.Mo
     assert _drawn(monkeypatch, ["initial=stationary"], ["initial=stationary", "repair.time=2 d"]) == 2
 
 
-@pytest.mark.parametrize("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
+@cases("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
 def test_sharing_changes_no_result(change: str) -> None:
     """What was shared with another scenario gives the same result, to the last bit, as a run of its own."""
     desk = sim.Shared()
@@ -89,9 +92,9 @@ def test_only_the_last_ones_are_kept() -> None:
     """Memory does not grow with the number of variants."""
     desk = sim.Shared()
     prepared = desk.prepare(_TEMPLATE)
-    for replication in range(run._TRACES + 5):
+    for replication in range(_TRACES + 5):
         desk.trace(prepared, replication)
-    assert len(desk._traces._known) == run._TRACES
+    assert len(desk._traces._known) == _TRACES
 
 
 def test_a_template_makes_the_scenarios_of_its_file() -> None:

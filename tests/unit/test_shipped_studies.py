@@ -15,6 +15,7 @@ from analysis.metrics import ratios
 from analysis.study.load import load_study
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.sweep import kept_metrics
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,7 @@ def test_the_questions_of_the_daily_work_are_shipped() -> None:
     assert set(STUDIES) >= WANTED
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@cases("name", STUDIES)
 def test_a_study_says_what_it_asks_and_what_it_assumes(name: str) -> None:
     """It is called like its file, asks a question, has one line for lists, and names assumptions of its own."""
     study = loaded(name).study
@@ -80,7 +81,7 @@ def test_a_study_says_what_it_asks_and_what_it_assumes(name: str) -> None:
     assert all(axis.title for axis in study.vary.values())
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@cases("name", STUDIES)
 def test_a_study_is_small_enough_to_be_tried(name: str) -> None:
     """It has no more tasks than two cores play in about two minutes."""
     study = loaded(name)

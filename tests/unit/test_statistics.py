@@ -18,6 +18,7 @@ from analysis.statistics.estimates import (
     summarise,
     summarise_ratio,
 )
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ def test_quantile_interval_covers(q: float, n: int) -> None:
     assert_coverage(covered, exact, exact)
 
 
-@pytest.mark.parametrize(("q", "least"), [(0.5, 6), (0.05, 72), (0.95, 72)])
+@cases(("q", "least"), [(0.5, 6), (0.05, 72), (0.95, 72)])
 def test_quantiles_need_enough_replications(q: float, least: int) -> None:
     """A two-sided 95 % interval first exists where ``q^n`` and ``(1 - q)^n`` are both at most 0.025."""
     assert max(q, 1 - q) ** least <= 0.025 < max(q, 1 - q) ** (least - 1)
@@ -124,7 +125,7 @@ def test_no_data_is_all_none() -> None:
     assert (thirty.p05, thirty.p95, thirty.p05_ci95, thirty.p95_ci95) == (None, None, None, None)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.1])
+@cases("value", [0.0, 1.0, 0.1])
 def test_constant_data_gives_a_degenerate_interval(value: float) -> None:
     """A metric that never varies has zero width everywhere, without NaN, rounding or a warning."""
     point = (value, value)
@@ -168,7 +169,7 @@ def test_censored_values_have_a_rank_but_no_mean() -> None:
     assert (summary.p95, summary.p95_ci95) == (None, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: summarise([1.0, math.nan]), "NaN"),

@@ -20,7 +20,7 @@ import pytest
 import analysis
 import sim
 from analysis.commands.studies import load_study as load_for_command
-from analysis.metrics import contributions
+from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
 from analysis.study.table import Rows
 from analysis.sweep import task as module
@@ -30,6 +30,7 @@ from analysis.sweep.sweep import REPLICATIONS, replications_of
 from analysis.sweep.task import MAKERS, Record, play, source_digest
 from analysis.sweep.workers import Crew, Serial
 from sim import Ratio
+from tests.cases import cases
 from tests.sweep_tools import small_study, tasks_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def test_the_digest_is_of_every_file_that_makes_a_record() -> None:
             found.add(name)
             waiting += imported(name)
     assert set(MAKERS) == found
-    assert {"metrics.py", "spending.py", "controls.py"} <= found
+    assert {"metrics.py", "statistics/differences.py"} <= found
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_a_changed_byte_of_what_makes_a_record_is_another_version(
     simulator, package = sources
     known = {source_digest(SIMULATOR, PACKAGE)}
     assert source_digest(simulator, package) in known
-    for path in [*(package / name for name in MAKERS), simulator / "run.py", simulator / "theory" / "goodput.py"]:
+    for path in [*(package / name for name in MAKERS), simulator / "run.py", simulator / "formulas" / "goodput.py"]:
         content = path.read_bytes()
         path.write_bytes(content[:-1] + b" ")
         known.add(source_digest(simulator, package))
@@ -95,7 +96,6 @@ def test_a_changed_byte_of_what_makes_a_record_is_another_version(
     (package / "plots.py").write_text("")
     (package / "sweep" / "journal.py").write_text("")
     (simulator / "notes.txt").write_text("nothing")
-    (simulator / "inventory.py").write_text("")
     assert source_digest(simulator, package) == source_digest(SIMULATOR, PACKAGE)
     monkeypatch.setattr(module.metadata, "version", lambda name: f"other {name}")
     assert source_digest(simulator, package) not in known
@@ -190,7 +190,7 @@ class Troupe:
             yield Record(task.key, task.point, task.first, task.replications, self.status, "", 0.0, {}, {})
 
 
-@pytest.mark.parametrize("status", ["ok", "infeasible", "failed", "crashed"])
+@cases("status", ["ok", "infeasible", "failed", "crashed"])
 def test_points_with_the_same_scenario_are_played_once_and_count_once(tmp_path: Path, status: str) -> None:
     """Progress reaches its total, whatever came of them; what went wrong is tried once in a run."""
     path = tmp_path / "study.yaml"

@@ -11,11 +11,11 @@ import pytest
 from analysis.page.chapters.validation import format_validation
 from analysis.results.run import provenance, render
 from analysis.validation import record
-from analysis.validation.lab import Lab
-from analysis.validation.play import against, describe, described_row, described_verdict, play
+from analysis.validation.lab import Estimate, Lab
+from analysis.validation.play import HEADS, against, cells_of, describe, described_row, described_verdict, play
 from analysis.validation.record import markdown
-from analysis.validation.row import HEADS, Estimate, cells_of
 from analysis.validation.table import Group, Table, chosen, load_table
+from tests.cases import cases
 from tests.unit.test_validation_verdicts import row
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
     assert "inputs of each row: --json, ettrick report" in format_validation(content)
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(7, "cold start: a-0, a-1, a-2, a-3, a-4, a-5, a-6"), (9, "a-5 and 3 others")]
-)
+@cases(("number", "words"), [(7, "cold start: a-0, a-1, a-2, a-3, a-4, a-5, a-6"), (9, "a-5 and 3 others")])
 def test_of_many_rows_some_are_named(number: int, words: str) -> None:
     """Of rows with one convention six are named, and how many others there are; one other is named as well."""
     names = [f"a-{place}" for place in range(number)]
@@ -146,6 +144,7 @@ def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
     assert recorded["seed"] == Lab().seed
 
 
+@pytest.mark.nightly
 def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
     """Rows without luck have today's values and verdicts; so have some with luck, to the digits that are shown.
 

@@ -13,8 +13,7 @@ from analysis.page.glossary import glossed
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import COUNT, PERCENT, Places, Traced, number, total
 from analysis.terminal import Page, console
-from analysis.validation.play import against
-from analysis.validation.row import HEADS, LABELS, cells_of, conventions, in_words
+from analysis.validation.play import HEADS, LABELS, against, cells_of, conventions, in_words
 from sim import catalog
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def _fails(focus: Focus) -> bool:
 
 
 def _has_preset(focus: Focus) -> bool:
-    recovery: Any = focus.scenario.recovery
+    recovery = focus.scenario.recovery
     return recovery.use in catalog.recoveries()
 
 

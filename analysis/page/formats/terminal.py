@@ -98,7 +98,7 @@ class _Sheet:
 
         One that cannot be so narrow is wider, for it must not be cut.
         """
-        table = empty_table(*("\n".join(textwrap.wrap(column.head, _HEADING)) for column in grid.columns))
+        table = empty_table(*(folded(column.head) for column in grid.columns))
         for row in grid.rows:
             table.add_row(*row)
         labels = [place == 0 or not column.is_number for place, column in enumerate(grid.columns)]
@@ -161,3 +161,8 @@ def _columns(page: Page) -> int | None:
     if said.isdecimal() and int(said) > 0:
         return int(said)
     return shutil.get_terminal_size().columns if page.isatty() else None
+
+
+def folded(text: str) -> str:
+    """Return the heading of a column of numbers, in lines that are not wider than the numbers by much."""
+    return "\n".join(textwrap.wrap(text, _HEADING))

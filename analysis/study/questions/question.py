@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
-from analysis.amounts import NAMES
-from analysis.metrics import lower_is_better
+from analysis.metrics import METRICS, lower_is_better
 from analysis.statistics.differences import difference
 from sim.scenario.fields import Model, RuleError
 from sim.yamlfile import suggest
@@ -98,9 +97,9 @@ def silence(table: Table, metric: str) -> str:
     known = dict.fromkeys(name for cell in table.running for name in cell.stated.metrics)
     if metric in known:
         return ""
-    if metric in NAMES:
+    if metric in METRICS:
         return f"No point has the metric {metric}: the scenario does not say what it takes."
-    return f"There is no metric {metric}{suggest(metric, [*NAMES, *known])}."
+    return f"There is no metric {metric}{suggest(metric, [*METRICS, *known])}."
 
 
 METRIC = Field("", description="The metric; omitted: the first one of the study.")

@@ -1,4 +1,4 @@
-"""Draw theory beside the simulator: ``python -m analysis.pictures.mathematics FOLDER``.
+"""Draw theory beside the simulator: ``python docs/pictures/mathematics.py FOLDER``.
 
 Lines are the closed forms of `sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain shapes
 and
