@@ -317,8 +317,8 @@ def _of_best(data: Mapping[str, Any]) -> Pair | None:
     if not groups:
         return None
     sign = -1 if data.get("direction") == "lowest" else 1
-    stated = [group for group in groups if group["at"] and set(group["at"].values()) == {"1"}]
-    group = stated[0] if stated else max(groups, key=lambda one: sign * one["order"][0]["mean"])
+    stated = [group for group in groups if set(group.get("at", {}).values()) == {"1"}]
+    group = stated[0] if stated else max(groups, key=lambda one: sign * one["order"][0].get("mean", 0.0))
     return group["best"], group["order"][-1]["at"]
 
 
