@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import capital, form_of, name_of, number_of
@@ -40,7 +41,7 @@ from analysis.page.chapters.compare import variant_labels
 from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
 from analysis.page.material import Material, chosen_cells, read_results
-from analysis.page.model import Report
+from analysis.page.model import Report, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -262,8 +263,23 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     material = Material(read_results(folder), progress)
     opening = OPENINGS[material.kind](material)
     made = [make(material) for make in SECTIONS]
-    sections = tuple(section for section in made if section is not None)
+    sections = tuple(_described(section, material) for section in made if section is not None)
     return Report(_title(material), opening, sections, explorer_data(material), footer(material))
+
+
+_OF_ONE = frozenset({
+    "where-the-time-goes", "losses", "a-typical-run", "day-by-day", "missing-nodes", "scale", "the-step", "closed-form",
+})  # fmt: skip
+
+"""Sections about one scenario, whatever the results are of."""
+
+
+def _described(section: Section, material: Material) -> Section:
+    """Return a section that says which combination it describes, where the results are of several."""
+    focus = material.focus if material.kind in ("sweep", "optimize", "sensitivity") else None
+    if focus is None or section.key not in _OF_ONE or any(focus.name in plain(text) for text in section.text):
+        return section
+    return replace(section, text=(f"Of {focus.name}.", *section.text))
 
 
 def _title(material: Material) -> str:

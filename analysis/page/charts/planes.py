@@ -19,7 +19,6 @@ from analysis.page.charts.sheet import (
     ORANGE,
     QUIET,
     TEXT,
-    WIDTH,
     Box,
     Entry,
     Margins,
@@ -40,6 +39,7 @@ from analysis.page.charts.sheet import (
     scale_x,
     scale_y,
     share,
+    sheet_width,
     width_of,
     with_unit,
     wrapped,
@@ -193,7 +193,7 @@ def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
     labels += [_Label(name, ends[0][1], level, GREY, is_dashed=True) for name, level in names]
     right = max((block_width(label.text) + _LEADER + 0.1 for label in labels), default=0.25)
     height = max(3.2, sum(block_height(label.text) for label in labels) + 0.1)
-    flags = _flags(chart, ends[0], WIDTH - right - left_of(chart.y, ends[1]), right)
+    flags = _flags(chart, ends[0], sheet_width() - right - left_of(chart.y, ends[1]), right)
     above = _LINE * max((lane + 1 for _, _, lane in flags), default=0)
     plane = open_plane(
         chart.title, (chart.x, chart.y), ends, height=height, right=right, above=above, note=note,
@@ -386,7 +386,7 @@ def _draw_panels(chart: Curves) -> Figure:
     ends = _ends_of(chart)
     rows = math.ceil(len(shown) / _COLUMNS)
     left = left_of(chart.y, ends[1])
-    across = (WIDTH - left - 0.2 - 0.15 * (_COLUMNS - 1)) / _COLUMNS
+    across = (sheet_width() - left - 0.2 - 0.15 * (_COLUMNS - 1)) / _COLUMNS
     each_up = _HEIGHT + _LINE + 0.1
     note = _panels_note(chart, len(shown))
     figure, frame = open_sheet(chart.title, rows * each_up, Margins(left, 0.2, 0.0, 0.5), note, _key_of(shown))
@@ -396,7 +396,9 @@ def _draw_panels(chart: Curves) -> Figure:
         row, column = divmod(number, _COLUMNS)
         bottom = 0.6 + (rows - row - 1) * each_up
         start = left + column * (across + 0.15)
-        axes = open_axes(figure, (start / WIDTH, bottom / height, across / WIDTH, _HEIGHT / height), grid="both")
+        axes = open_axes(
+            figure, (start / sheet_width(), bottom / height, across / sheet_width(), _HEIGHT / height), grid="both"
+        )
         _draw_ground(axes, chart, ends[0])
         for place, _ in chart.edges:
             axes.axvline(place, **_DOTTED)

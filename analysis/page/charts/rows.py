@@ -16,7 +16,6 @@ from analysis.page.charts.sheet import (
     ORANGE,
     QUIET,
     TEXT,
-    WIDTH,
     Entry,
     Margins,
     block_height,
@@ -29,6 +28,7 @@ from analysis.page.charts.sheet import (
     named_rows,
     open_sheet,
     scale_x,
+    sheet_width,
     signed,
     told,
     width_of,
@@ -77,7 +77,7 @@ def _open_rows(
     figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
     pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
     low, high = ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
-    inch = (high - low) / max(WIDTH - margins.left - margins.right - sum(pads), 0.5)
+    inch = (high - low) / max(sheet_width() - margins.left - margins.right - sum(pads), 0.5)
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), lines)
     scale_x(axes, Scale(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
@@ -196,10 +196,10 @@ def _draw_reference(axes: Axes, value: float, name: str) -> None:
     axes.axvline(value, color=ORANGE, linewidth=1.2)
     low, high = axes.get_xlim()
     place = axes.get_position()
-    left, across = WIDTH * place.x0, WIDTH * place.width
-    name = cut(name, WIDTH - 0.3)
+    left, across = sheet_width() * place.x0, sheet_width() * place.width
+    name = cut(name, sheet_width() - 0.3)
     half = width_of(name) / 2
-    middle = min(max(left + across * (value - low) / (high - low), 0.1 + half), WIDTH - 0.1 - half)
+    middle = min(max(left + across * (value - low) / (high - low), 0.1 + half), sheet_width() - 0.1 - half)
     axes.text(
         (middle - left) / across, 1.0, name, transform=axes.transAxes, ha="center", va="bottom", size=TEXT, color=INK
     )

@@ -8,6 +8,7 @@ import io
 import itertools
 import math
 import warnings
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -97,10 +98,22 @@ def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_D
     return register
 
 
-def draw(chart: Any) -> Figure:
-    """Return the picture of plain data, whose type is one of `CHARTS`."""
-    with style():
-        return CHARTS[type(chart)].draw(chart)
+def draw(chart: Any, width: float = 7.0) -> Figure:
+    """Return the picture of plain data, whose type is one of `CHARTS`, so wide [in]."""
+    token = _WIDTH.set(width)
+    try:
+        with style():
+            return CHARTS[type(chart)].draw(chart)
+    finally:
+        _WIDTH.reset(token)
+
+
+_WIDTH = ContextVar("_WIDTH", default=7.0)
+
+
+def sheet_width() -> float:
+    """Return the width of the picture that is drawn [in]."""
+    return _WIDTH.get()
 
 
 @contextlib.contextmanager
@@ -238,10 +251,6 @@ def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
         word = word[length:]
 
 
-WIDTH = 7.0
-
-"""Width of a picture [in]."""
-
 _EDGE = 0.1
 
 _SWATCH = 0.2
@@ -266,7 +275,7 @@ class Margins(NamedTuple):
 
 
 def open_sheet(
-    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = WIDTH
+    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = 0.0
 ) -> tuple[Figure, Axes]:
     """Return a figure with a title at the left above, and axes below it.
 
@@ -283,9 +292,11 @@ def open_sheet(
     key
         What colours mean, below that.
     width
-        Of the figure [in].
+        Of the figure [in]; 0 for that of the sheet.
     """
     from matplotlib.figure import Figure
+
+    width = width or sheet_width()
 
     room = width - 2 * _EDGE
     title = wrapped(title, room, TITLE, 4, is_bold=True)
@@ -793,12 +804,12 @@ def open_plane(
     line = LINE * TEXT / 72
     margins = Margins(left, right, above + (line + 0.12 if y.title else 0.08), 0.48)
     figure, axes = open_sheet(title, height, margins, note, key)
-    across = WIDTH - left - right
+    across = sheet_width() - left - right
     axes.grid(axis="both", color=FAINT, linewidth=0.7)
     scale_x(axes, x, x_ends)
     scale_y(axes, y, y_ends)
     plane = Plane(figure, axes, across, height, x, y, x_ends, y_ends)
     if y.title:
-        text = cut(y.title, WIDTH - 0.2)
+        text = cut(y.title, sheet_width() - 0.2)
         plane.write(0.1 - left, height + above + line / 2 + 0.1, text, alpha=QUIET)
     return plane

@@ -18,7 +18,6 @@ from analysis.page.charts.sheet import (
     LINE,
     RAMP,
     TEXT,
-    WIDTH,
     Entry,
     Margins,
     block_height,
@@ -31,6 +30,7 @@ from analysis.page.charts.sheet import (
     on,
     open_sheet,
     scale_x,
+    sheet_width,
     style,
     told,
     width_of,
@@ -67,7 +67,7 @@ def draw_heat_map(chart: HeatMap) -> Figure:
     names, aside, least = named_rows(chart.rows, 2.0)
     count = max(len(chart.columns), 1)
     left = 0.25 + max(aside, width_of(chart.row_title, TEXT, is_bold=True))
-    cells = _cells(chart.texts, (WIDTH - left - 0.15) / count)
+    cells = _cells(chart.texts, (sheet_width() - left - 0.15) / count)
     word = max((width_of(part) for text in chart.columns for part in text.split()), default=0.0)
     is_upright = word + 0.04 > cells.across
     heads = [
@@ -75,7 +75,7 @@ def draw_heat_map(chart: HeatMap) -> Figure:
     ]
     head = max((block_width(text) if is_upright else block_height(text) for text in heads), default=0.0) + 0.08
     top = head + (block_height(chart.column_title) + 0.02 if chart.column_title else 0.0)
-    width = max(WIDTH, left + count * cells.across + 0.15)
+    width = max(sheet_width(), left + count * cells.across + 0.15)
     margins = Margins(left, width - left - count * cells.across, top, 0.1)
     height = max(cells.up, least) * max(len(names), 1)
     figure, axes = open_sheet(chart.title, height, margins, _note(chart), width=width)

@@ -105,7 +105,7 @@ class Inline(NamedTuple):
     ratio: float
 
 
-def inline_svg(chart: Any, name: str) -> Inline:
+def inline_svg(chart: Any, name: str, width: float = 7.0) -> Inline:
     """Return a picture as a part of a page.
 
     Parameters
@@ -114,10 +114,12 @@ def inline_svg(chart: Any, name: str) -> Inline:
         What is drawn: one of the types of `analysis.page.charts.CHARTS`.
     name
         What its ids begin with, so that no two pictures of a page share one.
+    width
+        How wide it is drawn [in].
     """
     from xml.etree import ElementTree
 
-    root = ElementTree.fromstring(render(draw(chart), ".svg"))
+    root = ElementTree.fromstring(render(draw(chart, width), ".svg"))
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
         for child in [child for child in element if child.tag.rpartition("}")[2] in _LEFT_OUT]:
@@ -177,6 +179,10 @@ _LONG_ANSWER = 140
 
 """Letters of an answer from which on its type is smaller, so that the first screen holds more than it."""
 
+_NARROW = 4.2
+
+"""Width of the first picture on a phone [in], where no mark of it shall be out of sight."""
+
 _LOW = 0.4
 
 """Height over width of a first picture below which there is room for text under it."""
@@ -205,14 +211,16 @@ def write(report: Report) -> bytes:
     )
     terms = dict(report.opening.glossary)
     environment.filters |= {"words": _markup, "glossed": lambda words: _markup(words, terms), "css": _css_text}
-    first = None if report.opening.picture is None else inline_svg(report.opening.picture.chart, "first")
+    picture = report.opening.picture
+    first = None if picture is None else inline_svg(picture.chart, "first")
+    narrow = None if picture is None else inline_svg(picture.chart, "narrow", _NARROW)
     drawn = _drawn(report)
-    colors = {color for picture in (first, *drawn.values()) if picture is not None for color in picture.colors}
+    colors = {color for picture in (first, narrow, *drawn.values()) if picture is not None for color in picture.colors}
     scripts = [_part(name) for name in ("page.js", *(_EXPLORER if report.explorer is not None else ()))]
     page = environment.get_template("page.html").render(
         report=report,
         opening=report.opening,
-        first=None if first is None else _safe(first.markup),
+        first=None if first is None or narrow is None else _safe(first.markup + narrow.markup),
         is_low=first is not None and first.ratio < _LOW,
         pictures={key: _safe(picture.markup) for key, picture in drawn.items()},
         paints=paints(colors),
