@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
-from analysis.page.chapters.answers import ANSWERS, WORDS, Rows, answers_of
+from analysis.page.chapters.answer import Rows
+from analysis.page.chapters.answers import ANSWERS, WORDS, answers_of
 from analysis.page.chapters.study import drivers, edge, opening
 from analysis.page.material import RUN, Material, Results, chosen_cells, read_results
 from analysis.page.model import plain
@@ -23,7 +24,7 @@ from tests import trace_numbers
 from tests.cases import cases
 
 if TYPE_CHECKING:
-    from analysis.page.chapters.answers import Told
+    from analysis.page.chapters.answer import Told
     from analysis.page.model import Opening
 
 STUDY = """\

@@ -23,7 +23,8 @@ from analysis.page.cells import (
     share_of_lines,
     status_text,
 )
-from analysis.page.chapters.answers import Asked, Rows, all_results, answers_of, asked_text
+from analysis.page.chapters.answer import Asked, Rows, asked_text
+from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
 from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
 from analysis.page.glossary import bucket_words, glossed, metric_words
@@ -57,7 +58,7 @@ from sim import JOB_BUCKETS, catalog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.page.chapters.answers import Told
+    from analysis.page.chapters.answer import Told
     from analysis.page.material import Material
     from analysis.page.model import Words
 
