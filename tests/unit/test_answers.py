@@ -93,7 +93,7 @@ def test_every_combination_of_the_others_has_its_own_threshold() -> None:
     words, rows = told(table, ask="threshold", at_least=0.96, along="repair")
     assert ["16", "up to 27.0 hours"] in [row[:2] for row in rows]
     assert rows[0][0] == "16"
-    assert words.startswith("For the useful share of the time (ETTR) to be at least 96 %, with 16 hot spares, it takes")
+    assert words.startswith("For the useful share of the time (ETTR) to be at least 96 %, with 16 hot spares, repair time")
 
 
 def test_a_probability_is_judged_by_its_exact_interval() -> None:

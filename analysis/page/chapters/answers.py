@@ -455,8 +455,10 @@ def _spans(asked: Asked, place: int) -> list[_Span]:
 
 def _span_who(asked: Asked, span: _Span) -> Words:
     """Return who may be best in a part."""
-    names = [asked.value(asked.data["between"], name) for name in span.names]
-    return either(names if len(names) <= _MOST_NAMED + 1 else [names[0], ("others",)])
+    axis, most = asked.data["between"], _MOST_NAMED + 1
+    names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
+    who = either(names if len(names) == len(span.names) else [*names, ("others",)])
+    return who if plain(names[0]).startswith("“") else asked.with_name(axis, who)
 
 
 def _course(asked: Asked, place: int) -> Words:
@@ -482,7 +484,7 @@ def _course(asked: Asked, place: int) -> Words:
                                                                   _from_to(asked, place, spans[-1]))]  # fmt: skip
     lead = _stage_lead(asked, place, len(stages) - 1)
     found = listed(kept, ", ")
-    if lead and len(spans[-1].names) == 1:
+    if lead and len(stages[-1]["may_be_best"]) == 1:
         at = asked.named(asked.data["along"], stages[-1]["value"])
         found = line(found, ", at ", at, " ahead by ", lead, _stage_years(asked, place, len(stages) - 1))
     return found
@@ -524,7 +526,7 @@ def _handover_place(asked: Asked, place: int, index: int, *, briefly: bool = Fal
     below, above = bracket([stage["number"] for stage in stages], (first, last), (low, high))
     tried = line("between ", asked.value(along, labels[below or 0]), " and ",
                  asked.value(along, labels[-1 if above is None else above]))  # fmt: skip
-    return line("somewhere ", asked.with_name(along, tried), " (about ", about, " on a straight line)")
+    return line(asked.with_name(along, line("somewhere ", tried)), " (about ", about, " on a straight line)")
 
 
 def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
@@ -655,7 +657,7 @@ def _tornado(asked: Asked) -> Told | None:
             )
             rows.append([capital(asked.title(entry["axis"])), label_text(move["value"]), text])
     grid = Grid(asked_text(asked), (Column("Axis", is_number=False), Column("Value", is_number=False),
-                                    Column(f"Change of {asked.what}")), rows)  # fmt: skip
+                                    Column(f"Change of {name_of(asked.metric)}")), rows)  # fmt: skip
     title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
     known = [text for text in moves if text]
     answer = sentence(*brief(line(start, known[0]), known[1:], before=" and "))
@@ -810,7 +812,10 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
         points, found = content["points"], content["crossings"]
         parts = [f"{'from' if one['begins'] else 'up to' if not place else 'to'} {_place_text(asked, one, one['at'])}"
                  for place, one in enumerate(found)]  # fmt: skip
-        ends = [", ".join(_ends_text(asked, points, one, one[key]) for one in found) for key in ("at_ci95", "band90")]
+        ends = [
+            ", ".join(_ends_text(asked, points, one, one[key]) for one in found if one[key] is not None)
+            for key in ("at_ci95", "band90")
+        ]
         sure = [label_text(point["value"]) for point in points if point["holds_for_sure"]]
         span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
         alone = "any value tried" if need.holds else "no value tried"
@@ -866,9 +871,12 @@ def _amount(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes, as a span of values of which two were tried; the name of the axis is said once."""
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
-    span = _need_span(asked, need)
-    named = asked.with_name(asked.data["along"], span) if is_first else span
+    along, span = asked.data["along"], _need_span(asked, need)
     straight = _straight(asked, need) if len(asked.data["lines"]) == 1 else ()
+    if not asked.is_counted(along):
+        start = f"{asked.title(along)} must be " if is_first else ""
+        return line(start, "at most something " if need.holds else "at least something ", span, straight)
+    named = asked.with_name(along, span) if is_first else span
     return line("it takes " if is_first else "", "at most " if need.holds else "", named, straight)
 
 
