@@ -93,7 +93,9 @@ def test_every_combination_of_the_others_has_its_own_threshold() -> None:
     words, rows = told(table, ask="threshold", at_least=0.96, along="repair")
     assert ["16", "up to 27.0 hours"] in [row[:2] for row in rows]
     assert rows[0][0] == "16"
-    assert words.startswith("For the useful share of the time (ETTR) to be at least 96 %, with 16 hot spares, repair time")
+    assert words.startswith(
+        "For the useful share of the time (ETTR) to be at least 96 %, with 16 hot spares, repair time"
+    )
 
 
 def test_a_probability_is_judged_by_its_exact_interval() -> None:
@@ -204,6 +206,21 @@ def test_what_is_not_resolved_says_how_many_more_replications_would() -> None:
     assert answer.data["lines"][0]["differences"]["b"]["replications_to_resolve"] == needed
     _, rows = told(table, ask="compare", axis="way")
     assert [row[-1] for row in rows] == [f"about {needed} simulated runs would tell", "the same in every run"]
+
+
+def test_a_difference_that_sampling_error_hides_is_told_without_it() -> None:
+    """A difference of 0.1 points in 1 point of known noise is not resolved, and is with it taken out."""
+    luck, rest = common_noise(24, 0.005, seed=21), common_noise(24, 1e-5, seed=22)
+    table = table_of(
+        {"way": {"choices": ["a", "b"]}},
+        lambda where: {"ettr": 0.9 + (0.001 + 2 * luck + rest) * (where["way"] == "b")},
+    )
+    for number in (0, 1):
+        table = broken(table, number, luck=[(value, 1.0) for value in luck])
+    found = ask(table, ask="compare", axis="way").data["lines"][0]["differences"]["b"]
+    assert not found["resolved"]
+    assert found["controlled"]["mean"] == pytest.approx(0.001, rel=0.05)
+    assert found["controlled"]["ci95"][0] > 0
 
 
 def test_money_has_its_currency() -> None:

@@ -352,6 +352,9 @@ def compare(asked: Asked) -> Told | None:
             is_same = not entry["mean"] and not any(entry["ci95"] or ())
             more = plain(asked.more_runs("lines", one, "differences", value))
             doubt = "resolved" if entry["resolved"] else "the same in every run" if is_same else more
+            taken = entry.get("controlled")
+            if not entry["resolved"] and taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
+                doubt = f"without the sampling error of failures {_change_text(asked, {**taken, 'resolved': True})}"
             rows.append((labels, [asked.shown().form.change(entry["mean"], ends_of(entry["ci95"])), doubt]))
     heads = (Column(f"Change from {label_text(against)}"), Column("How sure", is_number=False))
     others = [name for name in asked.varying if name != axis]
