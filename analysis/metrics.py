@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
-from sim.formulas import missing_nodes_pmf, quantile
+from sim.formulas.arrays import quantile
+from sim.formulas.nodes import missing_nodes_pmf
 from sim.steps.power import energy_by_bucket, facility_energy
 from sim.units import DAY, ENERGY, HOUR, YEAR
 

@@ -21,7 +21,7 @@ import cli
 import sim
 from analysis import runs
 from analysis.results import run as document
-from sim.formulas import efficiency, young_interval
+from sim.formulas.goodput import efficiency, young_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -125,8 +125,7 @@ def dense_priors(rows: Iterable[Row], products: Iterable[Product]) -> dict[Key, 
     measured = [(generation, "fp8" if precision == "mxfp8" else precision) for generation, precision in kinds]
     for generation, precision in measured:
         if (generation, precision) not in large:
-            message = f"no measured matrix products of {generation} at {precision}: the fit has no prior for it"
-            raise ValueError(message)
+            raise ValueError(f"no measured matrix products of {generation} at {precision}: the fit has no prior for it")
     priors: dict[Key, Prior] = {
         ("gemm", *kind): Prior(0.9 * fmean(large[name]), 0.2) for kind, name in zip(kinds, measured, strict=True)
     }

@@ -1,8 +1,7 @@
 """Draw theory beside the simulator: ``python docs/pictures/mathematics.py FOLDER``.
 
 Lines are the closed forms of `sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain shapes
-and
-words, and the same bytes each time.
+and words, and the same bytes each time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import sim
 from analysis.statistics.estimates import t_quantile
 from analysis.terminal import console
 from sim import Bucket
-from sim.formulas import daly_interval, efficiency, optimal_interval, young_interval
+from sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

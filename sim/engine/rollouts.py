@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sim.engine.kernel import Order
@@ -22,25 +23,23 @@ _ROLLBACK = 1
 """Number of the outages in which a change is taken back."""
 
 
+@dataclass(slots=True, eq=False)
 class _Progress:
     """How far one rollout has come."""
 
-    __slots__ = ("changed", "failures", "info", "is_due", "is_stopped", "next", "pending", "plan", "visits")
-
-    def __init__(self, info: SourceInfo, plan: Rollout) -> None:
-        self.info = info
-        self.plan = plan
-        self.next = 0
-        self.changed: set[int] = set()
-        self.pending: set[int] = set()
-        """Nodes that are due and wait for their job to be interrupted."""
-        self.visits: dict[Job, tuple[float, list[int]]] = {}
-        """Nodes that are changed within their job, and when that is done [s]."""
-        self.is_due = False
-        """Whether the canaries are watched as soon as all have been changed."""
-        self.failures = 0
-        """Failures of changed canaries, for the causes whose hazard changes."""
-        self.is_stopped = False
+    info: SourceInfo
+    plan: Rollout
+    next: int = 0
+    changed: set[int] = field(default_factory=set)
+    pending: set[int] = field(default_factory=set)
+    """Nodes that are due and wait for their job to be interrupted."""
+    visits: dict[Job, tuple[float, list[int]]] = field(default_factory=dict)
+    """Nodes that are changed within their job, and when that is done [s]."""
+    is_due: bool = False
+    """Whether the canaries are watched as soon as all have been changed."""
+    failures: int = 0
+    """Failures of changed canaries, for the causes whose hazard changes."""
+    is_stopped: bool = False
 
 
 class Rollouts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim.failures.effects import Aftermath, EffectModel, Fault
     from sim.failures.planned import Rollout
     from sim.failures.spread import Size
-    from sim.failures.tempo import Tempo
+    from sim.failures.variety import Tempo
     from sim.policies.detection.noticing import Noticing
     from sim.scenario.law_model import LawModel
 
@@ -75,8 +75,8 @@ class Recorded:
 class Domains(NamedTuple):
     """Nodes behind each unit of a part: those of unit i are ``nodes[offsets[i]:offsets[i + 1]]``."""
 
-    offsets: NDArray[np.signedinteger[Any]]
-    nodes: NDArray[np.signedinteger[Any]]
+    offsets: NDArray[np.signedinteger]
+    nodes: NDArray[np.signedinteger]
 
 
 @dataclass(frozen=True)

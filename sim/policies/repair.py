@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -121,6 +121,8 @@ class Score(Strategy):
 
 LEMONS = {"threshold": Threshold, "score": Score}
 
+LemonPolicy: TypeAlias = Threshold | Score
+
 
 # ----------------------------------------
 # Tiers of repair: from a reset to a replacement, with repairs that do not repair and crews that are busy.
@@ -173,7 +175,7 @@ class Tiers(Strategy):
     diagnosis: Diagnosis = Field(
         default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
     )
-    lemons: tuple[Annotated[Threshold | Score, OneOf("use")], ...] = Field(
+    lemons: tuple[Annotated[LemonPolicy, OneOf("use")], ...] = Field(
         (), description="Policies by which a node is a lemon; one is enough."
     )
     lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")
@@ -255,7 +257,7 @@ class Tiers(Strategy):
         """Return the stays of a node, and what to remember of it: one memory for each lemon policy."""
         if not self.lemons:
             return self._visits(self._index(node.tier) if node.tier else 0, node.mark), memory
-        memories: tuple[Any, ...] = memory or (None,) * len(self.lemons)
+        memories: tuple[Memory, ...] = memory or (None,) * len(self.lemons)
         judged = [
             policy.blame(each, node.time, node.uptime) for policy, each in zip(self.lemons, memories, strict=True)
         ]
@@ -311,3 +313,6 @@ class Tiers(Strategy):
 
 
 REPAIRS = {"simple": Simple, "tiers": Tiers}
+
+RepairStrategy: TypeAlias = Simple | Tiers
+"""What becomes of a node that is blamed for a failure. Tested by the harness ``check_repair``."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.formulas import efficiency, expected_shares, expected_wallclock, optimal_interval, young_interval
+from sim.formulas.goodput import efficiency, expected_shares, expected_wallclock, optimal_interval, young_interval
 from sim.policies.contracts import Bucket
 from tests.harness import Z, prepared
 from tests.intervals import student

@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.formulas import crew_limited_pmf, expected_shares, steady_unavailability
-from sim.formulas.nodes import gives_up, starvation
+from sim.formulas.goodput import expected_shares
+from sim.formulas.nodes import crew_limited_pmf, gives_up, starvation, steady_unavailability
 from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import Z, prepared

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sim.policies.checkpoint import Ladder, Rung, cliques
-from sim.policies.checkpoint.stores import STORES, clique_of, missing
+from sim.policies.checkpoint.ladder import choose
+from sim.policies.checkpoint.stores import STORES, Shelf, Source, clique_of, missing
 from sim.policies.contracts import Damage, Pace
 from tests.cases import cases
 from tests.intervals import Z
@@ -168,3 +169,15 @@ def test_one_replica_is_enough_if_each_holds_everything() -> None:
     ladder = Ladder((every, rung("remote", interval=1e6)), (), 8, 2)
     state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
     assert ladder.restore(state, FREE, Damage("hosts", frozenset({1}))).seconds == 8.0
+
+
+def test_an_unreadable_copy_behind_the_newest_is_passed_over() -> None:
+    """The newest checkpoint is too new and known to be good, the next cannot be read: the one before it is."""
+    rung = Rung("remote", 10.0, 0.0, 0.0, 5.0, 5.0, corrupt=0.5, retain=5)
+    one = Source(rung, frozenset(), frozenset())
+
+    def mark(purpose: str) -> float:
+        return 0.0 if purpose.endswith(" 2") else 1.0
+
+    found = choose([one], [Shelf(100.0, 5, True)], [10.0], frozenset(), 1, 80.0, mark)
+    assert (found.work, found.seconds) == (70.0, 10.0)

@@ -193,3 +193,10 @@ def test_fewer_tensor_ranks_do_all_the_work() -> None:
     for more, less in pairwise(times[1:]):
         assert less.gemm == pytest.approx(2 * more.gemm, rel=EXACT)
         assert less.attention == pytest.approx(2 * more.attention, rel=EXACT)
+
+
+def test_a_slow_gpu_does_not_shorten_what_is_exposed() -> None:
+    """Where the network is the bottleneck, slower computing leaves as much of the exchange to wait for."""
+    one = plan()
+    one = replace(one, machine=replace(one.machine, links=one.machine.links.with_network(0.01)))
+    assert one.impaired(Impairment(compute=0.5)).data >= one.breakdown.data

@@ -17,6 +17,7 @@ from analysis.statistics.estimates import (
     ratio_interval,
     summarise,
     summarise_ratio,
+    two_way,
 )
 from tests.cases import cases
 
@@ -184,3 +185,12 @@ def test_mistakes_are_refused(call: Callable[..., Any], text: str) -> None:
     """NaN, wrong shapes, unpaired samples and impossible probabilities are errors, not None."""
     with pytest.raises(ValueError, match=text):
         call()
+
+
+def test_degrees_of_freedom_of_a_table_that_is_not_square() -> None:
+    """Satterthwaite by hand for two rows and three columns, with the variance in the rows or in the columns."""
+    for values, rows, columns in (
+        (np.array([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]]), 50.0 / 2, 1.0 / 3),
+        (np.array([0.0, 1.0])[:, None] + 10 * np.array([0.0, 1.0, 2.0]), 0.5 / 2, 100.0 / 3),
+    ):
+        assert two_way(values).freedom == pytest.approx((rows + columns) ** 2 / (rows**2 / 1 + columns**2 / 2))

@@ -153,7 +153,7 @@ def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: P
     """All replications of all points count, those that are there already do not, and what was asked for before does."""
     loaded = small_study(tmp_path)
     points = list(loaded.points())
-    one = loaded.template.examined(loaded.overrides(points[0])).expected_events
+    one = sim.examine(loaded.template.scenario(loaded.overrides(points[0]))).expected_events
     with Journal(tmp_path / "journal") as journal:
         for most, fits in ((0.99 * 72 * one, False), (1.01 * 72 * one, True), (0.0, True)):
             campaign = Campaign(replace(loaded, most_events=most), journal, Crew(Serial()))

@@ -19,7 +19,7 @@ from analysis.page.chapters.worth import _points, _signed, format_worth
 from analysis.results.run import render
 from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth, worth_document
 from sim import Ratio, catalog, units
-from sim.formulas import optimal_interval
+from sim.formulas.goodput import optimal_interval
 from tests import small
 from tests.cases import cases
 

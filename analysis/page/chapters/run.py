@@ -75,7 +75,8 @@ from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
 from analysis.terminal import Page, console
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
-from sim.formulas import exceedance, missing_nodes_pmf
+from sim.formulas.arrays import exceedance
+from sim.formulas.nodes import missing_nodes_pmf
 from sim.units import HOUR
 
 if TYPE_CHECKING:

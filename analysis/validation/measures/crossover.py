@@ -7,9 +7,8 @@ and all for the stall j when it is back. To first order elasticity pays if
 
 .. math:: \frac{a}{R} + \frac{R - 1}{R} (c + T) + j < u + r + \frac{\tau + b}{2} + w
 
-Detection is the same for both. Below, both sides are exact as far as `sim.formulas.goodput` and
-`sim.formulas.elastic` are,
-or simulated on the same failures. All times [s].
+Detection is the same for both. Below, both sides are exact as far as `sim.formulas.goodput` and `sim.formulas.elastic`
+are, or simulated on the same failures. All times [s].
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, estimate, seconds
-from sim.formulas import expected_shares
 from sim.formulas.elastic import elastic_shares
+from sim.formulas.goodput import expected_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,8 +88,7 @@ class Rivals:
     def __post_init__(self) -> None:
         """Refuse what neither formula nor simulation describes."""
         if self.replicas < 2:
-            message = f"replicas must be at least 2: one alone leaves nobody behind, got {self.replicas}"
-            raise ValueError(message)
+            raise ValueError(f"replicas must be at least 2: one alone leaves nobody behind, got {self.replicas}")
         if self.absence < self.restart:
             message = f"absence must be at least restart, which is a part of it: {self.absence} s and {self.restart} s"
             raise ValueError(message)

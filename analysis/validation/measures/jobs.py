@@ -10,7 +10,7 @@ import numpy as np
 import sim
 from analysis.validation.lab import Estimate, bare, estimate, seconds
 from sim import Bucket
-from sim.formulas import (
+from sim.formulas.goodput import (
     daly_interval,
     efficiency,
     expected_wallclock,

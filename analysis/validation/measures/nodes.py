@@ -12,14 +12,8 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, bare, estimate
-from sim.formulas import (
-    crew_limited_pmf,
-    enough_probability,
-    missing_nodes_pmf,
-    repairs_pmf,
-    spares_needed,
-    steady_unavailability,
-)
+from sim.formulas.arrays import enough_probability
+from sim.formulas.nodes import crew_limited_pmf, missing_nodes_pmf, repairs_pmf, spares_needed, steady_unavailability
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -380,8 +374,7 @@ def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
 def _present() -> Path:
     """Return where the log is."""
     if not LOG.exists():
-        message = "reference data not present"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError("reference data not present")
     return LOG
 
 

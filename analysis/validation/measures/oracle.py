@@ -13,8 +13,9 @@ import numpy as np
 import sim
 from analysis.validation.lab import bare, estimate, seconds
 from sim import Bucket
-from sim.formulas import expected_shares, missing_nodes_pmf, steady_unavailability
 from sim.formulas.elastic import elastic_shares
+from sim.formulas.goodput import expected_shares
+from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
