@@ -119,7 +119,8 @@ def check_words(words: Words, folder: Path, quoted: Sequence[str]) -> int:
             check_number(part, folder)
             count += 1
         else:
-            left = part
+            # The level is part of the name of the interval.
+            left = part.replace("95 % confidence interval", "")
             for quote in quoted:
                 left = re.sub(rf"(?<![\w.]){re.escape(quote)}(?!\w)", "", left, flags=re.IGNORECASE)
             assert not re.search(r"[0-9]", left), f"{part!r} has digits of no known source"

@@ -1035,7 +1035,7 @@ class _Setting(NamedTuple):
 
 
 def likely(asked: Asked) -> Told | None:
-    """Return what it takes for a probability over luck and over unknown inputs; ``None`` where none were drawn.
+    """Return what it takes for a probability over runs and over unknown inputs; ``None`` where none were drawn.
 
     A probability to be in time is the share of runs that are, and whether the reason is chance or an input that nobody
     knows exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.

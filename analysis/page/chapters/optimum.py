@@ -559,7 +559,7 @@ def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | N
         points.append(FrontPoint(place, places[0], places[1], ends[0], ends[1], mine))
         if mine != "behind":
             told = [metrics[name].told(one, "ci95") for name, one in zip(names, found, strict=True)]
-            rows.append((place, *told, "with 95 % confidence" if mine == "front" else "perhaps by luck"))
+            rows.append((place, *told, "with 95 % confidence" if mine == "front" else "perhaps by chance"))
     both = " and ".join(metrics[name].name for name in names)
     title = f"{number_of(len(rows), 'combination')} cannot be beaten in {both} at once"
     lowest = [aim["lowest"] for aim in content["aims"] if aim["name"] in names]
@@ -612,7 +612,7 @@ def confirmation_picture(content: Content, metrics: Mapping[str, Shown]) -> Pict
         *([Column("Better than as it is")] if has_gain else []),
     )  # fmt: skip
     alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
-    caption = "Where it was found the best of many is partly the luckiest; fresh failures have not been chosen by."
+    caption = "Where it was found the best of many is partly so by chance; fresh failures have not been chosen by."
     return Picture(
         "confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, Grid(title, columns, texts)
     )
@@ -764,7 +764,7 @@ def _answer_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[
             "" if form["ettr_of_answer"] is None else f"; for the answer it says {percent_text(form['ettr_of_answer'])}"
         )
         yield (
-            f"The closed form, a formula without luck, has the best ETTR at "
+            f"The closed form, a formula without sampling error, has the best ETTR at "
             f"{where_text(form['values'], content)}: "
             f"{percent_text(form['ettr'])}{there}."
         )

@@ -306,7 +306,7 @@ def _without(largest: list[_Move]) -> Words:
 
 
 def _parts(asked: _Asked) -> Words:
-    """Return how much of the scatter of single runs comes from the inputs, and how much is luck."""
+    """Return how much of the scatter of single runs comes from the inputs, and how much is run-to-run variability."""
     at = ("indices", "variance")
     inputs, fortune = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "luck"))
     ends = asked.places.ends(*at, "parameters", "share", "ci95")
@@ -316,7 +316,7 @@ def _parts(asked: _Asked) -> Words:
         number(inputs, PERCENT, (ends[0].value, ends[1].value)), " (", *ranged(*ends, PERCENT._replace(unit="")), ")",
     )  # fmt: skip
     return ("Of how far single runs lie apart (their variance), ", *share, " comes from the inputs and ",
-            number(fortune, PERCENT), " from luck alone; the rest from both together.")  # fmt: skip
+            number(fortune, PERCENT), " from run-to-run variability; the rest from both together.")  # fmt: skip
 
 
 def _by_axis(asked: _Asked) -> list[tuple[str, int, float]]:

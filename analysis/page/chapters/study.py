@@ -197,8 +197,8 @@ def drivers(material: Material, answers: Sequence[tuple[Asked, Told]]) -> tuple[
     for words in found():
         if words and len(kept) < _MOST:
             kept.append(words)
-    # Luck drives nothing: it is told where there is nothing else to tell.
-    alone = () if kept else _of_luck(asked, first.cell)
+    # Variability drives nothing: it is told where there is nothing else to tell.
+    alone = () if kept else _of_variability(asked, first.cell)
     return (alone,) if alone else tuple(kept)
 
 
@@ -384,7 +384,7 @@ def _at(asked: Asked, cell: int) -> Words:
     return line("with ", asked.where(asked.places.get("cells", cell, "values")), ", ")
 
 
-def _of_luck(asked: Asked, cell: int | None) -> Words:
+def _of_variability(asked: Asked, cell: int | None) -> Words:
     """Return how far single runs of the answer lie apart; empty where the data do not tell."""
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
@@ -394,7 +394,7 @@ def _of_luck(asked: Asked, cell: int | None) -> Words:
     if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
         return words
     size = (number(std, points_form(asked.form)),)
-    start = "luck alone moves a single run: typically it is "
+    start = "run-to-run variability: a single run is typically "
     return sentence(start, size, " away from the mean of all runs (standard deviation)")
 
 
@@ -762,8 +762,8 @@ def section(material: Material) -> Section | None:
     if not pictures:
         return None
     notes = [
-        "The darker band is the 95 % interval of the mean: what more replications would make smaller. The luck of a "
-        "single run is in the table of all results."
+        "The darker band is the 95 % interval of the mean: what more replications would make smaller. The "
+        "run-to-run variability is in the table of all results."
     ]
     if any(has_bands(running(content), metric) for metric in content["metrics"][:_MOST_METRICS]):
         notes.append(
@@ -850,7 +850,10 @@ def _curves(content: Content, axis: Axis, metric: Shown, lines: Sequence[Line], 
     chart = Curves(title, axis.scale, Scale(metric.head), (*series, *([formula] if formula else [])), lines_across)
     each = " and ".join(other.title for other in others)
     caption = [which or (f"One line for each {each}." if each and len(lines) > 1 else "")]
-    caption += ["Dashed: the closed form, a formula without luck." if formula else "", _troubles(content, metric)]
+    caption += [
+        "Dashed: the closed form, a formula without sampling error." if formula else "",
+        _troubles(content, metric),
+    ]
     told = "; ".join(_line_text(line, axis, metric) for line in kept[:4])
     alt = f"{capital(metric.name)} along {axis.title}. {capital(told)}."
     return Picture(key, chart, alt, " ".join(part for part in caption if part), _table(kept, axis, metric, title))
