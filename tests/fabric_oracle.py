@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from sim.cluster.fabric import FabricKind
     from sim.cluster.topology import Hosts
 
-__all__ = ["cables_of", "flow_between", "hosts_cut", "most_cut", "topology_of"]
 
 CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sim.failures.spread import Size
     from sim.failures.variety import Frailty, Tempo
 
-__all__ = ["counts_of", "operational_time", "size_law"]
 
 CELLS = 4000
 """Pieces into which a horizon is cut to sum up a hazard that changes in time."""

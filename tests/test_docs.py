@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis import runs
+from analysis.metrics import METRICS, TIME_SHARE
 from analysis.results import run as document
 from sim.formulas.goodput import efficiency, young_interval
 
@@ -154,6 +155,13 @@ def test_every_page_of_the_tutorial_and_the_how_tos_runs_something() -> None:
 def test_scenario_reference_is_current(page: str) -> None:
     """The committed page is what docs/_generate.py writes (make docs)."""
     assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
+
+
+def test_metrics_reference_is_current() -> None:
+    """Its tables are made of the table of metrics (make docs), and name each."""
+    page = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
+    assert generator().metrics_reference(page) == page
+    assert {name for name in METRICS if not name.startswith(TIME_SHARE)} <= rows("metrics.md")
 
 
 def test_scenario_reference_names_every_key(page: str) -> None:

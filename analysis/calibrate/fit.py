@@ -157,11 +157,6 @@ def large_mape(rows: Sequence[Row], error: Array, least: int = LARGE) -> float:
     return mape(error[np.array([row.work.gpus >= least for row in rows])])
 
 
-def percent(value: float, sign: str = "") -> str:
-    """Return a share in percent."""
-    return f"{100 * value:{sign}.1f} %"
-
-
 def significant(value: float, digits: int = 4) -> float:
     """Return a number to significant digits."""
     return float(f"{value:.{digits}g}")

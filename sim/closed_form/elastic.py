@@ -38,7 +38,9 @@ def elastic_form(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]
     return lambda job: _elastic(job, recovery, leaving[job.nodes], wait, taking)
 
 
-def _elastic(job: PreparedJob, recovery: RecoveryStrategy, leaving: float, wait: float, taking: float) -> dict[str, float]:
+def _elastic(
+    job: PreparedJob, recovery: RecoveryStrategy, leaving: float, wait: float, taking: float
+) -> dict[str, float]:
     """Return the expected shares of a job whose replicas leave one by one.
 
     Parameters

@@ -20,6 +20,7 @@ from sim.formulas.nodes import starvation
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
 from sim.scenario.laws import Fixed
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -219,8 +220,6 @@ def _superlinear(prepared: Prepared, bundle: str, ratio: float) -> Prepared:
 TOO_MUCH = 0.01
 
 """Share of a job's time that a form may leave out [-]: a point of ETTR, which is what decisions are made by."""
-
-_DAY = 86400.0
 
 
 def why_not(
@@ -482,7 +481,7 @@ def _rate(prepared: Prepared, source: Source, job: PreparedJob) -> float:
 
 
 def _days(seconds: float) -> str:
-    return f"{seconds / _DAY:.3g} d"
+    return f"{seconds / DAY:.3g} d"
 
 
 def _percent(share: float) -> str:

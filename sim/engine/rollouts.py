@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sim.engine.kernel import Order
 from sim.engine.lives import Failure
 from sim.policies.contracts import Bucket, Stall
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from sim.engine.failures import Failures
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sim.failures.planned import Rollout
     from sim.policies.contracts import Plan
 
-_DAY = 86400.0
 
 _ROLLBACK = 1
 """Number of the outages in which a change is taken back."""
@@ -100,7 +100,7 @@ class Rollouts:
             progress.is_due = True
             self._watch(progress, now + plan.duration)
         else:
-            self._at(now + len(nodes) * _DAY / plan.nodes_per_day, self._on_step, progress)
+            self._at(now + len(nodes) * DAY / plan.nodes_per_day, self._on_step, progress)
 
     def _watch(self, progress: _Progress, start: float) -> None:
         """Watch the canaries from `start` [s] on, if all have been changed by then."""

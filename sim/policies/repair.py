@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from sim.policies.contracts import Course, Visit
 from sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, Strategy
 from sim.scenario.laws import Fixed, Law, draw
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,8 +78,6 @@ class Simple(Strategy):
 # ----------------------------------------
 # Lemon policies: when a node that was blamed again and again is given up, judged by what operators see.
 
-_DAY = 86400.0
-
 
 class Threshold(Strategy):
     """Too many blames in a window of time."""
@@ -111,7 +110,7 @@ class Score(Strategy):
         """Give points for the time since the last return, then take some for the blame."""
         del time
         points = self.start if memory is None else memory
-        points = min(points + self.regains * uptime / _DAY, self.start) - self.blame_costs
+        points = min(points + self.regains * uptime / DAY, self.start) - self.blame_costs
         return points, points <= self.floor
 
     def score(self, memory: Memory) -> float:

@@ -17,8 +17,6 @@ from tests.oracle.theory.nodes import starved_shares
 if TYPE_CHECKING:
     import sim
 
-__all__ = ["Elastic", "Starved"]
-
 
 @dataclass(frozen=True)
 class Elastic:

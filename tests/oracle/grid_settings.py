@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     import sim
 
-__all__ = ["FAMILIES", "GRID"]
 
 REGIMES = (0.98, 0.95, 0.86, 0.75, 0.65, 0.55, 0.45, 0.35, 0.2)
 """Productive shares of the settings of a rigid job, in theory [-]."""

@@ -129,7 +129,7 @@ def seen(case: sim.Prepared) -> tuple[dict[str, float], dict[str, float]]:
     )
 
 
-@pytest.mark.parametrize("name", one_in(3, CASES))
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_every_share_is_that_of_theory(name: str) -> None:
     """From plenty of spares to none: all six shares, and neither twice the rate nor one spare more would pass."""
     given = BASE | CASES[name]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sim.engine.lives import Failure
     from sim.failures import FailureTrace
 
-__all__ = ["Networked"]
-
 
 class Networked(_Watched):
     """A simulation that recounts its network after every event."""

@@ -39,7 +39,7 @@ def found_by(loaded: LoadedStudy, function: Any, runs: int = 8) -> Found:
 def told(found: Found) -> tuple[dict[str, Any], str]:
     """Return the document as read back from JSON, and its text."""
     content = json.loads(render(optimum_document(found, command="ettrick optimize study")))
-    return content, format_optimum(content)
+    return content, format_optimum(content, width=1000)
 
 
 # ----------------------------------------------------------------------------------------------- fresh failures

@@ -258,7 +258,7 @@ def test_a_study_is_played_once_and_told(tmp_path: Path) -> None:
     assert against(document) == []
     assert document["indices"]["samples"] == 8
     assert {swing["axis"] for swing in document["tornado"]} == {"failures.0.scale", "recovery.initialize"}
-    text = format_sensitivity(document)
+    text = format_sensitivity(document, width=1000)
     assert "what is not known" in text
     assert all(document["axes"][swing["axis"]]["title"] in text.lower() for swing in document["tornado"])
     again, told, after = played(tmp_path, samples=8, replications=4, metric="interruptions")
@@ -312,15 +312,15 @@ def test_rows_that_cannot_run_are_told_beside_the_tornado(tmp_path: Path) -> Non
     assert lines[0].startswith("spares.hot=999: ")
     assert lines[1].startswith("no Sobol indices: ")
     assert "all where spares.hot is 999" in lines[1]
-    assert "no mean" in format_sensitivity(document)
+    assert "no mean" in format_sensitivity(document, width=1000)
 
 
 def test_chosen_axes_are_not_called_unknown(tmp_path: Path) -> None:
     """With an axis that is chosen the text speaks of what varies, and says which axes are chosen."""
     text = STUDY + "  spares.hot: {choices: [0, 4]}\n"
     document, _, _ = played(tmp_path, text, samples=4, replications=4)
-    assert "hat varies" in format_sensitivity(document)
-    assert "Chosen, not unknown: spares.hot" in format_sensitivity(document)
+    assert "hat varies" in format_sensitivity(document, width=1000)
+    assert "Chosen, not unknown: spares.hot" in format_sensitivity(document, width=1000)
 
 
 def told(metric: str, moves: dict[str, list[tuple[str, float, float]]], mean: float) -> dict[str, Any]:
@@ -375,7 +375,7 @@ def test_the_text_of_changes() -> None:
         "sure": [("less", -1800.0, 60.0), ("more", 3600.0, 60.0)],
         "idle": [("any", 0.0, 0.0)],
     }
-    text = format_sensitivity(told("mtti", moves, 36000.0))
+    text = format_sensitivity(told("mtti", moves, 36000.0), width=1000)
     assert "Sure from c to more changes time between interruptions by +" in text
     assert "about 77 replications" in text
     assert "the same in every run" in text
@@ -385,5 +385,5 @@ def test_the_text_of_changes() -> None:
 
 def test_shares_change_by_points() -> None:
     """A share falls by two points, not by two percent."""
-    text = format_sensitivity(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1))
+    text = format_sensitivity(told("time_shares.starved", {"x": [("any", -0.02, 0.001)]}, 0.1), width=1000)
     assert "share of time in starved by -2.00 points" in text

@@ -84,7 +84,7 @@ def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
     """At most sixty rows; where the rest is, is said."""
     vary = "{spares.hot: {range: {min: 0, max: 79, step: 1}}}"
     content = content_of(tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE})
-    text = format_sweep(content)
+    text = format_sweep(content, width=300)
     assert sum(line[1:3] == ["90.0", "%"] for line in words(text)) == 60
     assert "all 80 are in points.csv" in text
 

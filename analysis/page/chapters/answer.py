@@ -8,7 +8,18 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import Form, capital, label_text, name_of, number_of
+from analysis.amounts import (
+    COUNT,
+    GPU_YEARS,
+    Form,
+    Shown,
+    capital,
+    label_text,
+    name_of,
+    number_of,
+    people_form,
+    time_form,
+)
 from analysis.metrics import lower_is_better
 from analysis.page.cells import axes_of, lines_along
 from analysis.page.chapters.inputs import more_runs
@@ -16,22 +27,17 @@ from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Inter
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Picture, plain
 from analysis.page.traced import (
-    COUNT,
-    GPU_YEARS,
     Estimate,
     Places,
-    Shown,
     Traced,
     apart,
     either,
     line,
     listed,
     number,
-    people_form,
     ranged,
     sentence,
     shown_of_cells,
-    time_form,
 )
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import math
 import statistics
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import Form, capital, label_text, name_of, number_of
+from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of
 from analysis.metrics import lower_is_better
 from analysis.page.cells import best_of, missing_text, running, status_text
 from analysis.page.chapters.answer import (
@@ -31,16 +31,12 @@ from analysis.page.glossary import metric_words
 from analysis.page.material import RUN
 from analysis.page.model import Column, Grid, Number, Picture, Section, joined, plain
 from analysis.page.traced import (
-    COUNT,
-    PERCENT,
     Estimate,
     Places,
-    Shown,
     Traced,
     band_text,
     bracket,
     either,
-    ends_of,
     has_bands,
     line,
     listed,

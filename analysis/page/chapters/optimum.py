@@ -8,12 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
+    COUNT,
+    PERCENT,
     capital,
     listed,
     name_of,
     number_of,
+    people_form,
     percent_text,
     phrase,
+    points_form,
+    shown,
 )
 from analysis.optimize.play import why
 from analysis.page.account import currency_of
@@ -23,15 +28,15 @@ from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Inter
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import OPTIMIZE
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import COUNT, PERCENT, Places, number, people_form, points_form, ranged, shown, told
+from analysis.page.traced import Places, number, ranged, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from analysis.amounts import Form
+    from analysis.amounts import Form, Shown
     from analysis.page.material import Material
     from analysis.page.model import Words
-    from analysis.page.traced import Estimate, Shown
+    from analysis.page.traced import Estimate
 
 Content = dict[str, Any]
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
+    COUNT,
+    PERCENT,
+    Shown,
     capital,
+    ends_of,
     form_of,
     label_text,
     listed,
     name_of,
     number_of,
+    people_form,
+    points_form,
+    shown,
 )
 from analysis.page.account import currency_of
 from analysis.page.chapters.compare import difference_note
@@ -19,19 +26,7 @@ from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import (
-    COUNT,
-    PERCENT,
-    Places,
-    Shown,
-    ends_of,
-    number,
-    people_form,
-    points_form,
-    ranged,
-    shown,
-    told,
-)
+from analysis.page.traced import Places, number, ranged, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,21 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.amounts import capital, label_text, name_of, number_of, phrases
+from analysis.amounts import (
+    COUNT,
+    PERCENT,
+    POINTS,
+    Shown,
+    capital,
+    ends_of,
+    label_text,
+    name_of,
+    number_of,
+    people_form,
+    phrases,
+    points_form,
+    verb,
+)
 from analysis.metrics import TIME_SHARE, lower_is_better
 from analysis.page.cells import (
     Axis,
@@ -31,27 +45,19 @@ from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.material import RUN, SENSITIVITY, chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
 from analysis.page.traced import (
-    COUNT,
-    PERCENT,
-    POINTS,
     Estimate,
     Places,
-    Shown,
     apart,
     band_text,
     between,
     cell_mean,
-    ends_of,
     has_bands,
     line,
     listed,
     number,
-    people_form,
-    points_form,
     sentence,
     shown_of_cells,
     told,
-    verb,
 )
 from sim import JOB_BUCKETS, catalog
 
@@ -672,7 +678,7 @@ def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
     name = capital(metric.name)
     if len({metric.form.plain(mean) for mean in means}) == 1:
-        return f"{name} {verb(metric.name, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
+        return f"{name} {verb(metric.metric, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
     if len(lines) == 1:
         return _one_line(cells, axis, metric)
     return _ahead(lines, axis, metric) or _span(cells, axis, metric)
@@ -686,7 +692,7 @@ def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     first, last = cells[0], cells[-1]
     if all(_is_apart(best, end, metric) for end in (first, last)):
         word = "lowest" if is_lowest else "highest"
-        told = f"{name} {verb(metric.name, 'is', 'are')} {word}"
+        told = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
         here = axis.phrase(best["values"][axis.name])
         alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
         if len(alike) == 1:
@@ -694,7 +700,7 @@ def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
         ends = [label_text(cell["values"][axis.name]) for cell in (alike[0], alike[-1])]
         return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
     labels = [axis.phrase(first["values"][axis.name]), label_text(last["values"][axis.name])]
-    goes = verb(metric.name, "goes", "go")
+    goes = verb(metric.metric, "goes", "go")
     means = [cell_mean(cell, metric) for cell in (first, last)]
     if _is_apart(first, last, metric):
         return f"{name} {goes} from {means[0]} with {labels[0]} to {means[1]} with {labels[1]}"
@@ -728,7 +734,7 @@ def _span(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
     if low == high:
         low, high = (metric.form.plain(mean_of(cell, metric.metric) or 0.0) for cell in (order[0], order[-1]))
-    return f"{capital(metric.name)} {verb(metric.name, 'is', 'are')} between {low} and {high} over {axis.title}"
+    return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
 
 
 def _is_apart(one: Content, other: Content, metric: Shown) -> bool:
@@ -773,7 +779,7 @@ def section(material: Material) -> Section | None:
         told = shown_of_cells(running(content), metric, content["currency"])
         if _is_level(content, told):
             value = told.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
-            notes.append(f"{capital(told.name)} {verb(told.name, 'is', 'are')} {value} in all combinations.")
+            notes.append(f"{capital(told.name)} {verb(told.metric, 'is', 'are')} {value} in all combinations.")
     titles = list(dict.fromkeys(picture.chart.title for picture in pictures))
     return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
 
@@ -1087,7 +1093,7 @@ def _title_of_heat_maps(best: Sequence[Content], pair: tuple[Axis, Axis], metric
     """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
-    is_ = verb(metric.name, "is", "are")
+    is_ = verb(metric.metric, "is", "are")
     if high == low:
         text = f"{metric.name} {is_} {high} in all combinations"
     else:

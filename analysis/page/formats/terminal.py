@@ -141,7 +141,8 @@ class _Sheet:
 
     def _lines(self, sentence: str, first: str, others: str) -> list[str]:
         text = " ".join(sentence.split())
-        if not self.breaks:
+        # What is to be typed stays in one line, so that it can be copied.
+        if not self.breaks or " --set " in text:
             return [first + text]
         # A number stays with its percent sign.
         lines = textwrap.wrap(

@@ -24,6 +24,7 @@ import sim
 from analysis.validation.lab import Estimate, estimate, seconds
 from sim.formulas.elastic import elastic_shares
 from sim.formulas.goodput import expected_shares
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 _SPARES = 16
 
 """Hot spares: with repairs of an hour a node is at hand whenever one fails."""
-
-
-_DAY = 86400.0
 
 
 @dataclass(frozen=True)
@@ -222,7 +220,7 @@ class Crossing(NamedTuple):
 
 
 def simulated_crossover(
-    rivals: Rivals, replications: int = 24, *, horizon: float = 18 * _DAY, seed: int = 1
+    rivals: Rivals, replications: int = 24, *, horizon: float = 18 * DAY, seed: int = 1
 ) -> Crossing | None:
     """Return the reconfiguration time at which both jobs got as much done on the same failures.
 
@@ -301,7 +299,7 @@ def _rivals(replicas: int) -> Rivals:
 def crossover(lab: Lab, replications: int, replicas: int) -> Estimate:
     """Return the reconfiguration time at which elastic replicas do as well as a restart [s], beside the closed form."""
     rivals = _rivals(replicas)
-    seen = simulated_crossover(rivals, replications, horizon=10 * _DAY, seed=lab.seed)
+    seen = simulated_crossover(rivals, replications, horizon=10 * DAY, seed=lab.seed)
     assert seen is not None, "elasticity pays if it takes no time"
     return Estimate(seen.seconds, seen.error, replications, expected_crossover(rivals))
 
@@ -309,7 +307,7 @@ def crossover(lab: Lab, replications: int, replicas: int) -> Estimate:
 def elastic_gain(lab: Lab, replications: int, replicas: int, reconfigure: float) -> Estimate:
     """Return what elasticity gains over a restart [-] at a reconfiguration time [s], beside the closed form."""
     rivals = _rivals(replicas)
-    gains = paired_gains(rivals, replications, horizon=10 * _DAY, seed=lab.seed)(reconfigure)
+    gains = paired_gains(rivals, replications, horizon=10 * DAY, seed=lab.seed)(reconfigure)
     return estimate(gains, rivals.gain(reconfigure))
 
 
@@ -329,7 +327,7 @@ class Published(NamedTuple):
     migration: float = 405 * 60.0
     restart: float = 818 * 60.0
     elastic: float = 930 * 60.0
-    between: float = 3600.0
+    between: float = HOUR
     steps: int = 3000
     saves: int = 30
 
