@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.page.chapters.answers import answers_of
+from analysis.page.material import RUN
+from analysis.page.model import plain
+from analysis.page.traced import Places
 from analysis.study.axis import Axis
 from analysis.study.designs import DESIGNS
 from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.table import Cell, Outcome, Table
+from analysis.sweep.document import _axes, _cell
 from sim import Ratio
 
 if TYPE_CHECKING:
@@ -18,6 +24,8 @@ if TYPE_CHECKING:
 
     from analysis.study.amounts import Point
     from analysis.study.questions.question import Answer
+
+__all__ = ["ask", "broken", "common_noise", "table_of", "told"]
 
 
 def table_of(
@@ -78,3 +86,18 @@ def ask(table: Table, **question: Any) -> Answer:
     found = QUESTIONS[question["ask"]].model_validate(question)
     found.check(table.axes, table.metrics)
     return found.answer(table)
+
+
+def told(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
+    """Return the answer of a table in words, and the rows of its table; of a silent answer the reason."""
+    answer = ask(table, **question)
+    cells = [_cell(table, number, cell) | {"gpus": None} for number, cell in enumerate(table.cells)]
+    content = {
+        "axes": _axes(table), "cells": cells, "metrics": list(table.metrics), "currency": table.currency or None,
+        "scenario": "today", "answers": [{**question, "sentences": [answer.silence], "data": answer.data}],
+    }  # fmt: skip
+    found = answers_of(Places(RUN, json.loads(json.dumps(content))))
+    if not found:
+        return answer.silence, []
+    ((_, one),) = found
+    return plain(one.answer), [] if one.table is None else [list(row) for row in one.table.rows]

@@ -59,8 +59,12 @@ def value_at(folder: Path, source: str) -> float:
 def _counted(entries: list[Any], place: str, which: str) -> float:
     """Return how many entries of all lists at a place have certain values: ``label=emergent&verdict=pass``."""
     for step in place.split("/")[1:]:
-        entries = [each for found in entries for each in (found if step == "*" else [found[step]])]
-    wanted = [pair.split("=") for pair in which.split("&")]
+        entries = [
+            each
+            for found in entries
+            for each in (found if step == "*" else [found[int(step) if isinstance(found, list) else step]])
+        ]
+    wanted = [pair.split("=") for pair in which.split("&") if pair]
     return float(sum(all(str(entry[key]).lower() == value for key, value in wanted) for entry in entries))
 
 
@@ -115,7 +119,8 @@ def check_words(words: Words, folder: Path, quoted: Sequence[str]) -> int:
             check_number(part, folder)
             count += 1
         else:
-            left = part
+            # The level is part of the name of the interval.
+            left = part.replace("95 % confidence interval", "")
             for quote in quoted:
                 left = re.sub(rf"(?<![\w.]){re.escape(quote)}(?!\w)", "", left, flags=re.IGNORECASE)
             assert not re.search(r"[0-9]", left), f"{part!r} has digits of no known source"

@@ -186,6 +186,7 @@ def sweep(
     quiet: QuietOption = False,
 ) -> None:
     """Run every point of a study and answer its questions."""
+    from analysis.page.chapters.answers import sentences_of
     from analysis.page.chapters.study import format_sweep
     from analysis.study.load import against_metrics
     from analysis.sweep import command
@@ -205,7 +206,7 @@ def sweep(
             say(json.dumps(counts) if as_json else command.format_shard(counts, part))
             end(command.against_shard(counts))
             return
-        content, files = command.play_sweep(place, command_line())
+        content, files = command.play_sweep(place, command_line(), sentences_of)
     show_document(content, format_sweep, out, files, as_json=as_json)
     end(against_sweep(content))
 

@@ -177,11 +177,12 @@ def _warnings(answers: Sequence[Trial], bench: Bench) -> list[str]:
 def _axis(name: str, bench: Bench) -> dict[str, Any]:
     """Return where an axis was looked at."""
     domain = bench.problem.domains[name]
-    title = bench.problem.loaded.study.vary[name].title or name
+    axis = bench.problem.loaded.study.vary[name]
+    names = {"title": axis.title or name, "noun": axis.noun}
     if not isinstance(domain, Line):
-        return {"title": title, "values": [value.label for value in domain.values]}
+        return {**names, "values": [value.label for value in domain.values]}
     ends = [value.label for value in domain.spread(2)]
-    return {"title": title, "from": ends[0], "to": ends[1], "size": domain.size}
+    return {**names, "from": ends[0], "to": ends[1], "size": domain.size}
 
 
 def _labels(chosen: Sequence[Value], bench: Bench) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import number_of
-from analysis.page.cell_text import form_for, title_of
+from analysis.amounts import capital, form_of, name_of, number_of
 from analysis.page.chapters import (
     answers,
     cluster,
@@ -41,7 +41,7 @@ from analysis.page.chapters.compare import variant_labels
 from analysis.page.chapters.reproduce import footer
 from analysis.page.formats import html, markdown, slides
 from analysis.page.material import Material, chosen_cells, read_results
-from analysis.page.model import Report
+from analysis.page.model import Report, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -100,17 +100,23 @@ def explorer_data(material: Material) -> dict[str, Any] | None:
     axes = _axes(content)
     if not axes or not content["metrics"] or len(content["cells"]) < 2:
         return None
-    forms = {metric: form_for(content["cells"], metric, content["currency"] or "") for metric in content["metrics"]}
+    forms = {metric: _form(content, metric) for metric in content["metrics"]}
     return {
         "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],
         "metrics": [
-            {"key": metric, "title": title_of(metric), "unit": _UNITS.get(form.unit, form.unit)}
+            {"key": metric, "title": capital(name_of(metric)), "unit": _UNITS.get(form.unit, form.unit)}
             for metric, form in forms.items()
         ],
         "cells": [_cell(cell, axes, forms) for cell in content["cells"]],
         "unknown": [str(axis["title"]) for axis in content["axes"].values() if axis["unknown"]],
         "start": _start(content, axes),
     }
+
+
+def _form(content: Mapping[str, Any], metric: str) -> Form:
+    """Return how the numbers of a metric are told."""
+    means = [cell["metrics"].get(metric, {}).get("mean") for cell in content["cells"]]
+    return form_of(metric, [mean for mean in means if mean is not None], content["currency"] or "")
 
 
 def _axes(content: Mapping[str, Any]) -> list[_Axis]:
@@ -257,8 +263,23 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
     material = Material(read_results(folder), progress)
     opening = OPENINGS[material.kind](material)
     made = [make(material) for make in SECTIONS]
-    sections = tuple(section for section in made if section is not None)
+    sections = tuple(_described(section, material) for section in made if section is not None)
     return Report(_title(material), opening, sections, explorer_data(material), footer(material))
+
+
+_OF_ONE = frozenset({
+    "where-the-time-goes", "losses", "a-typical-run", "day-by-day", "missing-nodes", "scale", "the-step", "closed-form",
+})  # fmt: skip
+
+"""Sections about one scenario, whatever the results are of."""
+
+
+def _described(section: Section, material: Material) -> Section:
+    """Return a section that says which combination it describes, where the results are of several."""
+    focus = material.focus if material.kind in ("sweep", "optimize", "sensitivity") else None
+    if focus is None or section.key not in _OF_ONE or any(focus.name in plain(text) for text in section.text):
+        return section
+    return replace(section, text=(f"Of {focus.name}.", *section.text))
 
 
 def _title(material: Material) -> str:

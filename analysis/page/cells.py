@@ -7,19 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import (
-    Shown,
-    capital,
-    ends_of,
-    in_words,
-    label_text,
-    listed,
-    number_of,
-    phrase,
-    phrases,
-    shown,
-    verb,
-)
+from analysis.amounts import Shown, capital, ends_of, label_text, listed, number_of, phrase, phrases, shown, verb
 from analysis.metrics import lower_is_better
 from analysis.page.charts.data import Interval, Intervals, Scale
 from analysis.page.model import Column, Grid, Picture, Section
@@ -48,12 +36,15 @@ class Axis(NamedTuple):
         Its key, and what it is called.
     labels, numbers
         Its values as text and in SI units, in order of the study; numbers are ``None`` without an order.
+    noun
+        What its values count; empty where they count nothing.
     """
 
     name: str
     title: str
     labels: tuple[str, ...]
     numbers: tuple[float | None, ...]
+    noun: str = ""
 
     @property
     def is_numeric(self) -> bool:
@@ -94,7 +85,7 @@ class Axis(NamedTuple):
 
     def phrase(self, label: str) -> str:
         """Return a value in words."""
-        return phrase(self.title, label, self.labels)
+        return phrase(self.title, label, self.noun)
 
 
 class Line(NamedTuple):
@@ -122,7 +113,7 @@ def axes_of(content: Content) -> list[Axis]:
         values = entry["values"]
         if not entry["unknown"] and len(values) > 1:
             labels, numbers = zip(*((value["label"], value["number"]) for value in values), strict=True)
-            found.append(Axis(name, entry["title"], labels, numbers))
+            found.append(Axis(name, entry["title"], labels, numbers, entry.get("noun", "")))
     return found
 
 
@@ -145,7 +136,7 @@ def best_of(cells: Sequence[Content], metric: str) -> list[Content]:
 
 
 def place_of(cell: Content, axes: Sequence[Axis]) -> str:
-    """Return where a cell is, in words: ``24 hot spares, median repair of 6 h``."""
+    """Return where a cell is, in words: ``24 hot spares, median repair 6 h``."""
     return ", ".join(axis.phrase(cell["values"][axis.name]) for axis in axes)
 
 
@@ -216,8 +207,6 @@ def _written(axis: Axis) -> tuple[float, str]:
 # ----------------------------------------
 # Values that questions of a study ask a metric to reach.
 
-_INTERVAL = re.compile(r" \[[^\]]*\]")
-
 
 class Level(NamedTuple):
     """A value that a metric has to reach, or must not pass.
@@ -228,13 +217,10 @@ class Level(NamedTuple):
         In the unit that is shown.
     name
         What it is called: ``at least 95 %``.
-    sentence
-        What the study answers, without intervals and the full stop.
     """
 
     height: float
     name: str
-    sentence: str
 
 
 def levels_of(content: dict[str, Any], axis: Axis, metric: Shown) -> tuple[Level, ...]:
@@ -248,8 +234,7 @@ def levels_of(content: dict[str, Any], axis: Axis, metric: Shown) -> tuple[Level
             value = data.get(key)
             if isinstance(value, int | float):
                 name = f"{word} {metric.form.exact(value)}"
-                sentence = in_words(_INTERVAL.sub("", answer["sentences"][0]).removesuffix("."), content)
-                found.setdefault((key, value), Level(value / metric.form.size, name, sentence))
+                found.setdefault((key, value), Level(value / metric.form.size, name))
     return tuple(found.values())
 
 

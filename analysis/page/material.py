@@ -282,10 +282,10 @@ def _refuse_constant(name: str) -> Any:
 def chosen_cells(content: Mapping[str, Any]) -> tuple[int, int | None] | None:
     """Return the numbers of two cells of a sweep; the second is ``None`` where there is no other.
 
-    The first question of the study that can be answered says which, by its last group or line: along sizes, the
-    largest; of a condition, the line that takes most to meet it. Where none does, it is the cell with the best mean of
-    the headline metric, and the first one that differs from it in nothing but one axis. ``None`` for the answer if no
-    cell ran.
+    The first question of the study that can be answered says which: of what is best, the best of all, or at the stated
+    failure rates; of a condition, the line that takes least to meet it; else its last line. Where none does, it is the
+    cell with the best mean of the headline metric, and the first one that differs from it in nothing but one axis.
+    ``None`` for the answer if no cell ran.
     """
     running = [cell for cell in content["cells"] if cell["status"] == "ok"]
     if not running:
@@ -312,13 +312,18 @@ def cell_at(content: Mapping[str, Any], values: Labels) -> dict[str, Any] | None
 
 
 def _of_best(data: Mapping[str, Any]) -> Pair | None:
-    """Return the best of the last group, and the worst."""
-    group = data["groups"][-1] if data.get("groups") else None
-    return None if group is None or not group.get("order") else (group["best"], group["order"][-1]["at"])
+    """Return the best and the worst of the group at the stated failure rates, or else of that with the best mean."""
+    groups = [group for group in data.get("groups", ()) if group.get("order")]
+    if not groups:
+        return None
+    sign = -1 if data.get("direction") == "lowest" else 1
+    stated = [group for group in groups if set(group.get("at", {}).values()) == {"1"}]
+    group = stated[0] if stated else max(groups, key=lambda one: sign * one["order"][0].get("mean", 0.0))
+    return group["best"], group["order"][-1]["at"]
 
 
 def _of_threshold(data: Mapping[str, Any]) -> Pair | None:
-    """Return the last value that meets the condition and its neighbour that does not, of the line that takes most."""
+    """Return the last value that meets the condition and its neighbour that does not, of the line that takes least."""
     lines = [line for line in data.get("lines", ()) if line["crossings"]]
     if not lines:
         return None
@@ -327,7 +332,7 @@ def _of_threshold(data: Mapping[str, Any]) -> Pair | None:
         crossing = line["crossings"][-1]
         return float(crossing["at"] if crossing["begins"] else -crossing["at"])
 
-    line = max(reversed(lines), key=needed)
+    line = min(lines, key=needed)
     along, crossing = data["along"], line["crossings"][-1]
     before, behind = ({**line["at"], along: label} for label in crossing["between"])
     return (behind, before) if crossing["begins"] else (before, behind)

@@ -149,6 +149,7 @@ class Axis(Model):
     """One thing that varies: exactly one of choices, range and distribution."""
 
     title: str = Field("", description="What it is called in tables and sentences; omitted: its name.")
+    noun: str = Field("", description="What its values count: with hot spares, 12 is told as 12 hot spares.")
     path: str = Field("", description="Path of the scenario that takes the values; omitted: the name of the axis.")
     paths: tuple[str, ...] = Field((), description="Several linked paths, which all take the same value.")
     choices: tuple[Any, ...] | dict[str, Any] | None = Field(

@@ -84,8 +84,19 @@ def workplace(
         yield Workplace(campaign, folder)
 
 
-def play_sweep(place: Workplace, command: str) -> tuple[dict[str, Any], list[str]]:
+def play_sweep(
+    place: Workplace, command: str, sentences: Callable[[dict[str, Any]], list[list[str]]]
+) -> tuple[dict[str, Any], list[str]]:
     """Return the document of a study whose points are all played, and the files that were written.
+
+    Parameters
+    ----------
+    place
+        Where it is played.
+    command
+        The command, to be typed again.
+    sentences
+        What words the answers of the document, in order.
 
     Raises
     ------
@@ -101,6 +112,8 @@ def play_sweep(place: Workplace, command: str) -> tuple[dict[str, Any], list[str
             message = f"no point has a {name}"
             raise RequestError(message)
     content = sweep_document(campaign.loaded, table, command=command)
+    for answer, words in zip(content["answers"], sentences(content), strict=True):
+        answer["sentences"] = words
     files: list[str] = []
     if place.folder is not None:
         files = place.folder.write(render(content), campaign, lambda point: played(point)[0], metrics)

@@ -87,7 +87,7 @@ def against_sweep(content: dict[str, Any]) -> list[str]:
 
 def _answer(question: Any, table: Table) -> dict[str, Any]:
     answer = question.answer(table)
-    return {"ask": answer.ask, "sentences": list(answer.sentences), "data": answer.data}
+    return {"ask": answer.ask, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
 
 
 def _scenario(loaded: LoadedStudy, table: Table) -> Scenario | None:
@@ -134,6 +134,7 @@ def _axes(table: Table) -> dict[str, Any]:
         values = {cell.values[position].label: cell.values[position].number for cell in table.cells}
         found[name] = {
             "title": table.title(name),
+            "noun": axis.noun,
             "paths": list(dict.fromkeys(path for cell in table.cells for path, _ in cell.values[position].settings)),
             "unknown": axis.is_uncertain,
             "basis": axis.basis,

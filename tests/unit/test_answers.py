@@ -13,12 +13,12 @@ from pydantic import ValidationError
 
 from analysis.statistics.estimates import t_quantile
 from analysis.study.questions.kinds import QUESTIONS
-from analysis.study.questions.question import scale_of
+from analysis.study.questions.question import is_log
 from sim.scenario.fields import RuleError
-from tests.answers_tools import ask, broken, common_noise, table_of
+from tests.answers_tools import ask, broken, common_noise, table_of, told
 from tests.cases import cases
 
-SPARES = {"title": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}
+SPARES = {"title": "hot spares", "noun": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}
 REPAIR = {"title": "repair time", "choices": ["6 h", "2 d"]}
 SCALE = {"title": "GPUs", "range": {"min": 1000, "max": 16000, "step": 2, "scale": "log"}}
 NOISE = common_noise(24, 0.01)
@@ -40,42 +40,35 @@ def test_a_threshold_is_where_the_line_passes_it() -> None:
     assert found["at"] == pytest.approx(12.5)
     assert found["at_ci95"] == pytest.approx([12.5 - half, 12.5 + half])
     assert (found["between"], found["begins"]) == (["8", "16"], True)
-    assert answer.sentences[0].startswith("ETTR is at least 95 % from hot spares = 13 [12, 14] on: 93.2 %")
-    # The interval lies between 8 and 16, so it says already that 16 is sure and 8 is not.
-    assert len(answer.sentences) == 1
+    words, rows = told(table_of({"spares": SPARES}, line(0.004)), ask="threshold", at_least="95 %", along="spares")
+    assert "9 to 16 hot spares (about 13" in words
+    assert rows == [["from 13", "12 to 14", "16"]]
     wide = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 + 0.004 * where["spares"] + 9 * NOISE})
-    answer = ask(wide, ask="threshold", at_least="95 %", along="spares")
-    assert answer.sentences[-1].startswith("For sure at no value")
+    words, rows = told(wide, ask="threshold", at_least="95 %", along="spares")
+    assert "not sure at any value tried" in words
+    assert rows[0][-1] == "nowhere"
 
 
 def test_a_condition_may_hold_up_to_a_place() -> None:
     """The longer the repair the worse: it holds from the short end, and "at most" of a cost reads upside down."""
     table = table_of({"spares": SPARES}, lambda where: {"ettr": 0.99 - 0.004 * where["spares"] + NOISE})
     answer = ask(table, ask="threshold", at_least=0.95, along="spares")
-    assert answer.sentences[0].startswith("ETTR is at least 95 % up to hot spares = 10 [8, 11]: 95.8 %")
+    assert told(table, ask="threshold", at_least=0.95, along="spares")[1] == [["up to 10", "8 to 11", "0 to 8"]]
     assert answer.data["lines"][0]["crossings"][0]["begins"] is False
     table = table_of({"spares": SPARES}, lambda where: {"cost": 100 - 4 * where["spares"] + NOISE}, metrics=("cost",))
-    answer = ask(table, ask="threshold", at_most=80, along="spares")
-    assert answer.sentences[0].startswith("Cost is at most 80 from hot spares = 5 [5, 6] on: 84.0")
+    assert told(table, ask="threshold", at_most=80, along="spares")[1][0][0] == "from 5"
 
 
 @cases(
     ("level", "holds", "words"),
-    [
-        ("99 %", [False] * 4, "ETTR is never at least 99 % on this range of hot spares: 96.4 % [96.0, 96.8] at 16"),
-        (
-            "80 %",
-            [True] * 4,
-            "ETTR is at least 80 % on the whole range of hot spares: already at the first value, 90.0",
-        ),
-    ],
+    [("99 %", [False] * 4, "no value tried is enough"), ("80 %", [True] * 4, "any value tried is enough")],
 )
 def test_never_and_always_are_answers(level: str, holds: list[bool], words: str) -> None:
-    """Where the value is not passed on the range, the best or the worst value is told in place of a crossing."""
+    """Where the value is not passed on the range, that is said in place of a crossing."""
     answer = ask(table_of({"spares": SPARES}, line(0.004)), ask="threshold", at_least=level, along="spares")
     assert [point["holds"] for point in answer.data["lines"][0]["points"]] == holds
     assert answer.data["lines"][0]["crossings"] == []
-    assert answer.sentences[0].startswith(words)
+    assert words in told(table_of({"spares": SPARES}, line(0.004)), ask="threshold", at_least=level, along="spares")[0]
 
 
 def test_between_values_a_threshold_is_sought_on_the_scale_of_the_axis() -> None:
@@ -84,8 +77,8 @@ def test_between_values_a_threshold_is_sought_on_the_scale_of_the_axis() -> None
     answer = ask(table, ask="threshold", at_least=0.95, along="gpus")
     assert answer.data["lines"][0]["crossings"][0]["at"] == pytest.approx(1000 * 2**2.5)
     listed = {**SCALE, "range": None, "choices": [1000, 2000, 4000, 16000]}
-    assert scale_of(table_of({"gpus": listed}, lambda where: {"ettr": [1.0]}), "gpus").is_log
-    assert not scale_of(table_of({"spares": {"choices": [1, 2, 3, 4]}}, lambda where: {"ettr": [1.0]}), "spares").is_log
+    assert is_log(table_of({"gpus": listed}, lambda where: {"ettr": [1.0]}), "gpus")
+    assert not is_log(table_of({"spares": {"choices": [1, 2, 3, 4]}}, lambda where: {"ettr": [1.0]}), "spares")
 
 
 def test_every_combination_of_the_others_has_its_own_threshold() -> None:
@@ -97,10 +90,11 @@ def test_every_combination_of_the_others_has_its_own_threshold() -> None:
     answer = ask(table, ask="threshold", at_least=0.95, along="spares")
     assert [found["at"] for found in answer.data["lines"]] == [{"repair": "6 h"}, {"repair": "2 d"}]
     assert [found["crossings"][0]["at"] for found in answer.data["lines"]] == pytest.approx([12.5, 14.5])
-    across = ask(table, ask="threshold", at_least=0.96, along="repair")
-    assert any(
-        text.startswith("hot spares = 16: ETTR is at least 96 % up to repair time = 27.0 h [below")
-        for text in across.sentences
+    words, rows = told(table, ask="threshold", at_least=0.96, along="repair")
+    assert ["16", "up to 27.0 hours"] in [row[:2] for row in rows]
+    assert rows[0][0] == "16"
+    assert words.startswith(
+        "For the useful share of the time (ETTR) to be at least 96 %, with 16 hot spares, repair time"
     )
 
 
@@ -149,7 +143,10 @@ def test_values_without_a_mean_are_left_out_and_named() -> None:
     table = broken(table, 1, metrics={"time_to_work": ratios}, censored=1)
     answer = ask(table, ask="threshold", at_most="30 d", along="spares")
     assert answer.data["lines"][0]["crossings"][0]["at"] == pytest.approx(10)
-    assert answer.sentences[-1] == "Left out: 0 (no room for the job), 4 (a job was not finished in 1 replication)."
+    assert answer.data["lines"][0]["without_mean"] == {
+        "0": "no room for the job",
+        "4": "a job was not finished in 1 replication",
+    }
 
 
 # --------------------------------------------------------------------------------------- best, compare
@@ -166,8 +163,10 @@ def test_the_best_is_named_with_those_that_may_be() -> None:
     assert found["order"][-1]["behind"] == pytest.approx(0.05, abs=1e-3)
     lowest = ask(table, ask="best", direction="lowest")
     assert lowest.data["groups"][0]["best"] == {"way": "c"}
-    assert lowest.sentences[0].startswith("The lowest ETTR is 85.0 % [84.6, 85.4], with way = c.")
-    assert lowest.sentences[1].startswith("It is the best of 3 for sure (95 % for all together)")
+    words, _ = told(table, ask="best", direction="lowest")
+    assert "85.0 % (84.6 to 85.4)" in words
+    assert "“c”: " in words
+    assert "may be" not in words
 
 
 def test_a_best_is_sought_for_each_value_of_an_axis() -> None:
@@ -187,12 +186,12 @@ def test_a_comparison_is_paired() -> None:
     assert list(found) == ["0", "8", "16"]
     assert found["8"]["mean"] == pytest.approx(0.004)
     assert found["8"]["ci95"] == pytest.approx((0.004, 0.004))
-    assert answer.sentences == (
-        "ETTR is 90.4 % [90.0, 90.8] with hot spares = 4.",
-        "hot spares = 0: -0.400 points [-0.400, -0.400].",
-        "hot spares = 8: +0.400 points [0.400, 0.400].",
-        "hot spares = 16: +1.20 points [1.20, 1.20].",
-    )
+    _, rows = told(table_of({"spares": SPARES}, line(0.001)), ask="compare", axis="spares", against="4")
+    assert rows == [
+        ["0", "-0.400 points", "resolved"],
+        ["8", "+0.400 points", "resolved"],
+        ["16", "+1.20 points", "resolved"],
+    ]
 
 
 def test_what_is_not_resolved_says_how_many_more_replications_would() -> None:
@@ -205,12 +204,12 @@ def test_what_is_not_resolved_says_how_many_more_replications_would() -> None:
     needed = next(n for n in range(2, 1000) if t_quantile(0.95, n - 1) * 4 / math.sqrt(n) < 1)
     answer = ask(table, ask="compare", axis="way")
     assert answer.data["lines"][0]["differences"]["b"]["replications_to_resolve"] == needed
-    assert answer.sentences[1].endswith(f"not resolved at this precision; about {needed - 24} more replications would.")
-    assert answer.sentences[2] == "way = c: the same in every replication."
+    _, rows = told(table, ask="compare", axis="way")
+    assert [row[-1] for row in rows] == [f"about {needed} simulated runs would tell", "the same in every run"]
 
 
-def test_a_difference_that_luck_hides_is_told_without_it() -> None:
-    """A difference of 0.1 points in 1 point of known luck is not resolved as it is, and is with the luck taken out."""
+def test_a_difference_that_sampling_error_hides_is_told_without_it() -> None:
+    """A difference of 0.1 points in 1 point of known noise is not resolved, and is with it taken out."""
     luck, rest = common_noise(24, 0.005, seed=21), common_noise(24, 1e-5, seed=22)
     table = table_of(
         {"way": {"choices": ["a", "b"]}},
@@ -218,10 +217,10 @@ def test_a_difference_that_luck_hides_is_told_without_it() -> None:
     )
     for number in (0, 1):
         table = broken(table, number, luck=[(value, 1.0) for value in luck])
-    assert (
-        "not resolved; with the luck of the failures taken out +0.100"
-        in ask(table, ask="compare", axis="way").sentences[1]
-    )
+    found = ask(table, ask="compare", axis="way").data["lines"][0]["differences"]["b"]
+    assert not found["resolved"]
+    assert found["controlled"]["mean"] == pytest.approx(0.001, rel=0.05)
+    assert found["controlled"]["ci95"][0] > 0
 
 
 def test_money_has_its_currency() -> None:
@@ -230,7 +229,7 @@ def test_money_has_its_currency() -> None:
         {"spares": SPARES}, lambda where: {"cost": 2e6 + 1e4 * where["spares"] + 1e7 * NOISE}, metrics=("cost",)
     )
     object.__setattr__(table, "currency", "USD")
-    assert ask(table, ask="best").sentences[0].startswith("The lowest cost is 2.00 M USD [1.96, 2.04]")
+    assert "2.00 million USD (1.96 to 2.04)" in told(table, ask="best")[0]
 
 
 # ------------------------------------------------------------------------------- trend, crossover, pareto
@@ -242,12 +241,13 @@ def test_a_trend_tells_from_where_to_where_and_the_largest_step() -> None:
     (found,) = answer.data["lines"]
     assert found["whole"]["difference"]["mean"] == pytest.approx(0.016)
     assert found["course"] == "rises"
-    assert answer.sentences[0].startswith("From hot spares = 0 to 16 ETTR goes from 90.0 % [89.6, 90.4] to 91.6 %")
-    assert answer.sentences[1] == "The largest step is from 8 to 16: +0.800 points [0.800, 0.800]."
+    words, rows = told(table_of({"spares": SPARES}, line(0.001)), ask="trend", along="spares")
+    assert "rises by 1.6" in words
+    assert rows == [["90.0 % at 0", "91.6 % at 16", "+1.60 points", "8 to 16: +0.800 points", "rises"]]
     hill = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 - 0.001 * (where["spares"] - 8) ** 2 + NOISE})
     answer = ask(hill, ask="trend", along="spares")
     assert answer.data["lines"][0]["course"] == "turns"
-    assert answer.sentences[-1] == "It turns on the way: the highest is 90.0 % [89.6, 90.4] at 8."
+    assert "the highest is 90.0 % (89.6 to 90.4) at 8 hot spares" in told(hill, ask="trend", along="spares")[0]
 
 
 def test_noise_is_not_told_as_a_turn() -> None:
@@ -277,10 +277,10 @@ def test_a_crossover_is_where_two_lines_meet() -> None:
     assert found["at"] == pytest.approx(place)
     assert found["at_ci95"] == pytest.approx([place, place])
     assert [stage["best"] for stage in answer.data["lines"][0]["best"]] == ["restart"] * 3 + ["elastic"] * 2
-    assert answer.sentences[0].startswith(
-        "restart has the highest ETTR up to GPUs = 5,040 [5,040 to 5,040] (between 4000"
-    )
-    assert answer.sentences[0].endswith("then elastic from there on.")
+    words, _ = told(table, ask="crossover", between="way", along="gpus")
+    assert words.startswith("“restart” has the highest")
+    assert "between 4,000 and 8,000" in words
+    assert "(about 5,040 on a straight line), beyond that “elastic”" in words
 
 
 def test_no_crossover_is_an_answer() -> None:
@@ -292,7 +292,9 @@ def test_no_crossover_is_an_answer() -> None:
     )
     answer = ask(table, ask="crossover", between="way", along="gpus")
     assert answer.data["lines"][0]["crossings"] == []
-    assert answer.sentences[0] == "There is no crossover on this range of GPUs: a has the lowest cost at every value."
+    words, _ = told(table, ask="crossover", between="way", along="gpus")
+    assert words.startswith("“a” has the lowest cost from GPUs 1,000 to 16,000")
+    assert "“b”" not in words
 
 
 def test_the_front_has_exactly_the_points_that_no_other_is_better_than() -> None:
@@ -339,7 +341,6 @@ def test_a_place_on_the_front_may_be_luck() -> None:
     answer = ask(table, ask="pareto", metrics=("ettr",), axes=("spares",))
     assert [(entry["spares"], entry["for_sure"]) for entry in answer.data["front"]] == [(16, True), (0, True)]
     assert [entry["spares"] for entry in answer.data["may_be_too"] if entry["at"]["spares"] == "4"] == [4]
-    assert "1 other may belong to it too" in answer.sentences[-1]
     both = ask(table, ask="pareto", metrics=("ettr",), axes=("spares",), direction={"spares": "highest"})
     assert [entry["spares"] for entry in both.data["front"]] == [16]
 
@@ -359,7 +360,6 @@ def test_sensitivity_ranks_the_axes_by_what_each_alone_does() -> None:
         ("x", pytest.approx(6)),
         ("y", pytest.approx(2)),
     ]
-    assert answer.sentences[1] == "x moves it most: by 6.00 over its values."
     answer = ask(
         table_of(axes, linear, design={"use": "saltelli", "samples": 64}, metrics=("cost",)), ask="sensitivity"
     )
@@ -367,10 +367,7 @@ def test_sensitivity_ranks_the_axes_by_what_each_alone_does() -> None:
     assert answer.data["axes"][0]["total"]["value"] == pytest.approx(0.9, abs=0.05)
     assert answer.data["kind"] == "sobol"
     grid = {name: {"choices": [0.0, 1.0]} for name in ("x", "y")}
-    assert (
-        "use one-at-a-time or saltelli"
-        in ask(table_of(grid, linear, metrics=("cost",)), ask="sensitivity").sentences[0]
-    )
+    assert "use one-at-a-time or saltelli" in ask(table_of(grid, linear, metrics=("cost",)), ask="sensitivity").silence
 
 
 # ----------------------------------------------------------------------------------------------- mistakes
@@ -456,12 +453,12 @@ def test_a_metric_that_is_not_there_is_told_with_the_nearest(kind: str) -> None:
     """Every kind of question says it in one sentence, and no kind fails on a table without results."""
     axes = {"spares": SPARES, "way": {"choices": ["a", "b"]}}
     table = table_of(axes, lambda where: {"ettr": 0.9 + NOISE})
-    (sentence,) = ask(table, **with_metric(kind, "etr")).sentences
+    sentence = ask(table, **with_metric(kind, "etr")).silence
     assert sentence.startswith("There is no metric etr; did you mean 'ettr'?")
-    (sentence,) = ask(table, **with_metric(kind, "goodput")).sentences
+    sentence = ask(table, **with_metric(kind, "goodput")).silence
     assert sentence == "No point has the metric goodput: the scenario does not say what it takes."
     nothing = table_of(axes, lambda where: {})
-    assert ask(nothing, **with_metric(kind, "ettr")).sentences == ("No point has results.",)
+    assert ask(nothing, **with_metric(kind, "ettr")).silence == "No point has results."
 
 
 @cases("kind", QUESTIONS)
@@ -473,19 +470,18 @@ def test_every_question_has_an_answer_of_any_design(kind: str, design: str) -> N
         "way": {"choices": ["a", "b"]},
         "factor": {"distribution": {"law": "between", "p05": 0.5, "p95": 2.0}},
     }
-    told = {"use": design, **({"samples": 8} if design == "latin-hypercube" else {})}
+    stated = {"use": design, **({"samples": 8} if design == "latin-hypercube" else {})}
     for count in (1, 24):
         table = table_of(
             axes,
             lambda where, count=count: (
                 {} if where["spares"] == 16 and where["way"] == "b" else {"ettr": 0.9 + 0 * NOISE[:count]}
             ),
-            design=told,
+            design=stated,
         )
-        answer = ask(table, **with_metric(kind, "ettr"))
-        assert answer.sentences
-        assert all(sentence.endswith(".") for sentence in answer.sentences)
-        assert "nan" not in f"{answer}".lower()
+        words, rows = told(table, **with_metric(kind, "ettr"))
+        assert words.endswith(".")
+        assert not re.search(r"\b(nan|inf|None)\b", f"{words} {rows}")
 
 
 def test_the_page_has_every_question_with_every_key() -> None:

@@ -9,9 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from analysis.study.questions.kinds import QUESTIONS
-from analysis.study.questions.words import more_replications
-from tests.answers_tools import ask, common_noise, table_of
-from tests.cases import cases
+from tests.answers_tools import ask, common_noise, table_of, told
 
 if TYPE_CHECKING:
     from analysis.study.questions.question import Answer
@@ -42,6 +40,11 @@ def crossover(table: Table) -> Answer:
     return ask(table, ask="crossover", between="way", along="gpus")
 
 
+def words_of(table: Table) -> str:
+    """Return the same in words."""
+    return told(table, ask="crossover", between="way", along="gpus")[0]
+
+
 def test_a_third_that_is_noisier_may_be_best_too() -> None:
     """The first is 1 point ahead of the second for sure, 2 ahead of one whose mean is known to 5 points: not resolved.
 
@@ -50,7 +53,7 @@ def test_a_third_that_is_noisier_may_be_best_too() -> None:
     table = contest({"a": (0.03,) * 4, "b": (0.02,) * 4, "c": (0.01,) * 4}, noisy={"c": 0.12})
     answer = crossover(table)
     assert [stage["may_be_best"] for stage in answer.data["lines"][0]["best"]] == [["a", "c"]] * 4
-    assert answer.sentences[0] == "Not resolved on this range of GPUs: a or c may have the highest ETTR at any value."
+    assert words_of(table).startswith("“a” or “c” may have the highest useful share of the time (ETTR) from")
     assert answer.data["lines"][0]["crossings"] == []
     alone = ask(table, ask="best", for_each=("gpus",)).data["groups"]
     assert [[rival["way"] for rival in group["may_be_best"]] for group in alone] == [["c"]] * 4
@@ -74,22 +77,20 @@ def test_who_may_be_best_is_who_may_be_best_by_the_other_question() -> None:
 
 def test_a_crossover_is_asserted_between_values_where_both_leads_are_resolved() -> None:
     """Level within their noise at 4000 and not at 2000 and 8000: they cross between those two, and no value is sure."""
-    answer = crossover(contest({"a": (0.04, 0.02, 0.0, -0.02), "b": (0.02, 0.01, 0.00001, 0.01)}, noisy={"b": 1e-3}))
+    table = contest({"a": (0.04, 0.02, 0.0, -0.02), "b": (0.02, 0.01, 0.00001, 0.01)}, noisy={"b": 1e-3})
+    answer = crossover(table)
     (found,) = answer.data["lines"][0]["crossings"]
     assert (found["from"], found["to"], found["between"]) == ("a", "b", ["2000", "8000"])
     assert found["at_ci95"][0] < 4000 < found["at_ci95"][1]
-    assert answer.sentences[0].startswith("a has the highest ETTR up to GPUs = ")
-    assert answer.sentences[0].endswith("(between 2000 and 8000, not resolved at 4000), then b from there on.")
+    assert words_of(table).index("“a” has the highest") < words_of(table).index("then “b”")
 
 
 def test_a_lead_that_is_lost_to_nobody_for_sure_is_no_crossover() -> None:
     """A second mean that is higher at one end by less than its noise does not take over."""
-    answer = crossover(contest({"a": (0.04, 0.02, 0.01, 0.0), "b": (0.0, 0.0, 0.0, 0.0001)}, noisy={"b": 1e-3}))
+    table = contest({"a": (0.04, 0.02, 0.01, 0.0), "b": (0.0, 0.0, 0.0, 0.0001)}, noisy={"b": 1e-3})
+    answer = crossover(table)
     assert answer.data["lines"][0]["crossings"] == []
-    assert answer.sentences[0] == (
-        "No crossover that is resolved on this range of GPUs: a has the highest ETTR up to GPUs = 4000, at 8000 it is "
-        "not resolved (b or a may be ahead)."
-    )
+    assert words_of(table).endswith("(not told apart) at GPUs 8,000.")
 
 
 def test_a_third_that_may_be_ahead_between_two_leaves_their_crossing_open() -> None:
@@ -102,17 +103,12 @@ def test_a_third_that_may_be_ahead_between_two_leaves_their_crossing_open() -> N
     )
     (found,) = answer.data["lines"][0]["crossings"]
     assert (found["between"], found["at"]) == (["2000", "8000"], None)
-    assert "up to GPUs = 2000, at 4000 it is not resolved (" in answer.sentences[0]
-    assert answer.sentences[0].endswith("may be ahead), then b from 8000 on.")
 
 
 def test_those_that_are_the_same_are_best_together() -> None:
     """Equal in every replication up to 2000: neither is ahead there, and that is no doubt that replications resolve."""
     answer = crossover(contest({"a": (0.1,) * 4, "b": (0.1, 0.1, 0.0, 0.2)}))
     assert [stage["may_be_best"] for stage in answer.data["lines"][0]["best"]] == [["a", "b"]] * 2 + [["a"], ["b"]]
-    assert answer.sentences[0].startswith(
-        "a and b (the same in every replication) have the highest ETTR up to GPUs = 2000, then a up to "
-    )
     (found,) = crossover(contest({"a": (0.1,) * 4, "b": (0.0, 0.1, 0.2, 0.2)})).data["lines"][0]["crossings"]
     assert found["at"] == pytest.approx(2000)
 
@@ -124,22 +120,3 @@ def test_the_direction_is_one_of_two() -> None:
             QUESTIONS[question["ask"]].model_validate({**question, "direction": "up"})
         (error,) = caught.value.errors()
         assert error["ctx"]["expected"] == "'highest' or 'lowest'"
-
-
-@cases(
-    ("needed", "count", "text"),
-    [
-        (5, 4, "a few more replications"),
-        (60, 4, "tens more replications"),
-        (484, 8, "hundreds more replications"),
-        (2462, 9, "thousands more replications"),
-        (11, 10, "one more replication"),
-        (9, 10, "one more replication"),
-        (66, 24, "about 42 more replications"),
-        (2478, 24, "about 2,500 more replications"),
-        (None, 4, "more than 10,000 replications"),
-    ],
-)
-def test_how_many_more_is_told_as_firmly_as_it_is_known(needed: int | None, count: int, text: str) -> None:
-    """From fewer than ten replications an order of magnitude, from more two digits."""
-    assert more_replications(needed, count) == text

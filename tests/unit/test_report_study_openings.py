@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
-from analysis.page.chapters.answers import ANSWERS, Rows, answers_of
+from analysis.page.chapters.answer import Rows
+from analysis.page.chapters.answers import ANSWERS, WORDS, answers_of
 from analysis.page.chapters.study import drivers, edge, opening
 from analysis.page.material import RUN, Material, Results, chosen_cells, read_results
 from analysis.page.model import plain
@@ -23,7 +24,7 @@ from tests import trace_numbers
 from tests.cases import cases
 
 if TYPE_CHECKING:
-    from analysis.page.chapters.answers import Told
+    from analysis.page.chapters.answer import Told
     from analysis.page.model import Opening
 
 STUDY = """\
@@ -32,8 +33,8 @@ question: What is best, and where?
 scenario: quickstart
 set: {horizon: 2 d}
 vary:
-  spares.hot: {title: hot spares, choices: [0, 2]}
-  jobs.0.gpus: {title: GPUs of the job, choices: [512, 1024]}
+  spares.hot: {title: hot spares, noun: hot spares, choices: [0, 2]}
+  jobs.0.gpus: {title: GPUs of the job, noun: GPUs, choices: [512, 1024]}
   rate: {path: failures.0.scale, title: failure rate, choices: [0.5, 1, 4, 16]}
 replications: 3
 metrics: [ettr, mtti]
@@ -90,6 +91,7 @@ def document(
     entries = {
         name: {
             "title": title,
+            "noun": title if title == "hot spares" else "",
             "paths": ["failures.0.scale" if name == "rate" else name],
             "unknown": False,
             "values": [{"label": label, "number": number} for label, number in values],
@@ -151,11 +153,11 @@ def crossing(at: float, low: float | None, high: float | None, *, begins: bool, 
     return {"at": at, "at_ci95": [low, high], "band90": None, "between": between, "begins": begins}
 
 
-def test_a_rate_that_must_fall_is_told_as_rarer_failures() -> None:
-    """At most an eighth of the failures is 8 times rarer; with a sixteenth and a quarter tried, 4 to 16 times."""
+def test_a_rate_that_must_fall_is_told_as_a_higher_mtbf() -> None:
+    """At most an eighth of the failures is 8 times the MTBF; with a sixteenth and a quarter tried, 4 to 16 times."""
     where = crossing(0.125, 0.1, 0.2, begins=False, between=["0.0625", "0.25"])
     found = told(document({"rate": RATES}, [0.97, 0.9, 0.8], threshold("rate", (True, False, False), where)))
-    assert "failures must be about 8.0 times rarer than in “today” (tried: 4 and 16)" in plain(found.answer)
+    assert "MTBF must be about 8.0 times that of “today” (tried: 4 and 16)" in plain(found.answer)
     assert found.cell == 0
 
 
@@ -165,8 +167,8 @@ def test_a_condition_that_begins_with_frequent_failures_is_a_lower_bound() -> No
     answer = threshold("rate", (False, False, True), where, at_most=0.85)
     text = plain(told(document({"rate": RATES}, [0.97, 0.9, 0.8], answer)).answer)
     assert "at most 85 %" in text
-    assert "at least about 0.50 times as frequent as in “today” (tried: 0.25 and 1)" in text
-    assert "rarer" not in text
+    assert "at least about 0.50 times that of “today” (tried: 0.25 and 1)" in text
+    assert "MTBF" not in text
 
 
 @cases(("begins", "shown"), [(True, "9 to 16 hot spares (about 12"), (False, "at most 8 to 15 hot spares (about 11")])
@@ -214,7 +216,8 @@ def best(may_be_best: list[str], needed: int | None = 40, replications: int = 16
 def test_the_best_is_told_with_its_lead() -> None:
     """Who is ahead for sure is told with the interval of how far, and nobody else is named as perhaps as good."""
     text = plain(told(document({"way": WAYS}, [0.92, 0.95], best([]))).answer)
-    assert "comes with recovery “warm”: 2.0 to 4.0 points more than “cold”." in text
+    assert "“warm”: 2.0 to 4.0 points" in text
+    assert "more than “cold”." in text
     assert "may be" not in text
 
 
@@ -292,6 +295,27 @@ def screen(content: dict[str, Any], folder: Path) -> Opening:
     return opening(Material(Results(folder, "sweep", {RUN: content})))
 
 
+def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
+    """Of four combinations two hold at the stated rate: that and the best come first, the others are in the table."""
+    content = document({"way": WAYS, "spares": (SPARES[0], SPARES[1][:2]), "rate": RATES}, [0.9] * 12, {})
+    places = {("cold", "8"): 0.1, ("cold", "16"): 1.5, ("warm", "8"): 0.5, ("warm", "16"): 2.5}
+    lines = []
+    for (way, spares), at in places.items():
+        answer = threshold("rate", (True, True, at > 1), crossing(at, at, at, begins=False, between=["0.25", "1"]))
+        (one,) = answer["data"]["lines"]
+        lines.append(one | {"at": {"way": way, "spares": spares}})
+    answer["data"]["lines"] = lines
+    content["answers"] = [{"sentences": [], **answer}]
+    found = told(content)
+    text = plain(found.answer)
+    assert len(text.split()) <= WORDS
+    assert "today in 2 of 4 combinations" in text
+    assert text.index("2 of 4") < text.index("“warm” and 16 hot spares: up to 2.50") < text.index("MTBF 10.0 times")
+    assert found.table is not None
+    assert [row[2] for row in found.table.rows] == ["up to 2.50", "up to 1.50", "up to 0.500", "up to 0.100"]
+    assert found.cell == chosen_cells(content)[0]  # type: ignore[index]
+
+
 def test_every_number_leads_back_to_the_results(folder: Path) -> None:
     """All numbers of the first screen follow from places of the documents, and no other digits stand on it."""
     assert trace_numbers.check_opening(opening(Material(read_results(folder))), folder) > 5
@@ -307,6 +331,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
         for words in (one.answer, one.point, one.title):
             trace_numbers.check_words(words, folder, known)
             assert plain(words)
+        assert len(plain(one.answer).split()) <= WORDS
         picture = one.picture("A title")
         assert picture is not None
         assert (picture.chart.title, picture.key) == ("A title", "the-answer")
@@ -500,7 +525,7 @@ def test_exact_ties_are_no_open_question() -> None:
     for entry in answer["data"]["groups"][0]["order"]:
         entry |= {"behind": 0.0, "behind_ci95": [0.0, 0.0]}
     text = plain(told(document({"way": WAYS}, [0.95, 0.95], answer)).answer)
-    assert text.startswith("All that was tried has the same useful share of the time (ETTR) in every run: 95")
+    assert "the same useful share of the time (ETTR) in every run: 95" in text
     assert "would tell" not in text
 
 
@@ -516,9 +541,9 @@ def test_what_is_open_begins_with_the_rates_as_stated() -> None:
     axes = {"rate": ("failure rate", RATES[1][1:]), "way": WAYS}
     content = document(axes, [0.97, 0.98, 0.94, 0.95], {"ask": "best", "for_each": ["rate"], "data": data})
     text = plain(told(content).answer)
-    assert text.startswith("Which recovery has the highest useful share of the time (ETTR) is not decided by 16")
-    assert "with the stated failure rate it may be “warm” with 95.00 % (94.90 to 95.10) or “cold” with 94.00" in text
-    assert text.endswith("With 0.25 times the failure rate it may be “warm” or “cold”.")
+    assert text.startswith("With the stated failure rate, the highest useful share of the time (ETTR), 95.00 %")
+    assert text.index("“warm”") < text.index("“cold” may be as good")
+    assert text.endswith("with 0.25 times the failure rate the same or others may be best.")
 
 
 def test_a_first_question_without_an_answer_is_told(folder: Path) -> None:
@@ -526,7 +551,7 @@ def test_a_first_question_without_an_answer_is_told(folder: Path) -> None:
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
     silent = {**content["answers"][2], "sentences": ["No run was finished."], "data": {"metric": "ettr", "groups": []}}
     text = plain(screen({**content, "answers": [silent, *content["answers"]]}, folder).answer)
-    assert text.startswith("The first question has no answer: No run was finished. For the useful share")
+    assert text.startswith("The first question has no answer: No run was finished. The useful share")
 
 
 def test_a_log_has_no_rates(folder: Path) -> None:
@@ -546,8 +571,8 @@ def test_assumptions_about_the_answer_come_first(folder: Path) -> None:
     assert texts.index(f"Assumed: {stated[1]}.") < texts.index(f"Assumed: {stated[0]}.")
 
 
-def test_sections_look_at_what_takes_most() -> None:
-    """Of two lines the one that needs more spares, or allows fewer failures, is looked at, wherever it stands."""
+def test_sections_look_at_what_takes_least() -> None:
+    """Of two lines the one that needs fewer spares, or allows more of them, is looked at, wherever it stands."""
     for begins, places in ((True, (12.0, 9.0)), (False, (9.0, 12.0))):
         answer = threshold("spares", (not begins, begins, begins), None)
         (line,) = answer["data"]["lines"]
@@ -557,7 +582,7 @@ def test_sections_look_at_what_takes_most() -> None:
         ]
         content = document({"way": WAYS, "spares": SPARES}, [0.9, 0.96, 0.97] * 2, answer)
         chosen = chosen_cells(content)
-        assert chosen == ((1, 0) if begins else (0, 1))
+        assert chosen == ((4, 3) if begins else (3, 4))
         assert told(content).cell == chosen[0]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.amounts import ends_of, in_words, label_text, phrase, phrases, shown
+from analysis.amounts import ends_of, label_text, phrase, phrases, shown
 from analysis.page.cells import Axis, axes_of, levels_of, lines_along
 from analysis.page.chapters import answers, compare, front, optimum
 from analysis.page.chapters import sensitivity as drivers
@@ -60,6 +60,7 @@ set:
 vary:
   spares.hot:
     title: hot spares
+    noun: hot spares
     choices: {"0": {spares.hot: 0, cluster.nodes: 14}, "2": {spares.hot: 2, cluster.nodes: 16}}
   interval: {path: checkpoint.tiers.0.interval, title: interval, choices: [10 min, 30 min, 2 h]}
   rate: {path: failures.0.scale, title: failure rate, distribution: {law: counted, events: 20}}
@@ -188,7 +189,7 @@ WORDS: list[tuple[str, float | None]] = [("none", None), ("own node", None), ("n
 # ------------------------------------------------------------------------------------------------- all sections
 
 
-@pytest.mark.parametrize("folder", ["study", "infeasible", "run", "compare"])
+@cases("folder", ["study", "infeasible", "run", "compare"])
 def test_no_section_shows_a_hole(materials: dict[str, Material], folder: str) -> None:
     """What the data do not support is said in words: never NaN, a dash, ``None`` or an empty cell."""
     for name, section in SECTIONS.items():
@@ -262,15 +263,15 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
 # ------------------------------------------------------------------------------------------------- answers
 
 
-def test_every_sentence_of_every_answer_is_told(materials: dict[str, Material]) -> None:
-    """Nothing that a study answers is left out."""
+def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, Material]) -> None:
+    """Each question is worded once: the sentences of the document stand in the section, and each has its table."""
     section = made(answers.section(materials["study"]))
-    told = " ".join(texts(section))
     content = materials["study"].main
-    for answer in content["answers"]:
-        for sentence in answer["sentences"]:
-            parts = in_words(sentence, content).split(": ", 1)
-            assert all(part[1:] in told for part in parts)
+    document = [text for answer in content["answers"] if answer["data"].get("metric") != "p_finish_by"
+                for text in answer["sentences"]]  # fmt: skip
+    assert document
+    assert all(any(text in plain(paragraph) for paragraph in section.text) for text in document)
+    assert sum(isinstance(item, Grid) for item in section.items) > 1
 
 
 def test_the_table_of_a_large_study_has_its_best_cells() -> None:
@@ -285,23 +286,18 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
 
 
 @cases(
-    ("title", "label", "labels", "told"),
+    ("title", "label", "noun", "told"),
     [
-        ("hot spares", "48", ["8", "48"], "48 hot spares"),
-        ("GPUs of the job", "131072", ["2048", "131072"], "131,072 GPUs of the job"),
-        ("switch failures", "10", ["0.1", "1", "10"], "switch failures of 10"),
-        ("oversubscription", "28", ["1", "28"], "oversubscription of 28"),
-        ("median repair", "44 h", ["6 h", "44 h"], "median repair of 44 h"),
-        ("recovery", "torchft-hsdp", ["torchft-hsdp", "none"], "recovery “torchft-hsdp”"),
+        ("hot spares", "48", "hot spares", "48 hot spares"),
+        ("GPUs of the job", "131072", "GPUs", "131,072 GPUs"),
+        ("switch failures", "10", "", "switch failures 10"),
+        ("median repair", "44 h", "", "median repair 44 h"),
+        ("recovery", "torchft-hsdp", "", "recovery “torchft-hsdp”"),
     ],
 )
-def test_values_are_told_in_words(title: str, label: str, labels: list[str], told: str) -> None:
-    """What is counted is counted, what is measured has its amount, words are in quotes; also within sentences."""
-    assert phrase(title, label, labels) == told
-    content = {"axes": {"x": {"title": title, "values": [{"label": each} for each in labels]}}}
-    assert in_words(f"It needs {title} = {label} [1, 2], or {title} = {label}.", content) == (
-        f"It needs {told} [1, 2], or {told}."
-    )
+def test_values_are_told_in_words(title: str, label: str, noun: str, told: str) -> None:
+    """What the study says that it counts is counted, what is measured has its amount, words are in quotes."""
+    assert phrase(title, label, noun) == told
 
 
 def test_large_whole_numbers_of_labels_have_separators() -> None:
@@ -311,26 +307,6 @@ def test_large_whole_numbers_of_labels_have_separators() -> None:
     assert [label_text(label) for label in ("0.00001", "llama-20240", "131,072", "H20000")] == [
         "0.00001", "llama-20240", "131,072", "H20000",
     ]  # fmt: skip
-
-
-def test_answers_about_several_combinations_are_tables() -> None:
-    """What an answer says of each combination is a row, and what it says of all a paragraph."""
-    content = study({"kind": WORDS, "size": numbers(1, 2)}, lambda *_: 0.5)
-    sentences = [
-        "In all 2 combinations it holds.",
-        "Kind = none: it holds from size = 1 on.",
-        "For sure from size = 2 on.",
-        "Kind = own node: it holds.",
-    ]
-    content["answers"] = [{"ask": "threshold", "sentences": sentences, "metric": "ettr", "data": {}}]
-    section = made(answers.section(of_document(RUN, content)))
-    table = section.items[0]
-    assert isinstance(table, Grid)
-    assert plain(section.text[0]).endswith("In all 2 combinations it holds.")
-    assert [list(row) for row in table.rows] == [
-        ["Kind “none”", "It holds from size of 1 on. With 95 % confidence from size of 2 on."],
-        ["Kind “own node”", "It holds."],
-    ]
 
 
 def test_cells_that_cannot_run_say_why(materials: dict[str, Material]) -> None:
@@ -442,7 +418,7 @@ def test_a_ranking_is_that_of_the_last_group_with_rivals() -> None:
     content["answers"] = [{"ask": "best", "sentences": [], "data": {"metric": "ettr", "groups": groups}}]
     picture = pictures(made(compare.section(of_document(RUN, content))))["ranking-1"]
     assert [(row.name, row.mean) for row in picture.chart.rows] == [("neighbour", 0.0), ("none", 10.0)]
-    assert picture.title.startswith("With size of 2, neighbour has the best ETTR, 10")
+    assert picture.title.startswith("With size 2, neighbour has the best ETTR, 10")
 
 
 # ------------------------------------------------------------------------------------------------- bridge
@@ -562,7 +538,7 @@ def test_equal_scenarios_have_no_steps() -> None:
     assert found.steps == ()
 
 
-@pytest.mark.parametrize("folder", ["study", "compare"])
+@cases("folder", ["study", "compare"])
 def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, Material], folder: str) -> None:
     """Its ends are the ETTR of both scenarios, and each step the difference of their shares of a bucket."""
     material = materials[folder]
@@ -617,9 +593,9 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
     ("value", "half", "words"),
     [
         (lambda x: 0.9 - 0.01 * x, 0.001, "goes from 89"),
-        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.001, "is highest with every of 2"),
+        (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.001, "is highest with every 2"),
         (lambda x: 0.9 - 0.01 * (x - 2) ** 2, 0.02, "the intervals overlap"),
-        (lambda x: (0.8, 0.9, 0.8999, 0.8)[round(x) - 1], 0.001, "around every of 2, 90.00 %: intervals from 2 to 3"),
+        (lambda x: (0.8, 0.9, 0.8999, 0.8)[round(x) - 1], 0.001, "around every 2, 90.00 %: intervals from 2 to 3"),
         (lambda _: 0.9, 0.001, "is 90.0 % at every value"),
     ],
 )
@@ -648,7 +624,6 @@ def test_a_level_belongs_to_its_metric_and_axis() -> None:
     x, y = axes_of(content)
     (level,) = levels_of(content, x, shown("ettr", [0.5]))
     assert (level.height, level.name) == (95.0, "at least 95 %")
-    assert level.sentence == "ETTR is at least 95 % up to x of 1.5"
     assert levels_of(content, y, shown("ettr", [0.5])) == ()
     assert levels_of(content, x, shown("goodput", [0.5])) == ()
 
@@ -672,7 +647,7 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     kept, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
     assert [line.at["strong"] for line in kept] == list(strong.labels)
     assert {line.at["weak"] for line in kept} == {"10"}
-    assert "weak of 10" in words
+    assert "weak 10" in words
     alone, words = few_lines(lines_along(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40), x),
                              [weak], "ettr")  # fmt: skip
     assert [line.at["y"] for line in alone] == [str(number) for number in range(12, 20)]
@@ -778,7 +753,7 @@ def test_the_curve_of_the_end_is_the_empirical_distribution() -> None:
     generator = np.random.default_rng(2)
     times: list[float | None] = [round(float(time), -4) for time in generator.uniform(1e6, 2e6, 23)]
     times += [None] * 7
-    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0))
+    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0), "spares")
     sample, _ = samples_along(rows_of({"4": times, "8": [1.5e6]}), axis, {}, drawn=False)
     assert sample.runs == 30
     series = chance_curve(sample, 0.9e6, 3e6, 0)
@@ -794,7 +769,7 @@ def test_the_curve_of_the_end_is_the_empirical_distribution() -> None:
 def test_draws_and_central_values_are_kept_apart() -> None:
     """A sample is of the draws of unknown inputs, or of their central values, never of both."""
     rows = rows_of({"4": [1.0, 2.0]}) + rows_of({"4": [3.0, None, 5.0]}, draw="1") + rows_of({"4": [7.0]}, draw="2")
-    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0))
+    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0), "spares")
     assert samples_along(rows, axis, {}, drawn=False) == [Sample("4 spares", (1.0, 2.0), 2)]
     assert samples_along(rows, axis, {}, drawn=True) == [Sample("4 spares", (3.0, 5.0, 7.0), 4)]
 
@@ -940,7 +915,7 @@ def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
     for swing in content["tornado"]:
         for move in swing["moves"]:
             move["change"] = change(0.01, 0.02)
-    assert "by more than luck may" in made(drivers.section(no_sweep(content))).title
+    assert "by more than the sampling error" in made(drivers.section(no_sweep(content))).title
 
 
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
@@ -999,7 +974,7 @@ def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: di
     found = pictures(section)
     tried = {row.name: row.mean for row in found["tried-ettr"].chart.rows}
     for trial in content["tried"]:
-        name = f"{trial['values']['spares.hot']} hot spares, interval of {trial['values']['interval']}"
+        name = f"{trial['values']['spares.hot']} hot spares, interval {trial['values']['interval']}"
         assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
     assert found["tried-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
     rows = found["confirmation"].chart.rows
@@ -1053,7 +1028,7 @@ def test_an_optimum_without_an_answer_says_what_comes_closest(materials: dict[st
     section = made(optimum.section(material))
     assert section.title == "Nothing that was tried keeps the conditions"
     best = max(content["tried"], key=lambda trial: trial["conditions"][0]["mean"])
-    place = f"{best['values']['spares.hot']} hot spares, interval of {best['values']['interval']}"
+    place = f"{best['values']['spares.hot']} hot spares, interval {best['values']['interval']}"
     assert plain(section.text[0]).startswith("p_finish_by >= 0.1: the closest is")
     assert plain(section.text[0]).endswith(f"with {place}.")
     assert "confirmation" not in pictures(section)

@@ -46,13 +46,13 @@ def steps(where: dict[str, Any]) -> dict[str, Any]:
     return {"ettr": 0.9 + 0.01 * where["spares.hot"] - 0.01 * where["repair.time"] / 86400 + NOISE}
 
 
-def test_two_axes_and_one_metric_are_a_matrix_with_the_best_marked(tmp_path: Path) -> None:
-    """Rows by the first axis, columns by the second; the answer in words comes before it."""
-    text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{ask: best}]"))
-    assert ["hot", "spares", "6", "h", "1", "d", "2", "d"] in words(text)
-    assert ["0", "89.8", "%", "89.0", "%", "88.0", "%"] in words(text)
-    assert ["2", "91.8", "%", "*", "91.0", "%", "90.0", "%"] in words(text)
-    assert text.index("How many?") < text.index("The highest ETTR is 91.8 % [91.3, 92.2]") < text.index("89.0 %")
+def test_two_axes_and_one_metric_are_a_matrix(tmp_path: Path) -> None:
+    """Rows by the axis with more values, columns by the other; the answer in words comes before it."""
+    grid = GRID.replace("[0, 2]", "[0, 1, 2]")
+    text = format_sweep(content_of(tmp_path, grid, steps, rest="questions: [{ask: best}]"))
+    assert ["0", "89.8", "89.0", "88.0"] in words(text)
+    assert ["2", "91.8", "91.0", "90.0"] in words(text)
+    assert text.index("How many?") < text.index("91.8 % (91.3 to 92.2), comes with") < text.index("89.0")
 
 
 def test_several_metrics_are_a_row_for_each_cell(tmp_path: Path) -> None:
@@ -61,19 +61,19 @@ def test_several_metrics_are_a_row_for_each_cell(tmp_path: Path) -> None:
         tmp_path, GRID, lambda where: {**steps(where), "cost": 2e6 + 0 * NOISE}, rest="metrics: [ettr, cost]"
     )
     rows = words(format_sweep(content))
-    assert ["0", "2", "d", "88.0", "%", "87.6..88.4", "%", "±", "1.0", "points", "2.00", "M"] in rows
+    found = next(line for line in rows if line[:3] == ["0", "2", "d"])
+    assert found[3:7] == ["88.0", "%", "[87.6,", "88.4]"]
+    assert found[7:] == ["2.00", "million", "±", "1.0", "points"]
 
 
 def test_the_three_doubts_are_three_columns(tmp_path: Path) -> None:
     """Monte Carlo error, the luck of one run and what is not known are never one number."""
     vary = "{spares.hot: {choices: [0, 2]}, repair.time: {distribution: {law: between, p05: 6 h, p95: 2 d}}}"
     text = format_sweep(content_of(tmp_path, vary, steps))
-    header = next(line for line in words(text) if line[:2] == ["spares.hot", "mean"] or "interval" in line)
-    assert "interval" in header
-    assert "band" in text
-    assert "luck of" in text
+    assert "90 % band of" in text
     row = next(line for line in words(text) if line and line[0] == "2" and "%" in line)
-    assert sum(".." in word for word in row) == 2
+    assert any(word.startswith("[") for word in row)
+    assert "to" in row
     assert "±" in row
     # Nor does a second axis make a matrix of them, which has no place for a band.
     more = "{job: {choices: [1 s, 2 s], path: jobs.0.step_time}, " + vary[1:]
@@ -81,19 +81,19 @@ def test_the_three_doubts_are_three_columns(tmp_path: Path) -> None:
 
 
 def test_many_cells_are_cut_and_counted(tmp_path: Path) -> None:
-    """At most forty rows; the rest are said to be in the results."""
-    vary = "{spares.hot: {range: {min: 0, max: 49, step: 1}}}"
+    """At most sixty rows; where the rest is, is said."""
+    vary = "{spares.hot: {range: {min: 0, max: 79, step: 1}}}"
     content = content_of(tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE})
-    text = format_sweep(content)
-    assert sum(line[1:3] == ["90.0", "%"] for line in words(text)) == 40
-    assert "10 more cells are in the results" in text
+    text = format_sweep(content, width=300)
+    assert sum(line[1:3] == ["90.0", "%"] for line in words(text)) == 60
+    assert "all 80 are in points.csv" in text
 
 
 def test_cells_without_results_are_named_once_for_each_reason(tmp_path: Path) -> None:
     """A reason that several cells share is one line with all of them."""
     content = content_of(tmp_path, GRID, lambda where: {} if where["spares.hot"] == 0 else steps(where))
     (line,) = [line for line in format_sweep(content, width=300).splitlines() if "no room for the job" in line]
-    assert line.count("hot spares = 0") == 3
+    assert line.count("hot spares 0") == 3
     assert "cannot run" in line
 
 
@@ -105,9 +105,8 @@ def test_lines_of_a_table_fit_the_terminal(tmp_path: Path) -> None:
         tmp_path, vary, lambda where: {"ettr": 0.9 + NOISE, "cost": 2e6 + 1e5 * NOISE}, rest="metrics: [ettr, cost]"
     )
     text = format_sweep(content, width=80)
-    body = text[text.index("95 %") :]
-    assert all(len(line) <= 80 for line in body[: body.index("Assumptions")].splitlines())
-    assert any("90.0 %" in line for line in body.splitlines())
+    assert all(len(line) <= 80 for line in text[: text.index("Assumptions")].splitlines())
+    assert any("90.0 %" in line for line in text.splitlines())
 
 
 def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
@@ -115,25 +114,26 @@ def test_notes_tell_what_a_reader_must_know(tmp_path: Path) -> None:
     changes = {0: {"censored": 3, "warnings": ("a rack is unused",)}}
     text = format_sweep(content_of(tmp_path, GRID, steps, rest="questions: [{ask: best}]", changes=changes))
     assert "in 1 of 6 cells a job was not finished at the horizon" in text
-    assert text.index("warning: a rack is unused (1 of 6 cells)") < text.index("The highest ETTR")
+    assert text.index("warning: a rack is unused (1 of 6 cells)") < text.index("he highest useful share")
 
 
 def test_sentences_and_tables_take_the_columns_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty of them are enough for a matrix: sentences and headings break, the labels are all there, no mean is cut."""
     monkeypatch.setenv("COLUMNS", "60")
-    long = GRID.replace("repair time", "median time of a repair at the site of the vendor")
-    text = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best, for_each: [repair.time]}]"))
+    long = GRID.replace("repair time", "median time of a repair at the site of the vendor").replace(
+        "[0, 2]", "[0, 1, 2]"
+    )
+    text = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best}]"))
     assert max(map(len, text.splitlines())) <= 60
-    assert ["2", "91.8", "%", "*", "91.0", "%", "90.0", "%"] in words(text)
-    assert "Best: ETTR for each median time of a repair" in text
+    assert ["2", "91.8", "91.0", "90.0"] in words(text)
     monkeypatch.delenv("COLUMNS")
-    wide = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best, for_each: [repair.time]}]"))
+    wide = format_sweep(content_of(tmp_path, long, steps, rest="questions: [{ask: best}]"))
     assert " ".join(text.split()).startswith(" ".join(wide.split())[:300])
     assert max(map(len, wide.splitlines())) > 60
 
 
 def test_three_axes_are_a_matrix_for_each_value_of_the_shortest(tmp_path: Path) -> None:
-    """All of 48 cells are seen, those that the question is about too; the best of all has the only asterisk."""
+    """All of 48 cells are seen, those that the question is about too."""
     vary = (
         "{spares.hot: {choices: [0, 2]}, repair.time: {choices: [1 h, 2 h, 3 h, 4 h, 5 h, 6 h]}, "
         "jobs.0.step_time: {title: step, choices: [1 s, 2 s, 3 s, 4 s]}}"
@@ -141,14 +141,9 @@ def test_three_axes_are_a_matrix_for_each_value_of_the_shortest(tmp_path: Path) 
     text = format_sweep(
         content_of(tmp_path, vary, lambda where: {"ettr": 0.8 + 0.01 * where["jobs.0.step_time"] + NOISE})
     )
-    lines = words(text)
-    assert [line for line in lines if line[0:1] == ["spares.hot"]] == [
-        ["spares.hot", "=", "0"],
-        ["spares.hot", "=", "2"],
-    ]
+    lines = [line for line in words(text) if line[1:2] == ["h"]]
     assert sum(line.count("84.0") for line in lines) == 12
-    assert sum("%" in word for line in lines for word in line if line[1:2] == ["h"]) == 48
-    assert sum(line.count("*") for line in lines if line[1:2] == ["h"]) == 1
+    assert sum(len(line) - 2 for line in lines) == 48
 
 
 def test_unfinished_runs_are_counted_in_their_rows(tmp_path: Path) -> None:
@@ -162,8 +157,6 @@ def test_unfinished_runs_are_counted_in_their_rows(tmp_path: Path) -> None:
     )
     rows = [line for line in words(format_sweep(content)) if line[-2:-1] == ["of"] and line[-1] == "24"]
     assert sorted(line[-3] for line in rows) == ["21", *["24"] * 5]
-    matrix = content_of(tmp_path, GRID, steps, changes={0: {"censored": 3}})
-    assert "finished at the horizon: (hot spares = 0, repair time = 6 h) in 21 of 24 runs" in format_sweep(matrix)
 
 
 def test_a_precision_is_told_with_what_it_took(tmp_path: Path) -> None:

@@ -1,46 +1,45 @@
-"""Every answer of a study in its own words, for who wants all of it."""
+"""The answers of a study: each kind of question is worded once, for the terminal, the first screen, sections and JSON.
+
+An answer is a sentence of at most `WORDS` words, the best first, and a table of all combinations.
+"""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-import re
 import statistics
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import (
-    COUNT,
-    GPU_YEARS,
-    PERCENT,
-    Form,
-    Shown,
-    capital,
-    in_words,
-    label_text,
-    listed,
-    name_of,
-    number_of,
-    people_form,
-    time_form,
-)
+from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of
 from analysis.metrics import lower_is_better
-from analysis.page.cells import axes_of, best_of, lines_along, missing_text, running, status_text
-from analysis.page.chapters.inputs import more_runs
-from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
+from analysis.page.cells import best_of, missing_text, running, status_text
+from analysis.page.chapters.answer import (
+    KEY,
+    MOST_ROWS,
+    Asked,
+    Row,
+    Rows,
+    Told,
+    asked_text,
+    curves,
+    front,
+    intervals,
+    nothing,
+)
+from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.glossary import metric_words
-from analysis.page.model import Column, Grid, Picture, Section, joined, plain
+from analysis.page.material import RUN
+from analysis.page.model import Column, Grid, Number, Picture, Section, joined, plain
 from analysis.page.traced import (
     Estimate,
+    Places,
     Traced,
-    apart,
     band_text,
-    between,
     bracket,
     either,
     has_bands,
     line,
+    listed,
     number,
     ranged,
     sentence,
@@ -48,175 +47,108 @@ from analysis.page.traced import (
     told,
     whole,
 )
-from analysis.page.traced import listed as listed_from_traced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.page.cells import Axis, Line
+    from analysis.page.cells import Axis
+    from analysis.page.chapters.answer import Draw
     from analysis.page.material import Material
     from analysis.page.model import Words
-    from analysis.page.traced import Places
 
 Content = dict[str, Any]
 
-MOST_ROWS = 60
+WORDS = 45
 
-"""Cells that the table has at most."""
+"""Words of an answer at most, where it may leave out what its table has."""
 
-_MOST_PARTS = 24
 
-"""Rows of the table of an answer."""
+def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, Told]]:
+    """Return what the answers of a study say, in order; those that say nothing are left out."""
+    asked = [Asked(places, position, rows or Rows()) for position in range(len(places.get("answers")))]
+    found = [(one, ANSWERS[one.content["ask"]](one)) for one in asked]
+    return [(one, told) for one, told in found if told is not None]
 
-_LISTS = ("By how much", "What would tell")
 
-"""How sentences begin that list something for each value of an axis."""
-
-_ASKED = {
-    "best": "Which is best by",
-    "compare": "What a choice changes in",
-    "crossover": "Where the best changes by",
-    "pareto": "What cannot be had together:",
-    "sensitivity": "What moves",
-    "threshold": "What is needed of",
-    "trend": "How it goes with",
-}
+def sentences_of(content: Content) -> list[list[str]]:
+    """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
+    said = {asked.position: [plain(told.answer)] for asked, told in answers_of(Places(RUN, content))}
+    return [said.get(place, answer["sentences"]) for place, answer in enumerate(content["answers"])]
 
 
 def section(material: Material) -> Section | None:
-    """Return the section; ``None`` where there is nothing to say."""
+    """Return the section with all answers and all results; ``None`` without a sweep."""
     content = material.sweep
     if content is None:
         return None
+    rows = Rows(material.table) if _METRIC in content["metrics"] else None
+    answers = answers_of(Places(RUN, content), rows)
+    text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
+    tables = [one.table for _, one in answers if one.table is not None]
     count = number_of(len(content["cells"]), "combination")
-    told = [_told(answer, content) for answer in content["answers"]]
-    text = [paragraph for paragraphs, _ in told for paragraph in paragraphs]
-    tables = [table for _, found in told for table in found]
-    title = f"What was asked, and all answers from {count}" if told else f"The results of {count}"
-    return Section("answers", title, tuple(text), (*tables, _table(content)), tuple(_notes(content)))
+    title = f"All answers, and the results of {count}" if answers else f"The results of {count}"
+    return Section("answers", title, tuple(text), (*tables, all_results(content)), tuple(_notes(content)))
 
 
-def asked(answer: Content, content: Content) -> str:
-    """Return what was asked, in a few words; axes are called by their titles."""
-    about = answer.get("metric") or answer["data"].get("metric") or ""
-    names = [name_of(about)] if about else [name_of(name) for name in answer.get("metrics", ())]
-    titles = {name: str(axis["title"]) for name, axis in content["axes"].items()}
-    words = [_ASKED.get(answer["ask"], capital(answer["ask"])), listed(names) if names else "the results"]
-    for key, word in (("axis", "by"), ("between", "of"), ("along", "along"), ("for_each", "for each")):
-        value = answer.get(key)
-        if value:
-            axes = [value] if isinstance(value, str) else value
-            words.append(f"{word} {listed([titles.get(name, name) for name in axes])}")
-    if answer.get("over") == "parameters":
-        words.append("with unknown inputs")
-    return " ".join(words)
-
-
-def _told(answer: Content, content: Content) -> tuple[list[str], list[Grid]]:
-    """Return an answer: what it says of everything in a paragraph, and what of single combinations as tables."""
-    # What is compared begins sentences, but no new place.
-    titles = [str(axis["title"]) for name, axis in content["axes"].items() if name != answer.get("axis")]
-    whole: list[str] = []
-    rows: list[list[str]] = []
-    lists: list[Grid] = []
-    what = asked(answer, content)
-    for said in answer["sentences"]:
-        place, colon, rest = said.partition(": ")
-        is_place = bool(colon) and any(said.startswith((f"{title} = ", f"{capital(title)} = ")) for title in titles)
-        if is_place:
-            rows.append([place, capital(rest)])
-        elif place in _LISTS and not rows:
-            pairs = [part.partition(": ") for part in rest.removesuffix(".").split("; ")]
-            heads = (Column(_along(answer, content), is_number=False), Column(place, is_number=False))
-            lists.append(Grid(f"{what}: {place.lower()}", heads, [(label_text(at), told) for at, _, told in pairs]))
-        elif rows and answer["ask"] != "pareto":
-            rows[-1][1] += f" {capital(said)}"
-        else:
-            whole.append(capital(said))
-    if len(rows) == 1:
-        whole += [": ".join(row) for row in rows]
-        rows = []
-    text = [in_words(f"{what}. {' '.join(whole)}", content)] if whole else []
-    heads = (Column("With", is_number=False), Column("Answer", is_number=False))
-    shown = [[in_words(part, content) for part in row] for row in rows[:_MOST_PARTS]]
-    more = len(rows) - len(shown)
-    note = f"{number_of(more, 'more part')} of this answer: see run.json." if more else ""
-    return text, [*([Grid(what, heads, shown, note=note)] if shown else []), *lists]
-
-
-def _along(answer: Content, content: Content) -> str:
-    """Return the title of the axis that an answer goes along."""
-    axis = content["axes"].get(answer.get("along"))
-    return "Value" if axis is None else capital(str(axis["title"]))
-
-
-def _table(content: Content) -> Grid:
-    """Return all cells, or the best ones."""
-    cells, metrics = content["cells"], content["metrics"]
+def all_results(content: Content, *, briefly: bool = False) -> Grid:
+    """Return all cells of a sweep, or the best ones, as a table; briefly, only the first metric has intervals."""
+    cells, metrics = running(content) if briefly else content["cells"], content["metrics"]
     shown = [shown_of_cells(running(content), metric, content["currency"]) for metric in metrics]
     chosen = [name for name, axis in content["axes"].items() if len({cell["values"][name] for cell in cells}) > 1]
-    rows, note = _chosen_rows(content)
+    rows, note = _chosen_rows(content, cells)
     columns = [Column(capital(str(content["axes"][name]["title"])), is_number=False) for name in chosen]
     columns = columns or [Column("Study", is_number=False)]
     bands = [has_bands(rows, metric) for metric in metrics]
     for metric, has_band in zip(shown, bands, strict=True):
         columns += [Column(capital(metric.name))]
         columns += [Column("90 % band of unknown inputs")] if has_band else []
-    has_luck = any(_luck(cell, shown[0]) for cell in rows)
-    columns += [Column(f"Luck of one run: {shown[0].name}")] if has_luck else []
-    is_mixed = len(content["replications"]) > 1
-    columns += [Column("Runs")] if is_mixed else []
+    has_spread = any(_spread(cell, shown[0]) for cell in rows)
+    columns += [Column(f"One run: {shown[0].name}")] if has_spread else []
+    has_unfinished = any(cell.get("censored") for cell in rows)
+    columns += [Column("Runs finished")] if has_unfinished else []
+    is_mixed, is_precise = len(content["replications"]) > 1, content.get("precision") is not None
+    columns += [Column("Runs")] if is_mixed or is_precise else []
     has_trouble = any(cell["status"] != "ok" for cell in rows)
     columns += [Column("Status", is_number=False)] if has_trouble else []
     texts = []
     for cell in rows:
         row = [label_text(cell["values"][name]) for name in chosen] or [content["study"]]
         for metric, has_band in zip(shown, bands, strict=True):
-            row += _cells(cell, metric, has_band=has_band)
-        row += [_luck(cell, shown[0]) or "not known"] if has_luck else []
-        row += [f"{cell['replications']:,}"] if is_mixed else []
-        row += [_status(cell)] if has_trouble else []
+            found, is_first = cell["metrics"].get(metric.metric, {}), metric is shown[0]
+            text = metric.mean(found) if briefly and not is_first else metric.told(found)
+            row.append(text or ("-" if briefly else missing_text(cell, metric.metric)))
+            row += [band_text(cell, metric)] if has_band else []
+        row += [_spread(cell, shown[0]) or "not known"] if has_spread else []
+        row += [f"{cell['replications'] - cell['censored']} of {cell['replications']}"] if has_unfinished else []
+        too_few = ": too few" if is_precise and cell["precise"] is False else ""
+        row += [f"{cell['replications']:,}{too_few}"] if is_mixed or is_precise else []
+        row += ["ran" if cell["status"] == "ok" else f"{status_text(cell)}: {cell['trouble']}"] if has_trouble else []
         texts.append(row)
     return Grid(f"All results of {content['study']}", columns, texts, note=note)
 
 
-def _chosen_rows(content: Content) -> tuple[Sequence[Content], str]:
+def _chosen_rows(content: Content, cells: Sequence[Content]) -> tuple[Sequence[Content], str]:
     """Return the cells of the table: all in order of the study, or the best; and what to know of that."""
-    cells = content["cells"]
-    words = "Numbers in brackets are 95 % intervals of the mean: what more replications would make smaller."
+    words = "In brackets the 95 % confidence interval of the mean: what more replications would make smaller."
     if len(cells) <= MOST_ROWS:
         return cells, words
     metric = content["metrics"][0]
     best = best_of(running(content), metric)
     rows = best[:MOST_ROWS] or cells[:MOST_ROWS]
     which = "lowest" if lower_is_better(metric) else "highest"
-    told = f"the {len(rows)} with the {which} {name_of(metric)}, best first" if best else f"the first {len(rows)}"
-    return rows, f"{words} These are {told}; all {len(cells):,} are in points.csv."
+    kept = f"the {len(rows)} with the {which} {name_of(metric)}, best first" if best else f"the first {len(rows)}"
+    return rows, f"{words} These are {kept}; all {len(cells):,} are in points.csv."
 
 
-def _cells(cell: Content, metric: Shown, *, has_band: bool) -> list[str]:
-    """Return the texts of a metric of a cell."""
-    found = cell["metrics"].get(metric.metric, {})
-    texts = [metric.told(found) or missing_text(cell, metric.metric)]
-    if has_band:
-        texts.append(band_text(cell, metric))
-    return texts
-
-
-def _luck(cell: Content, metric: Shown) -> str:
+def _spread(cell: Content, metric: Shown) -> str:
     """Return between what one run is."""
     found = cell["metrics"].get(metric.metric, {})
     if found.get("p05") is not None and found.get("p95") is not None:
-        return metric.range((found["p05"], found["p95"])) or "none: all runs are equal"
-    spread = found.get("std")
+        return metric.range((found["p05"], found["p95"])) or "all runs are equal"
+    spread, form = found.get("std"), metric.form
     if spread is None:
         return ""
-    form = metric.form
     return f"± {form.plain(spread, (0.0, 2 * spread), metric.step if form.unit else '')}" if spread else "none"
-
-
-def _status(cell: Content) -> str:
-    return "ran" if cell["status"] == "ok" else f"{status_text(cell)}: {cell['trouble']}"
 
 
 def _notes(content: Content) -> Iterator[str]:
@@ -227,706 +159,108 @@ def _notes(content: Content) -> Iterator[str]:
         yield f"{span} replications of each combination, on the same failures; seed {content['seed']}."
     if any(cell["metrics"].get(content["metrics"][0], {}).get("std") for cell in content["cells"]):
         yield (
-            "The luck of one run is what no replication makes smaller: between 5 and 95 % of runs, or ± one standard "
-            "deviation where there are too few for that."
+            "One run: the run-to-run variability, which no replication makes smaller; 5 % to 95 % of runs, or ± one "
+            "standard deviation where there are too few for that."
         )
-    yield from (capital(line) for line in itertools.chain(content["at_equal_lines"], content["notes"]))
+    yield from (capital(text) for text in itertools.chain(content["at_equal_lines"], content["notes"]))
 
 
-# ----------------------------------------
-# The one picture of a first screen: curves along an axis, means below each other, or a front.
-
-KEY = "the-answer"
-
-_MOST_LINES = 8
-
-"""Curves that the eye can tell apart."""
-
-_MOST_ROWS = 14
-
-_MEANING = "Bars and bands around a mean are its 95 % interval: what chance leaves open."
-
-
-class Row(NamedTuple):
-    """A mean in a picture: what it is called, its cell, and a word beside it."""
-
-    name: str
-    cell: int
-    note: str = ""
-
-
-def nothing(_title: str) -> None:
-    """Return no picture."""
-    return
-
-
-def intervals(asked: Asked, rows: Sequence[Row]) -> Callable[[str], Picture | None]:
-    """Return what draws some means below each other."""
-
-    def picture(title: str) -> Picture | None:
-        shown = [row for row in rows if _mean(asked, row.cell) is not None][:_MOST_ROWS]
-        if not shown:
-            return None
-        chart = Intervals(title, asked.form.unit, tuple(_interval(asked, row) for row in shown))
-        texts = [_text(asked, row.cell) for row in shown]
-        alt = f"{asked.what}: {'; '.join(f'{row.name}: {text}' for row, text in zip(shown[:6], texts, strict=False))}."
-        grid = Grid(
-            title,
-            (Column("setting", is_number=False), Column(asked.what), Column("", is_number=False)),
-            [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)],
-        )
-        return Picture(KEY, chart, capital(alt), _MEANING, grid)
-
-    return picture
-
-
-def curves(
-    asked: Asked,
-    along: str,
-    *,
-    level: tuple[float, str] | None = None,
-    edges: Sequence[tuple[float, str]] = (),
-    between: str = "",
-) -> Callable[[str], Picture | None]:
-    """Return what draws the metric along an axis, a curve for each combination of the others.
+def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
+    """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one.
 
     Parameters
     ----------
-    asked
-        The answer.
-    along
-        The axis.
-    level
-        A value to hold the curves against [SI], and its name.
-    edges
-        Places on the axis [SI] to hold them against, with names.
-    between
-        The axis that tells the curves apart, where their names shall be those of its values.
+    first, end
+        What is told in any case.
+    rest
+        What follows the first part, in order.
+    before
+        What stands between the first part and the rest.
     """
-
-    def picture(title: str) -> Picture | None:
-        axis = asked.axis(along)
-        lines, left_out = _lines(asked, axis, between) if axis is not None and axis.is_numeric else ([], 0)
-        if axis is None or not lines:
-            return None
-        y = asked.form
-        series = tuple(_series(asked, axis, line, hue) for hue, line in enumerate(lines))
-        chart = Curves(
-            title,
-            axis.scale,
-            Scale(f"{capital(asked.what)} [{y.unit}]" if y.unit else capital(asked.what)),
-            series,
-            levels=() if level is None else ((level[0] / y.size, level[1]),),
-            edges=tuple((place / axis.size, name) for place, name in edges),
-        )
-        grid = _grid(asked, axis, title, lines)
-        note = f" Of {len(lines) + left_out} curves {len(lines)} are drawn." if left_out else ""
-        return Picture(KEY, chart, _alt(asked, axis, grid), _MEANING + note, grid)
-
-    return picture
-
-
-def front(asked: Asked, aims: tuple[str, str], standing: Mapping[int, str]) -> Callable[[str], Picture | None]:
-    """Return what draws two metrics against each other; `standing` is that of each cell, as in `FrontPoint`."""
-
-    def picture(title: str) -> Picture | None:
-        forms = [asked.form_of(aim) for aim in aims]
-        points, rows = [], []
-        for cell, word in standing.items():
-            across, up = (_scaled(asked, cell, aim, form) for aim, form in zip(aims, forms, strict=True))
-            if across is None or up is None:
-                continue
-            name = plain(asked.briefly(asked.places.get("cells", cell, "values")))
-            points.append(FrontPoint(name, across[0], up[0], across[1], up[1], word))
-            texts = [_text(asked, cell, aim) for aim in aims]
-            rows.append((name, *texts, {"front": "on the front", "perhaps": "perhaps"}.get(word, "")))
-        if not points:
-            return None
-        words = [metric_words(aim).removeprefix("the ") for aim in aims]
-        x, y = (Scale(f"{capital(word)} [{form.unit}]") for word, form in zip(words, forms, strict=True))
-        lowest = [asked.is_lowest_best(aim) for aim in aims]
-        chart = Front(title, x, y, tuple(points), lowest[0], lowest[1])
-        grid = Grid(title, (Column("setting", is_number=False), *map(Column, words), Column("", is_number=False)), rows)
-        told = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows if row[3] == "on the front")
-        return Picture(KEY, chart, f"{words[0]} against {words[1]}. On the front: {told or 'none'}.", _MEANING, grid)
-
-    return picture
-
-
-def _mean(asked: Asked, cell: int) -> float | None:
-    found: float | None = asked.places.get("cells", cell, "metrics", asked.metric, "mean")
-    return found
-
-
-def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, tuple[float, float] | None] | None:
-    """Return the mean of a cell and its interval as people see them."""
-    found = asked.places.get("cells", cell, "metrics", metric) or {}
-    if found.get("mean") is None:
-        return None
-    ends = found.get("mean_ci95")
-    return found["mean"] / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
-
-
-def _band(asked: Asked, cell: int) -> tuple[float, float] | None:
-    ends = asked.places.get("cells", cell, "metrics", asked.metric, "band90")
-    return None if ends is None else (ends[0] / asked.form.size, ends[1] / asked.form.size)
-
-
-def _interval(asked: Asked, row: Row) -> Interval:
-    mean, ends = _scaled(asked, row.cell, asked.metric, asked.form) or (None, None)
-    return Interval(row.name, mean, ends, _band(asked, row.cell), row.note)
-
-
-def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
-    """Return the mean of a cell as text; empty where it has none."""
-    found = asked.mean(cell, metric)
-    if found is None:
-        return ""
-    form = asked.form_of(metric or asked.metric)
-    return form.value(found.mean.value, found.interval)
-
-
-def _lines(asked: Asked, axis: Axis, between: str) -> tuple[list[Line], int]:
-    """Return the lines along an axis that have a mean, and how many more there are.
-
-    Of many they are those at both ends and some between them.
-    """
-    found = [
-        line
-        for line in lines_along(asked.places.content, axis)
-        if any(_mean(asked, cell["cell"]) is not None for cell in line.cells)
-    ]
-    count = len(found)
-    if count > _MOST_LINES:
-        picked = [round(place * (len(found) - 1) / (_MOST_LINES - 1)) for place in range(_MOST_LINES)]
-        found = [found[place] for place in dict.fromkeys(picked)]
-    named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in found]
-    return named, count - len(named)
-
-
-def _alt(asked: Asked, axis: Axis, grid: Grid) -> str:
-    """Return what curves show, in words: from where to where each goes."""
-    told = []
-    for place, column in enumerate(grid.columns[1:], 1):
-        known = [row for row in grid.rows if row[place]]
-        told.append(
-            f"{column.head} goes from {known[0][place]} at {known[0][0]} to {known[-1][place]} at {known[-1][0]}"
-        )
-    return f"{capital(asked.what)} along {axis.title}: {'; '.join(told)}."
-
-
-def _series(asked: Asked, axis: Axis, line: Line, hue: int) -> Series:
-    """Return a curve with its interval and band."""
-    means = [_scaled(asked, cell["cell"], asked.metric, asked.form) or (None, None) for cell in line.cells]
-    bands = tuple(_band(asked, cell["cell"]) for cell in line.cells)
-    return Series(
-        line.name,
-        tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells),
-        tuple(mean for mean, _ in means),
-        tuple(ends for _, ends in means),
-        bands if any(bands) else (),
-        hue=hue,
-    )
-
-
-def _grid(asked: Asked, axis: Axis, title: str, lines: Sequence[Line]) -> Grid:
-    """Return the curves as a table: a row for each value of the axis."""
-    texts = [{cell["values"][axis.name]: _text(asked, cell["cell"]) for cell in line.cells} for line in lines]
-    order = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
-    shown = {label: plain(asked.value(axis.name, label)).strip("“”") for _, label in order}
-    rows = [(shown[label], *(text.get(label, "") for text in texts)) for _, label in order]
-    columns = (Column(axis.title, is_number=False), *(Column(line.name or asked.what) for line in lines))
-    return Grid(title, columns, [row for row in rows if any(row[1:])])
+    for kept in (list(rest), [*rest[:1], *rest[-1:]], rest[-1:]):
+        found = (first, *((before, listed(kept, before)) if kept else ()), end)
+        if len(plain(line(*found)).split()) <= WORDS:
+            return found
+    return first, end
 
 
 # ----------------------------------------
-# Means over the runs of a study, from its table of results.
+# Which combination is best, and which others may be as good.
 
-_FILE = "results.csv"
+_MOST_PARTS = 6
 
+"""Rivals that a row of a table names."""
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of ``results.csv``, by cell.
+_MOST_NAMED = 2
 
-    Parameters
-    ----------
-    rows
-        The rows: one for each replication of each point.
-    """
-
-    rows: Sequence[Mapping[str, str]] = ()
-
-    @functools.cached_property
-    def _places(self) -> dict[tuple[int, bool], list[int]]:
-        """Positions of the rows of each cell, at the central values of unknown inputs and at drawn ones."""
-        found: dict[tuple[int, bool], list[int]] = {}
-        for place, row in enumerate(self.rows):
-            found.setdefault((int(row["cell"]), row["draw"] != "0"), []).append(place)
-        return found
-
-    def mean(self, cell: int | None, column: str, *, drawn: bool = False) -> Traced | None:
-        """Return the mean of a column over the runs of a cell; ``None`` where a run has no value, or there is none."""
-        places = [] if cell is None else self._places.get((cell, drawn), [])
-        texts = [self.rows[place].get(column, "") for place in places]
-        if not places or not all(texts) or places[-1] - places[0] + 1 != len(places):
-            return None
-        source = f"{_FILE}#{places[0]}-{places[-1]}/{column}"
-        return Traced(statistics.fmean(map(float, texts)), (source,))
-
-    def by_draw(self, cell: int, column: str) -> list[float]:
-        """Return the mean of a column in each draw of the unknown inputs."""
-        found: dict[str, list[float]] = {}
-        for place in self._places.get((cell, True), []):
-            found.setdefault(self.rows[place]["draw"], []).append(float(self.rows[place][column]))
-        return [statistics.fmean(values) for values in found.values()]
-
-
-# ----------------------------------------
-# What one answer of a study says on a first screen, and how its document is read for it.
-
-FEWEST_FIRM = 10
-
-"""Runs from which on it is told how many would be enough: the spread of fewer is known to a factor of two."""
-
-_OF_REQUESTED = ("ettr", "scheduling_goodput")
-
-"""Shares of the GPU-time that jobs ask for."""
-
-_MOST_NAMED = 4
-
-"""Combinations that a sentence names."""
-
-_MOST_OF_SEVERAL = 2
-
-"""The same where each has the values of several axes."""
-
-_RATE = re.compile(r"failures\.\d+\.scale")
-
-_WITHOUT_ARTICLE = ("goodput", "training speed")
-
-_QUANTITY = re.compile(r"[-+]?[\d.]")
-
-
-class Told(NamedTuple):
-    """One answer.
-
-    Parameters
-    ----------
-    answer
-        A sentence for who decides.
-    point
-        The same in short.
-    title
-        What the picture says.
-    picture
-        What draws it, given its title; ``None`` where there is nothing to show.
-    cell
-        The combination that it comes down to; ``None`` where there is no such.
-    band
-        How far what is not known exactly moves it; empty where the answer does not tell.
-    doubt
-        How sure it is, where that is not told as of others; empty elsewhere.
-    other
-        The combination to hold it against; ``None`` where the kind of question says it.
-    """
-
-    answer: Words
-    point: Words
-    title: Words
-    picture: Callable[[str], Picture | None]
-    cell: int | None = None
-    band: Words = ()
-    doubt: Words = ()
-    other: int | None = None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """An answer of the document of a sweep, and what its words are.
-
-    Parameters
-    ----------
-    places
-        The document.
-    position
-        Position of the answer, from 0.
-    rows
-        The runs behind it, where the table of results is there.
-    """
-
-    places: Places
-    position: int
-    rows: Rows = field(default_factory=Rows)
-
-    @property
-    def content(self) -> Mapping[str, Any]:
-        """The whole answer."""
-        found: Mapping[str, Any] = self.places.get("answers", self.position)
-        return found
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """The numbers behind it."""
-        found: Mapping[str, Any] = self.content["data"]
-        return found
-
-    @property
-    def metric(self) -> str:
-        """What it is about; of several metrics the first."""
-        found = self.data.get("metric") or (self.data.get("metrics") or self.places.get("metrics"))[0]
-        return str(found)
-
-    @property
-    def is_lowest(self) -> bool:
-        """Whether less is better."""
-        return self.is_lowest_best(self.metric)
-
-    @property
-    def most(self) -> str:
-        """What the best is: ``highest`` or ``lowest``."""
-        return "lowest" if self.is_lowest else "highest"
-
-    def is_lowest_best(self, metric: str) -> bool:
-        """Return whether less of a metric is better."""
-        directions = self.content.get("direction")
-        stated = directions.get(metric) if isinstance(directions, dict) else directions
-        return stated == "lowest" if stated else lower_is_better(metric)
-
-    @property
-    def what(self) -> str:
-        """The metric in words, without an article."""
-        return metric_words(self.metric).removeprefix("the ")
-
-    @property
-    def subject(self) -> str:
-        """The metric as the subject of a sentence."""
-        return self.what if self.what.startswith(_WITHOUT_ARTICLE) else f"the {self.what}"
-
-    @functools.cached_property
-    def form(self) -> Form:
-        """How the metric is told."""
-        return self.form_of(self.metric)
-
-    def form_of(self, metric: str) -> Form:
-        """Return how a metric is told."""
-        means = [cell["metrics"].get(metric, {}).get("mean") for cell in self.places.get("cells")]
-        return people_form(metric, [mean for mean in means if mean is not None], self.places.get("currency") or "")
-
-    @functools.cached_property
-    def varying(self) -> tuple[str, ...]:
-        """The axes that were chosen, and of which the cells have more than one value; all that were if none has."""
-        axes = self.places.get("axes")
-        chosen = tuple(name for name in axes if not axes[name]["unknown"])
-        return tuple(name for name in chosen if len(axes[name]["values"]) > 1) or chosen
-
-    @functools.cached_property
-    def _cells(self) -> dict[tuple[str, ...], int]:
-        cells = reversed(self.places.get("cells"))
-        return {tuple(cell["values"][name] for name in self.varying): cell["cell"] for cell in cells}
-
-    def at(self, *keys: str | int) -> Traced | None:
-        """Return a number of the answer; ``None`` where there is none."""
-        return self.places.at("answers", self.position, "data", *keys)
-
-    def difference(self, *keys: str | int, interval: str = "ci95") -> Estimate | None:
-        """Return a difference of the answer; ``None`` where there is none."""
-        return self.places.estimate("answers", self.position, "data", *keys, interval=interval)
-
-    def cell(self, labels: Mapping[str, str]) -> int | None:
-        """Return the number of a cell by its labels; ``None`` where there is no such cell."""
-        return self._cells.get(tuple(labels.get(name, "") for name in self.varying))
-
-    def mean(self, cell: int | None, metric: str = "") -> Estimate | None:
-        """Return the mean of a cell; ``None`` where it has none."""
-        return None if cell is None else self.places.estimate("cells", cell, "metrics", metric or self.metric)
-
-    def axis(self, name: str) -> Axis | None:
-        """Return an axis; ``None`` if it has one value only."""
-        return next((axis for axis in axes_of(self.places.content) if axis.name == name), None)
-
-    def is_numeric(self, name: str) -> bool:
-        """Return whether the values of an axis are numbers."""
-        axis = self.axis(name)
-        return axis is not None and axis.is_numeric
-
-    def axis_form(self, name: str, at: float) -> Form:
-        """Return how a place on an axis is told."""
-        axis, labels = self.axis(name), [entry["label"] for entry in self.places.get("axes", name, "values")]
-        if all(label.isdigit() for label in labels):
-            return Form("", is_whole=True)
-        units = {label.partition(" ")[2] for label in labels}
-        if units <= {"s", "min", "h", "d"}:
-            return time_form(at)
-        return Form(units.pop() if len(units) == 1 else "", 1.0 if axis is None else axis.size)
-
-    def title(self, axis: str) -> str:
-        """Return what an axis is called."""
-        return str(self.places.get("axes", axis, "title") or axis)
-
-    def value(self, axis: str, label: str) -> Words:
-        """Return a value without the name of its axis: a count as people write it, a name in quotes."""
-        values = self.places.get("axes", axis, "values")
-        for place, entry in enumerate(values):
-            if entry["label"] == label and label.isdigit() and entry["number"] == int(label):
-                found = self.places.at("axes", axis, "values", place, "number")
-                assert found is not None
-                return (number(found, COUNT),)
-        return (label,) if _QUANTITY.match(label) else (f"“{label}”",)
-
-    def is_counted(self, axis: str) -> bool:
-        """Return whether an axis is a number of things, such as hot spares."""
-        labels = [entry["label"] for entry in self.places.get("axes", axis, "values")]
-        return _is_plural(self.title(axis)) and all(label.isdigit() for label in labels)
-
-    def is_factor(self, axis: str) -> bool:
-        """Return whether an axis multiplies failure rates of the scenario."""
-        paths = self.places.get("axes", axis, "paths")
-        return bool(paths) and all(_RATE.fullmatch(path) for path in paths)
-
-    def named(self, axis: str, value: Words) -> Words:
-        """Return a value with the name of its axis: ``12 hot spares``, ``a restart of 60 s``, ``recovery “cold”``."""
-        title = self.title(axis)
-        if self.is_counted(axis):
-            return line(value, f" {title}")
-        if self.is_factor(axis):
-            return (f"the stated {title}",) if plain(value) == "1" else line(value, f" times the {title}")
-        if plain(value).startswith("“"):
-            return line(f"{title} ", value)
-        article = "" if _is_plural(title) or "." in title else "an " if title[0] in "aeiou" else "a "
-        return line(f"{article}{title} of ", value)
-
-    def extent(self, axis: str, first: str, last: str) -> Words:
-        """Return from where to where something goes on an axis, with the name of the axis once."""
-        start, end = self.value(axis, first), self.value(axis, last)
-        if self.is_counted(axis) or self.is_factor(axis):
-            return line("from ", start, " to ", self.named(axis, end))
-        return line("from ", self.named(axis, start), " to ", end)
-
-    def values(self, axis: str, labels: Iterable[str]) -> Words:
-        """Return values of an axis of which one holds, with its name once."""
-        return self.named(axis, either([self.value(axis, label) for label in labels]))
-
-    def some(self, places: Sequence[Mapping[str, str]], *axes: str) -> Words:
-        """Return combinations of which one holds; the name of an axis is said once, and names do without it."""
-        names = [name for name in self.varying if not axes or name in axes]
-        most = _MOST_NAMED if len(names) == 1 else _MOST_OF_SEVERAL
-        rest: list[Words] = [("others",)] if len(places) > most else []
-        places = places[:most]
-        if len(names) != 1:
-            return either([*(self.where(labels, *axes) for labels in places), *rest])
-        values = [*(self.value(names[0], labels[names[0]]) for labels in places), *rest]
-        is_named = plain(values[0]).startswith("“")
-        return either(values) if is_named else self.named(names[0], either(values))
-
-    def where(self, labels: Mapping[str, str], *axes: str) -> Words:
-        """Return the values of some axes, or of all that vary, with the names of the axes."""
-        names = [name for name in self.varying if name in labels and (not axes or name in axes)]
-        return listed_from_traced([self.named(name, self.value(name, labels[name])) for name in names], " and ")
-
-    def briefly(self, labels: Mapping[str, str], *axes: str) -> Words:
-        """Return the same, without the name of the axis where there is but one and its value has a name."""
-        return self.some([labels], *(axes or tuple(labels)))
-
-    def shortly(self, labels: Mapping[str, str]) -> Words:
-        """Return values of axes without names of axes, for where these were said before."""
-        names = [name for name in self.varying if name in labels]
-        return self.value(names[0], labels[names[0]]) if len(names) == 1 else self.where(labels)
-
-    def apart(self, found: Estimate, base: Traced | None = None) -> Words:
-        """Return the size of a difference of the metric: of shares in points, else in percent of a base."""
-        return apart(found, self.form, base)
-
-    def gpu_years(self, found: Estimate, cell: int | None, other: int | None) -> Words:
-        """Return what a difference of a share of requested time comes to in a year; empty between jobs of unlike size.
-
-        It is empty too where the sizes are not known.
-        """
-        gpus, others = (None if one is None else self.places.at("cells", one, "gpus") for one in (cell, other))
-        if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:
-            return ()
-        size = found.changed(lambda change: (change * -1 if found.mean.value < 0 else change) * gpus)
-        if size.low is None or size.high is None:
-            return (" (", number(size.mean, GPU_YEARS), " a year)")
-        return (" (", *ranged(size.low, size.high, GPU_YEARS), " a year)")
-
-    def more_runs(self, *keys: str | int) -> Words:
-        """Return how many runs would tell what is not resolved."""
-        have, needed = self.at(*keys, "replications"), self.at(*keys, "replications_to_resolve")
-        if have is not None and have.value < FEWEST_FIRM:
-            return ("more simulated runs would tell",)
-        return more_runs(needed)
-
-
-def _is_plural(title: str) -> bool:
-    """Return whether a title is of several things: ``GPUs of the job``."""
-    noun = re.split(r" (?:of|in|per|for|between) ", title)[0]
-    return noun.endswith("s") and not noun.endswith("ss")
-
-
-# ----------------------------------------
-# The best combination of a study, and which others may be as good, for a first screen.
-
-_MOST_PARTS_BEST = 4
-
-"""Different winners that a sentence names."""
-
-_MOST_OPEN = 2
-
-"""Candidates that a sentence names where nothing is decided."""
-
-_FEW = 3
-
-"""Rivals from which on a title names none."""
+"""Rivals that a sentence names; of more it tells how many."""
 
 
 def best(asked: Asked) -> Told | None:
-    """Return which combination is best; ``None`` where none is."""
+    """Return which combination is best: of all, or for each value of some axes; ``None`` where none is."""
     groups: Sequence[Mapping[str, Any]] = asked.data.get("groups", [])
     known = [place for place, group in enumerate(groups) if group["best"]]
     if not known:
         return None
     each = tuple(name for name in asked.content.get("for_each", ()) if name in asked.varying)
-    return _several(asked, known, each) if each else _one(asked, known[0])
-
-
-def _one(asked: Asked, place: int) -> Told:
-    """Return what is best of all."""
-    group = asked.data["groups"][place]
-    winner, cell = asked.where(group["best"]), asked.cell(group["best"])
-    if _is_tie(asked, place):
-        same = line("all that was tried has the same ", asked.what, " in every run: ", _value(asked, place))
-        return Told(sentence(same), sentence(same), same, _rows(asked, place), cell)
-    who = asked.some([group["best"], *group["may_be_best"]])
-    answer = line("the ", asked.most, " ", asked.what, ", ", _value(asked, place), ", comes with ", winner)
-    if group["may_be_best"]:
-        rivals = asked.some(group["may_be_best"])
-        answer = line(answer, "; ", rivals, " may be as good, ", asked.more_runs("groups", place))
+    # Failure rates as stated come first, of all other values the one with the best mean.
+    sign = -1 if asked.is_lowest else 1
+    stated = [place for place in known if each and all(
+        asked.is_factor(name) and groups[place]["at"][name] == "1" for name in each)]  # fmt: skip
+    lead = stated[0] if stated else max(known, key=lambda place: sign * groups[place]["order"][0]["mean"])
+    inner = [name for name in asked.varying if name not in each]
+    where = line("with ", asked.where(groups[lead]["at"], *each), ", ") if each else ()
+    mean, who = told(_group_mean(asked, lead), asked.form), asked.some([groups[lead]["best"]], *inner)
+    rivals = groups[lead]["may_be_best"]
+    if _is_tie(groups[lead]):
+        first = line(where, "all settings have the same ", asked.what, " in every run: ", mean)
+        title = line(where, "all settings have the same ", asked.what)
+    elif rivals:
+        start = line(where, "the ", asked.most, " ", asked.what, ", ", mean, ", comes with ", who, "; ")
+        end = line(" may be as good, ", asked.more_runs("groups", lead))
+        others = asked.some(rivals, *inner) if len(rivals) <= _MOST_NAMED else ()
+        if not others or len(plain(line(start, others, end)).split()) > WORDS:
+            others = ("another one",) if len(rivals) == 1 else ("others",)
+        first = line(start, others, end)
+        title = line(where, who, " or ", others, f" may have the {asked.most} ", asked.what)
     else:
-        answer = line(answer, _lead(asked, place))
-    short = line(asked.subject, f" is {asked.most} with ", who)
-    title = short if len(group["may_be_best"]) < _FEW else _open_title(asked)
-    return Told(sentence(answer), sentence(short), title, _rows(asked, place), cell)
+        ahead = () if each else _lead(asked, lead)
+        first = line(where, "the ", asked.most, " ", asked.what, ", ", mean, ", comes with ", who, ahead)
+        title = line(where, who, f" has the {asked.most} ", asked.what)
+    same: dict[tuple[str, bool], list[int]] = {}
+    for place in known:
+        if place != lead:
+            key = (plain(asked.where(groups[place]["best"], *inner)), bool(groups[place]["may_be_best"]))
+            same.setdefault(key, []).append(place)
+    rest = []
+    for (name, is_open), places in same.items():
+        is_same = name == plain(asked.where(groups[lead]["best"], *inner))
+        winner = ("the same",) if is_same else asked.some([groups[places[0]]["best"]], *inner)
+        there = asked.some([groups[place]["at"] for place in places], *each)
+        rest.append(line("with ", there, " ", *((winner, " or others may be best") if is_open else ("it is ", winner))))
+    return Told(
+        sentence(*brief(first, rest)),
+        title,
+        _best_picture(asked, lead, each),
+        _best_table(asked, known, each) if each else None,
+        asked.cell(groups[lead]["best"]),
+    )
 
 
-def _several(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> Told:
-    """Return what is best for each value of some axes."""
-    parts = _parts(asked, known, each)
-    shown = parts if len(parts) <= _MOST_PARTS_BEST else [parts[0], parts[-1]]
-    if all(len(part.labels) > 1 for part in parts):
-        return _open(asked, known, each)
-    texts = [line("with ", _who(asked, part, each), " for ", _places(asked, part, each))
-             for part in shown]  # fmt: skip
-    is_choice = not any(asked.is_numeric(name) for name in each)
-    top = _top(asked, known) if is_choice else known[-1]
-    labels = asked.data["groups"][top]["best"]
-    there = asked.where(labels, *each)
-    start = line("the ", asked.most, " ", asked.what, " comes ")
-    end = line("; it is ", _value(asked, top), " for ", there)
-    if is_choice and len(known) > 1:
-        end = line("; ", asked.most, " of all it is ", _value(asked, top), " for ", there, _ahead(asked, top, known))
-    if any(len(part.labels) > 1 for part in parts):
-        end = line(end, "; where several are named they cannot be told apart")
-    point = sentence(start, listed_from_traced([texts[0], texts[-1]], ", and "))
-    title = line(asked.subject, f" is {asked.most} ", listed_from_traced([texts[0], texts[-1]]))
-    answer = sentence(start, listed_from_traced(texts, ", and "), end)
-    return Told(answer, point, title, _picture(asked, known, each), asked.cell(labels))
-
-
-def _is_tie(asked: Asked, place: int) -> bool:
+def _is_tie(group: Mapping[str, Any]) -> bool:
     """Return whether all settings of a group come to exactly the same in every run."""
-    order = asked.data["groups"][place]["order"]
+    order = group["order"]
     return len(order) > 1 and not any(entry["behind"] or any(entry["behind_ci95"] or ()) for entry in order)
 
 
-def _open(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> Told:
-    """Return that it is open what is best for each value of some axes, with the first of them where it is as stated."""
-    groups = asked.data["groups"]
-    order = _from_the_center(asked, known, each)
-    inner = [name for name in asked.varying if name not in each]
-    runs = asked.places.at("cells", asked.cell(groups[order[0]]["best"]) or 0, "replications")
-    by = line(" by ", number(runs, COUNT), " simulated runs") if runs is not None else ()
-    titles = listed_from_traced([(asked.title(name),) for name in inner])
-    start = line("which ", titles, f" has the {asked.most} {asked.what} is not decided", by)
-    bare = asked.form._replace(unit="")
-    texts = []
-    for position, place in enumerate(dict.fromkeys((order[0], order[-1]))):
-        labels = [groups[place]["best"], *groups[place]["may_be_best"]]
-        named: list[Words] = []
-        for one in labels[:_MOST_OPEN]:
-            mean, name = asked.mean(asked.cell(one)), asked.briefly(one, *inner)
-            if mean is None or position:
-                named.append(name)
-            else:
-                named.append(line(name, " with ", told(mean, bare if named else asked.form)))
-        rest: list[Words] = [("others",)] if len(labels) > _MOST_OPEN else []
-        where = asked.where(groups[place]["at"], *each)
-        texts.append(line("with ", where, " it may be ", either([*named, *rest])))
-    words = joined([sentence(start, ": ", texts[0]), *(sentence(text) for text in texts[1:])])
-    cell = asked.cell(groups[order[0]]["best"])
-    picture = _picture(asked, order[:1], each)
-    where = asked.where(groups[order[0]]["at"], *each)
-    title = line("with ", where, " it cannot be told apart what has the ", asked.most, " ", asked.what)
-    return Told(words, sentence(title), title, picture, cell)
-
-
-def _from_the_center(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> list[int]:
-    """Return groups, the one with failure rates as stated first, if there is one."""
-    rates = [name for name in each if asked.is_factor(name)]
-    stated = [place for place in known
-              if rates and all(asked.data["groups"][place]["at"][name] == "1" for name in rates)]  # fmt: skip
-    return [*stated, *(place for place in known if place not in stated)]
-
-
-def _open_title(asked: Asked) -> Words:
-    """Return what a picture says where many may be best."""
-    return line(f"it cannot be told apart what has the {asked.most} {asked.what}")
-
-
-class _Part(NamedTuple):
-    """Groups in which the same may be best, and who may be, by labels."""
-
-    groups: list[int]
-    labels: list[Mapping[str, str]]
-
-
-def _parts(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> list[_Part]:
-    """Return groups by who may be best in them."""
-    inner = [name for name in asked.varying if name not in each]
-    found: dict[frozenset[tuple[str, ...]], _Part] = {}
-    for place in known:
-        group = asked.data["groups"][place]
-        labels = [group["best"], *group["may_be_best"]]
-        key = frozenset(tuple(one[name] for name in inner) for one in labels)
-        found.setdefault(key, _Part([], labels)).groups.append(place)
-    return list(found.values())
-
-
-def _who(asked: Asked, part: _Part, each: tuple[str, ...]) -> Words:
-    """Return who may be best in a part."""
-    return asked.some(part.labels, *(name for name in asked.varying if name not in each))
-
-
-def _places(asked: Asked, part: _Part, each: tuple[str, ...]) -> Words:
-    """Return where a part is."""
-    labels = [asked.data["groups"][place]["at"] for place in part.groups]
-    if len(each) != 1:
-        return either([asked.where(label, *each) for label in labels])
-    names = [label[each[0]] for label in labels]
-    last = part.groups[-1]
-    if len(names) > 2 and asked.is_numeric(each[0]) and part.groups == list(range(last - len(names) + 1, last + 1)):
-        return asked.named(each[0], line(asked.value(each[0], names[0]), " to ", asked.value(each[0], names[-1])))
-    return asked.values(each[0], names)
-
-
-def _value(asked: Asked, place: int) -> Words:
+def _group_mean(asked: Asked, place: int) -> Estimate:
     """Return the mean of the best of a group with its interval."""
     mean = asked.at("groups", place, "order", 0, "mean")
     found = asked.mean(asked.cell(asked.data["groups"][place]["best"]))
     assert mean is not None
     # Where numbers of runs differ the ranking is over those that all have, and the interval of the cell is not of it.
     is_same = found is not None and abs(found.mean.value - mean.value) <= 1e-9 * abs(mean.value)
-    return told(found if found is not None and is_same else Estimate(mean), asked.form)
+    return found if found is not None and is_same else Estimate(mean)
 
 
 def _lead(asked: Asked, place: int) -> Words:
@@ -935,173 +269,166 @@ def _lead(asked: Asked, place: int) -> Words:
     behind = asked.at("groups", place, "order", 1, "behind")
     if behind is None:
         return ()
-    second = asked.briefly(order[1]["at"])
+    second = asked.some(
+        [order[1]["at"]], *(name for name in asked.varying if name not in asked.data["groups"][place]["at"])
+    )
     if not behind.value:
         return line("; ", second, " comes to the same in every run")
     ends = asked.places.ends("answers", asked.position, "data", "groups", place, "order", 1, "behind_ci95")
     size = asked.apart(Estimate(behind, *(ends or ())), asked.at("groups", place, "order", 1, "mean"))
-    return line(": ", size, " less than " if asked.is_lowest else " more than ", second)
+    years = asked.gpu_years(Estimate(behind, *(ends or ())), *(asked.cell(entry["at"]) for entry in order[:2]))
+    return line(": ", size, years, " less than " if asked.is_lowest else " more than ", second)
 
 
-def _top(asked: Asked, known: Sequence[int]) -> int:
-    """Return the group whose best is best of all."""
-    sign = -1 if asked.is_lowest else 1
-    return max(known, key=lambda place: sign * asked.data["groups"][place]["order"][0]["mean"])
+def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid:
+    """Return the best of each group, and how sure that is."""
+    inner = [name for name in asked.varying if name not in each]
+    rows = []
+    for place in known:
+        group = asked.data["groups"][place]
+        rivals = ", ".join(plain(asked.some([one], *inner)) for one in group["may_be_best"][:_MOST_PARTS])
+        doubt = f"may be as good: {rivals}" if rivals else plain(_lead(asked, place)).lstrip(":; ")
+        who = plain(asked.some([group["best"]], *inner))
+        rows.append((group["at"], [who, asked.text(_group_mean(asked, place)), doubt]))
+    heads = (
+        Column("Best", is_number=False),
+        Column(capital(name_of(asked.metric))),
+        Column("How sure", is_number=False),
+    )
+    return asked.grid(each, heads, rows)
 
 
-def _ahead(asked: Asked, top: int, known: Sequence[int]) -> Words:
-    """Return how far the best of all is ahead of the best of the first other group; empty where that is not sure."""
-    other = next(place for place in known if place != top)
-    groups = asked.data["groups"]
-    cell = asked.cell(groups[top]["best"])
-    ours, theirs = asked.mean(cell), asked.mean(asked.cell(groups[other]["best"]))
-    if ours is None or theirs is None:
-        return ()
-    if asked.is_lowest:
-        ours, theirs = theirs, ours
-    found = between(ours, theirs)
-    if found.low is not None and found.low.value <= 0:
-        return ()
-    word = " less than with " if asked.is_lowest else " more than with "
-    each = tuple(groups[other]["at"])
-    there = asked.briefly(groups[other]["at"], *each)
-    behind = asked.cell(groups[other]["best"])
-    return line(", ", asked.apart(found, theirs.mean), asked.gpu_years(found, cell, behind), word, there)
-
-
-def _rows(asked: Asked, place: int) -> Callable[[str], Picture | None]:
-    """Return the picture of a group: its candidates, best first."""
-    group = asked.data["groups"][place]
+def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
+    """Return the picture: curves along what is sought, or the candidates of the first group, best first."""
+    inner = [name for name in asked.varying if name not in each]
+    if each and len(inner) == 1 and asked.is_numeric(inner[0]):
+        return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
+    group = asked.data["groups"][lead]
     rivals = {asked.cell(labels) for labels in group["may_be_best"]}
     rows = []
     for position, entry in enumerate(group["order"]):
         cell = asked.cell(entry["at"])
         if cell is not None:
-            note = (
-                ""
-                if _is_tie(asked, place)
-                else "may be best"
-                if rivals and (not position or cell in rivals)
-                else ""
-                if position
-                else "best"
-            )
-            rows.append(Row(plain(asked.briefly(entry["at"])).strip("“”"), cell, note))
-    return intervals(asked, rows)
-
-
-def _picture(asked: Asked, known: Sequence[int], each: tuple[str, ...]) -> Callable[[str], Picture | None]:
-    """Return the picture of several groups: curves along what is sought, or else the best of each group."""
-    inner = [name for name in asked.varying if name not in each]
-    if len(inner) == 1 and asked.is_numeric(inner[0]):
-        return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
-    groups = asked.data["groups"]
-    rows = []
-    for place in known:
-        for labels in (groups[place]["best"], *groups[place]["may_be_best"]):
-            cell = asked.cell(labels)
-            if cell is not None:
-                note = "may be best" if groups[place]["may_be_best"] else "best"
-                where = line(", ", asked.where(labels, *each)) if len(known) > 1 else ""
-                name = line(asked.briefly(labels, *inner), where)
-                rows.append(Row(plain(name).replace("“", "").replace("”", ""), cell, note))
+            may_be = bool(rivals) and (not position or cell in rivals)
+            note = "" if _is_tie(group) else "may be best" if may_be else "" if position else "best"
+            rows.append(Row(asked.short([entry["at"]], *inner), cell, note))
     return intervals(asked, rows)
 
 
 # ----------------------------------------
-# What each value of an axis changes, for a first screen.
-
-_MOST_TOLD = 3
-
-"""Differences that a sentence tells; of more only those at both ends."""
-
-
-class _Difference(NamedTuple):
-    """What one value changes in one combination of the other axes."""
-
-    place: int
-    label: str
-    found: Estimate
-    resolved: bool
+# What each value of an axis changes.
 
 
 def compare(asked: Asked) -> Told | None:
-    """Return what the values of an axis change; ``None`` where nothing can be compared."""
-    found = _differences(asked)
+    """Return what the values of an axis change, the largest change first; ``None`` where nothing can be compared."""
+    axis, lines = asked.data["axis"], asked.data["lines"]
+    found = [
+        (place, label, difference)
+        for place, content in enumerate(lines)
+        for label in content["differences"]
+        if (difference := asked.difference("lines", place, "differences", label)) is not None
+    ]
     if not found:
         return None
-    order = sorted(found, key=lambda one: one.found.mean.value)
-    shown = found if len(found) <= _MOST_TOLD else [order[0], order[-1]]
-    axis, lines = asked.data["axis"], asked.data["lines"]
     against = lines[0]["against"]
-    start = line("compared with ", asked.values(axis, [against]), ", ", asked.subject, " ")
-    texts = [_told_of_compare(asked, one, many=len(lines) > 1) for one in shown]
-    largest = max(found, key=lambda one: abs(one.found.mean.value))
-    at = lines[largest.place]["at"]
-    short = line(start, _told_of_compare(asked, largest, many=len(lines) > 1))
-    cell, other = (asked.cell({**at, axis: label}) for label in (largest.label, against))
+    start = line("compared with ", asked.named(axis, against), ", ", asked.subject, " ")
+    order = sorted(found, key=lambda one: -abs(one[2].mean.value))
+    firm = [one for one in order if lines[one[0]]["differences"][one[1]]["resolved"]]
+    texts = [_changed(asked, *one) for one in firm or order[:1]]
+    place, label, _ = (firm or order)[0]
+    rows = []
+    for one, content in enumerate(lines):
+        for value, entry in content["differences"].items():
+            labels = {**content["at"], axis: value}
+            if entry is None:
+                cell = asked.cell(labels)
+                why = "not run" if cell is None else missing_text(asked.places.get("cells", cell), asked.metric)
+                rows.append((labels, ["no mean", why]))
+                continue
+            is_same = not entry["mean"] and not any(entry["ci95"] or ())
+            more = plain(asked.more_runs("lines", one, "differences", value))
+            doubt = "resolved" if entry["resolved"] else "the same in every run" if is_same else more
+            taken = entry.get("controlled")
+            if not entry["resolved"] and taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
+                doubt = f"without the sampling error of failures {_change_text(asked, {**taken, 'resolved': True})}"
+            rows.append((labels, [asked.shown().form.change(entry["mean"], ends_of(entry["ci95"])), doubt]))
+    heads = (Column(f"Change from {label_text(against)}"), Column("How sure", is_number=False))
+    others = [name for name in asked.varying if name != axis]
+    numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
+    picture = intervals(asked, asked.all_rows())
+    if numeric is not None and others:
+        picture = curves(asked, numeric, between=axis if len(others) == 1 and numeric != axis else "")
     return Told(
-        sentence(start, listed_from_traced(texts)),
-        sentence(short),
-        short,
-        _picture_of_compare(asked),
-        cell,
-        other=other,
+        sentence(*brief(line(start, texts[0]), texts[1:], before=" and ")),
+        line(start, texts[0]),
+        picture,
+        asked.grid([*others, axis], heads, rows) if len(rows) > 1 else None,
+        asked.cell({**lines[place]["at"], axis: label}),
+        asked.cell({**lines[place]["at"], axis: against}),
     )
 
 
-def _differences(asked: Asked) -> list[_Difference]:
-    """Return all differences that are known, in order."""
-    found = []
-    for place, content in enumerate(asked.data["lines"]):
-        for label, entry in content["differences"].items():
-            difference = asked.difference("lines", place, "differences", label)
-            if difference is not None:
-                found.append(_Difference(place, label, difference, bool(entry["resolved"])))
-    return found
-
-
-def _told_of_compare(asked: Asked, one: _Difference, *, many: bool) -> Words:
+def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
     """Return a difference in words."""
-    content, axis = asked.data["lines"][one.place], asked.data["axis"]
-    labels = {**content["at"], axis: one.label}
-    where = line(" with ", asked.where(labels) if many else asked.values(axis, [one.label]))
+    content, axis = asked.data["lines"][place], asked.data["axis"]
+    others = content["at"] if len(asked.data["lines"]) > 1 else {}
+    where = line(" with ", asked.where({**others, axis: label}))
     base_cell = asked.cell({**content["at"], axis: content["against"]})
-    cell = asked.cell({**content["at"], axis: one.label})
     base = asked.mean(base_cell)
-    if not one.found.mean.value:
+    if not found.mean.value:
         return line("is the same in every run", where)
-    size = asked.apart(one.found, None if base is None else base.mean)
-    if not one.resolved:
-        more = asked.more_runs("lines", one.place, "differences", one.label)
+    if not content["differences"][label]["resolved"]:
+        more = asked.more_runs("lines", place, "differences", label)
         return line("cannot be told apart", where, " (", more, ")")
-    word = "rises by " if one.found.mean.value > 0 else "falls by "
-    return line(word, size, asked.gpu_years(one.found, base_cell, cell), where)
-
-
-def _picture_of_compare(asked: Asked) -> Callable[[str], Picture | None]:
-    """Return the picture: curves along a numeric axis if there is one more, or else means below each other."""
-    axis = asked.data["axis"]
-    others = [name for name in asked.varying if name != axis]
-    numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
-    if numeric is not None and others:
-        return curves(asked, numeric, between=axis if len(others) == 1 and numeric != axis else "")
-    rows: Sequence[Row] = [
-        Row(plain(asked.briefly(cell["values"])).strip("“”"), cell["cell"]) for cell in asked.places.get("cells")
-    ]
-    return intervals(asked, rows)
+    size = asked.apart(found, None if base is None else base.mean)
+    years = asked.gpu_years(found, base_cell, asked.cell({**content["at"], axis: label}))
+    return line("rises by " if found.mean.value > 0 else "falls by ", size, years, where)
 
 
 # ----------------------------------------
-# Who is best along an axis, and where another one becomes the best, for a first screen.
-
-_MOST_LINES_CROSSOVER = 2
-
-"""Combinations of other axes of which each is told."""
+# Who is best along an axis, and where another one becomes the best.
 
 _LARGE = 1000.0
 
 """What is counted from which on it is not told to the last one."""
+
+
+def crossover(asked: Asked) -> Told | None:
+    """Return who is best where; ``None`` where nobody is."""
+    lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
+    if not lines:
+        return None
+    along, who = asked.data["along"], asked.data["between"]
+    texts = []
+    for place, content in enumerate(lines):
+        where = asked.where(content["at"])
+        texts.append(
+            line("with ", where, " " if where else "", _course(asked, place)) if where else _course(asked, place)
+        )
+    last = len(lines) - 1
+    edges = [(one["at"], f"{one['to']} ahead") for one in lines[last]["crossings"] if one["at"] is not None]
+    stage = lines[last]["best"][-1]
+    rows = []
+    for place, content in enumerate(lines):
+        for index, entry in enumerate(content["best"]):
+            lead = plain(_stage_lead(asked, place, index)) if len(entry["may_be_best"]) == 1 else "not resolved"
+            others = [name for name in entry["may_be_best"] if name != entry["best"]]
+            rows.append(({**content["at"], along: entry["value"]},
+                         [label_text(entry["best"]), lead, ", ".join(map(label_text, others))]))  # fmt: skip
+    heads = (Column("Best", is_number=False), Column("Ahead of the second"), Column("May be as good", is_number=False))
+    where = asked.where(lines[last]["at"])
+    return Told(
+        sentence(*brief(texts[last], texts[:last])),
+        line("with " if where else "", where, " " if where else "", _in_short(asked, last)),
+        curves(asked, along, between=who, edges=edges if len(lines) == 1 else ()),
+        asked.grid([*lines[last]["at"], along], heads, rows),
+        asked.cell({**lines[last]["at"], along: stage["value"], who: stage["best"]}),
+    )
+
+
+_MOST_SPANS = 3
+
+"""Parts of an axis that a sentence tells."""
 
 
 class _Span(NamedTuple):
@@ -1111,81 +438,62 @@ class _Span(NamedTuple):
     names: list[str]
 
 
-def crossover(asked: Asked) -> Told | None:
-    """Return who is best where; ``None`` where nobody is."""
-    lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
-    if not lines:
-        return None
-    along = asked.data["along"]
-    shown = [0] if len(lines) == 1 else [0, len(lines) - 1][:_MOST_LINES_CROSSOVER]
-    texts: list[Words | str] = []
-    for place in shown:
-        where = asked.where(lines[place]["at"])
-        texts += ["; " if texts else "", line("with ", where, " ") if where else "", _course(asked, place)]
-    last = len(lines) - 1
-    edges = [
-        (crossing["at"], f"{crossing['to']} ahead")
-        for crossing in lines[last]["crossings"]
-        if crossing["at"] is not None
-    ]
-    picture = curves(asked, along, between=asked.data["between"], edges=edges if len(lines) == 1 else ())
-    stage = lines[last]["best"][-1]
-    labels = {**lines[last]["at"], along: stage["value"], asked.data["between"]: stage["best"]}
-    where = asked.where(lines[last]["at"])
-    short = line("with " if where else "", where, " " if where else "", _in_short(asked, last))
-    return Told(sentence(*texts), sentence(short), short, picture, asked.cell(labels))
-
-
 def _spans(asked: Asked, place: int) -> list[_Span]:
     """Return the axis in parts in which the same may be best."""
     stages = asked.data["lines"][place]["best"]
     grouped = itertools.groupby(range(len(stages)), key=lambda one: frozenset(stages[one]["may_be_best"]))
-    found = []
-    for _, members in grouped:
-        numbers = list(members)
-        found.append(_Span(numbers, stages[numbers[0]]["may_be_best"]))
-    return found
+    found = [_Span(list(numbers), list(names)) for names, numbers in grouped]
+    found = [_Span(span.stages, stages[span.stages[0]]["may_be_best"]) for span in found]
+    firm = [span for span in found if len(span.names) == 1]
+    if len(found) <= _MOST_SPANS or not firm:
+        return found
+    # Of many parts those are told in which it is resolved who is best.
+    merged = [list(spans) for _, spans in itertools.groupby(firm, key=lambda span: span.names)]
+    return [_Span([stage for span in spans for stage in span.stages], spans[0].names) for spans in merged]
+
+
+def _span_who(asked: Asked, span: _Span) -> Words:
+    """Return who may be best in a part."""
+    axis, most = asked.data["between"], _MOST_NAMED + 1
+    names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
+    who = either(names if len(names) == len(span.names) else [*names, ("others",)])
+    return who if plain(names[0]).startswith("“") else asked.with_name(axis, who)
 
 
 def _course(asked: Asked, place: int) -> Words:
     """Return who is best from where to where, and by how much at the end."""
-    stages = asked.data["lines"][place]["best"]
-    spans = _spans(asked, place)
+    stages, spans = asked.data["lines"][place]["best"], _spans(asked, place)
+    highest = f" has the {asked.most} {asked.what} "
     if len(spans) == 1 and len(spans[0].names) == 1:
-        first, last = _lead_of_crossover(asked, place, 0), _lead_of_crossover(asked, place, len(stages) - 1)
-        whom = asked.value(asked.data["between"], spans[0].names[0])
-        alone = line(whom, f" has the {asked.most} {asked.what} ", _from_to(asked, place, spans[0]))
+        first, last = _stage_lead(asked, place, 0), _stage_lead(asked, place, len(stages) - 1)
+        alone = line(_span_who(asked, spans[0]), highest, _from_to(asked, place, spans[0]))
         return line(alone, ", by ", first, " at first and ", last, " at last") if first and last else alone
-    parts: list[Words | str] = []
+    parts: list[Words] = []
     for position, span in enumerate(spans):
         following = spans[position + 1] if position + 1 < len(spans) else None
         handover = _handover(asked, place, span, following)
         is_beyond = position > 0 and bool(_handover(asked, place, spans[position - 1], span))
-        where: Words = () if is_beyond else _from_to(asked, place, span)
-        if handover:
-            where = line("up to ", handover)
-        who = either([asked.value(asked.data["between"], name) for name in span.names])
-        if len(span.names) > 1:
-            who = line("it cannot be told apart whether ", who, " is best")
-        elif not position:
-            who = line(who, f" has the {asked.most} {asked.what}")
-        before = ", beyond that " if is_beyond else ", then " if position else ""
-        parts += [before, who, " " if where else "", where]
-    end = len(stages) - 1
-    lead = _lead_of_crossover(asked, place, end)
-    if lead and len(spans[-1].names) == 1:
-        parts += [", at ", asked.values(asked.data["along"], [stages[end]["value"]]), " ahead by ", lead]
-        parts += [_years(asked, place, end)]
-    return line(*parts)
+        where = line(" up to ", handover) if handover else () if is_beyond else line(" ", _from_to(asked, place, span))
+        who = _span_who(asked, span)
+        is_open = len(span.names) > 1
+        what = (" may have the " if is_open else " has the", "" if is_open else " ", f"{asked.most} {asked.what}")
+        parts.append(line("beyond that " if is_beyond else "then " if position else "", who,
+                          line(*what) if not position else " (not told apart)" if is_open else "", where))  # fmt: skip
+    kept = parts if len(parts) <= _MOST_SPANS else [parts[0], line("then ", _span_who(asked, spans[-1]), " ",
+                                                                  _from_to(asked, place, spans[-1]))]  # fmt: skip
+    lead = _stage_lead(asked, place, len(stages) - 1)
+    found = listed(kept, ", ")
+    if lead and len(stages[-1]["may_be_best"]) == 1:
+        at = asked.named(asked.data["along"], stages[-1]["value"])
+        found = line(found, ", at ", at, " ahead by ", lead, _stage_years(asked, place, len(stages) - 1))
+    return found
 
 
 def _from_to(asked: Asked, place: int, span: _Span) -> Words:
     """Return where a part is."""
     stages, along = asked.data["lines"][place]["best"], asked.data["along"]
     first, last = (stages[span.stages[end]]["value"] for end in (0, -1))
-    if first == last:
-        return line("at ", asked.values(along, [first]))
-    return asked.extent(along, first, last)
+    return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
 
 
 def _handover(asked: Asked, place: int, span: _Span, following: _Span | None) -> Words:
@@ -1195,217 +503,64 @@ def _handover(asked: Asked, place: int, span: _Span, following: _Span | None) ->
         return ()
     ends = [content["best"][span.stages[-1]]["value"], content["best"][following.stages[0]]["value"]]
     for index, crossing in enumerate(content["crossings"]):
-        at = asked.at("lines", place, "crossings", index, "at")
-        if crossing["between"] == ends and at is not None:
-            return _place(asked, place, index)
+        if crossing["between"] == ends and crossing["at"] is not None:
+            return _handover_place(asked, place, index)
     return ()
 
 
-def _place(asked: Asked, place: int, index: int, *, briefly: bool = False) -> Words:
+def _handover_place(asked: Asked, place: int, index: int, *, briefly: bool = False) -> Words:
     """Return between which values that were tried a crossover is, and about where."""
     at = asked.at("lines", place, "crossings", index, "at")
     assert at is not None
-    along = asked.data["along"]
-    form = asked.axis_form(along, at.value)
-    crossing = asked.data["lines"][place]["crossings"][index]
-    stages = [stage["value"] for stage in asked.data["lines"][place]["best"]]
+    along, content = asked.data["along"], asked.data["lines"][place]
+    form, crossing, stages = asked.axis_form(along, at.value), content["crossings"][index], content["best"]
+    labels = [stage["value"] for stage in stages]
     low, high = crossing["at_ci95"] or (None, None)
     # Of what is counted no decimals, and no more digits than what is between two values deserves.
     digits = form._replace(is_whole=False) if form.is_whole and at.value >= _LARGE else form
     about = number(at, digits, None if low is None or high is None else (low, high))
     if briefly:
-        return line("about ", asked.named(along, (about,)))
-    numbers = [stage["number"] for stage in asked.data["lines"][place]["best"]]
-    first, last = (stages.index(label) for label in crossing["between"])
-    below, above = bracket(numbers, (first, last), (low, high))
-    tried = line("between ", asked.value(along, stages[below or 0]), " and ",
-                 asked.value(along, stages[-1 if above is None else above]))  # fmt: skip
-    return line("somewhere ", asked.named(along, tried), " (about ", about, " on a straight line)")
+        return line("about ", asked.with_name(along, (about,)))
+    first, last = (labels.index(label) for label in crossing["between"])
+    below, above = bracket([stage["number"] for stage in stages], (first, last), (low, high))
+    tried = line("between ", asked.value(along, labels[below or 0]), " and ",
+                 asked.value(along, labels[-1 if above is None else above]))  # fmt: skip
+    return line(asked.with_name(along, line("somewhere ", tried)), " (about ", about, " on a straight line)")
 
 
-def _lead_of_crossover(asked: Asked, place: int, stage: int) -> Words:
+def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
     """Return by how much the best is ahead of the second at a value; empty where that is not told."""
     found = asked.difference("lines", place, "best", stage, "ahead_of_second")
-    base = asked.at("lines", place, "best", stage, "mean")
-    return () if found is None else asked.apart(found, base)
+    return () if found is None else asked.apart(found, asked.at("lines", place, "best", stage, "mean"))
 
 
-def _years(asked: Asked, place: int, stage: int) -> Words:
+def _stage_years(asked: Asked, place: int, stage: int) -> Words:
+    """Return the same in GPU-years a year."""
     found = asked.difference("lines", place, "best", stage, "ahead_of_second")
     content = asked.data["lines"][place]
     entry = content["best"][stage]
     here = {**content["at"], asked.data["along"]: entry["value"]}
-    names = entry.get("order", ())[:2]
-    cells = [asked.cell({**here, asked.data["between"]: name}) for name in names]
+    cells = [asked.cell({**here, asked.data["between"]: name}) for name in entry.get("order", ())[:2]]
     return () if found is None or len(cells) < 2 else asked.gpu_years(found, *cells)
 
 
 def _in_short(asked: Asked, place: int) -> Words:
-    """Return the same in short: who is best at first and at last."""
-    spans, between = _spans(asked, place), asked.data["between"]
-    who = [either([asked.value(between, name) for name in span.names]) for span in (spans[0], spans[-1])]
+    """Return who is best at last, and from where on."""
+    spans, content = _spans(asked, place), asked.data["lines"][place]
+    first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
+    highest = f"the {asked.most} {asked.what}"
     if len(spans) == 1:
-        if len(spans[0].names) > 1:
-            return line("it cannot be told apart whether ", who[0], f" has the {asked.most} {asked.what}")
-        return line(who[0], f" has the {asked.most} {asked.what} ", _from_to(asked, place, spans[0]))
-    content = asked.data["lines"][place]
-    last = next((index for index in reversed(range(len(content["crossings"])))
-                 if content["crossings"][index]["at"] is not None), None)  # fmt: skip
-    if last is not None and len(spans[-1].names) == 1:
-        return line(
-            "beyond ", _place(asked, place, last, briefly=True), " ", who[1], f" has the {asked.most} {asked.what}"
-        )
+        verb = " may have " if len(spans[0].names) > 1 else " has "
+        return line(first, verb, highest, " ", _from_to(asked, place, spans[0]))
+    known = [index for index, one in enumerate(content["crossings"]) if one["at"] is not None]
+    if known and len(spans[-1].names) == 1:
+        return line("beyond ", _handover_place(asked, place, known[-1], briefly=True), " ", last, " has ", highest)
     ends = [_from_to(asked, place, span) for span in (spans[0], spans[-1])]
-    return line(who[0], f" may have the {asked.most} {asked.what} ", ends[0], ", ", who[1], " ", ends[1])
+    return line(first, f" may have {highest} ", ends[0], ", ", last, " ", ends[1])
 
 
 # ----------------------------------------
-# What it takes to finish in time with some probability, over what is not known exactly, for a first screen.
-
-_METRIC = "p_finish_by"
-
-_NORMAL = 1.96
-
-_CLOSE = 0.01
-
-"""Half-width of an interval from which on it is told that shares of runs are not known well."""
-
-
-class _Setting(NamedTuple):
-    """A value that was tried: its label, its cell, and the share of runs that are in time over all draws."""
-
-    label: str
-    cell: int
-    share: Traced
-
-
-def likely(asked: Asked, condition: Callable[[Asked], Words]) -> Told | None:
-    """Return what it takes for a probability over luck and over unknown inputs; ``None`` where none were drawn.
-
-    A probability to be in time is the share of runs that are, and whether the reason is luck or an input that nobody
-    knows exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
-    """
-    axis = asked.axis(asked.data["along"])
-    if asked.metric != _METRIC or axis is None or len(asked.data["lines"]) != 1 or "at_least" not in asked.data:
-        return None
-    settings = _settings(asked, axis)
-    level = asked.data["at_least"]
-    if len(settings) < 2:
-        return None
-    holds = [one.share.value >= level for one in settings]
-    unheld = [place for place, one in enumerate(holds) if not one]
-    first = unheld[-1] + 1 if unheld else 0
-    goal = line("for ", asked.subject, " to be ", condition(asked), ", ")
-    need = _need(asked, settings, first)
-    shown = [settings[place] for place in (first - 1, first) if 0 <= place < len(settings)]
-    runs = _runs(asked, settings[0].cell)
-    texts = [line(number(one.share, PERCENT), " with ", asked.value(axis.name, one.label)) for one in shown]
-    of_runs = line("of ", number(runs, COUNT), " runs ") if runs is not None else ("of the runs ",)
-    answer = joined([
-        sentence(goal, need, ": ", of_runs, listed_from_traced(texts), " are in time, unknown inputs drawn"),
-        _central(asked, axis, level),
-    ])  # fmt: skip
-    short = line(need, " for ", condition(asked))
-    picture = _picture_of_likely(asked, axis, settings, (level, plain(condition(asked))))
-    cell = settings[min(first, len(settings) - 1)].cell
-    return Told(
-        answer,
-        sentence(goal, need),
-        short,
-        picture,
-        cell,
-        doubt=_doubt(asked, shown),
-        other=settings[first - 1].cell if first else None,
-    )
-
-
-def _settings(asked: Asked, axis: Axis) -> list[_Setting]:
-    """Return the values that were tried, ascending, with the share of drawn runs that are in time."""
-    at = asked.data["lines"][0]["at"]
-    found = []
-    for _, label in sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0):
-        cell = asked.cell({**at, axis.name: label})
-        share = asked.rows.mean(cell, _METRIC, drawn=True)
-        if cell is not None and share is not None:
-            found.append(_Setting(label, cell, share))
-    return found
-
-
-def _need(asked: Asked, settings: list[_Setting], first: int) -> Words:
-    """Return what it takes, between the last value that does not do and the first of those that do."""
-    along = asked.data["along"]
-    if first in (0, len(settings)):
-        extent = asked.extent(along, settings[0].label, settings[-1].label)
-        return line("no" if first else "any", " value tried is enough (", extent, ")")
-    ends = [asked.value(along, settings[place].label) for place in (first - 1, first)]
-    span = line("between ", listed_from_traced(ends))
-    return line("it takes ", asked.named(along, span))
-
-
-def _runs(asked: Asked, cell: int) -> Traced | None:
-    """Return how many runs a setting has over all draws."""
-    draws, each = asked.places.at("cells", cell, "draws"), asked.places.at("cells", cell, "replications")
-    return None if draws is None or each is None or not draws.value else draws * each
-
-
-def _central(asked: Asked, axis: Axis, level: float) -> Words:
-    """Return what would do if all inputs were at their central values; empty where that is not told."""
-    at = asked.data["lines"][0]["at"]
-    pairs = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
-    known = [(label, mean.mean.value >= level) for _, label in pairs
-             if (mean := asked.mean(asked.cell({**at, axis.name: label}))) is not None]  # fmt: skip
-    held = list(itertools.takewhile(lambda pair: pair[1], reversed(known)))
-    if not held:
-        return ()
-    return sentence("at exactly the central values ", asked.named(axis.name, asked.value(axis.name, held[-1][0])),
-                    " would do")  # fmt: skip
-
-
-def _doubt(asked: Asked, shown: list[_Setting]) -> Words:
-    """Return what was drawn, and how well shares of so few draws are known."""
-    titles = [(str(axis["title"]),) for axis in asked.places.get("axes").values() if axis["unknown"]]
-    draws = asked.places.at("cells", shown[0].cell, "draws")
-    verb = "is" if len(titles) == 1 else "are"
-    start = line("not known exactly ", verb, " ", listed_from_traced(titles))
-    if draws is None:
-        return sentence(start, ": each run has its own luck and one draw of them")
-    known = sentence(start, ": each run has its own luck and one of ", number(draws, COUNT), " draws of them")
-    values = [asked.rows.by_draw(one.cell, _METRIC) for one in shown]
-    widest = max((_NORMAL * statistics.stdev(one) / math.sqrt(len(one)) for one in values if len(one) > 1), default=0.0)
-    if widest < _CLOSE:
-        return known
-    return joined([known, ("With so few draws such shares are known to a few points only.",)])
-
-
-def _picture_of_likely(
-    asked: Asked, axis: Axis, settings: list[_Setting], level: tuple[float, str]
-) -> Callable[[str], Picture | None]:
-    """Return what draws the share of runs that are in time, with drawn inputs and at the central values."""
-
-    def picture(title: str) -> Picture | None:
-        numbers: Mapping[str, float] = {label: one or 0.0 for label, one in zip(axis.labels, axis.numbers, strict=True)}
-        x = tuple(numbers[one.label] / axis.size for one in settings)
-        drawn = tuple(100 * one.share.value for one in settings)
-        means = [asked.mean(one.cell) for one in settings]
-        central = tuple(None if mean is None else 100 * mean.mean.value for mean in means)
-        series = (Series("unknown inputs drawn", x, drawn, hue=0), Series("central values", x, central, hue=1))
-        what = capital(asked.what)
-        chart = Curves(title, axis.scale, Scale(f"{what} [%]"), series, levels=((100 * level[0], level[1]),))
-        rows = [
-            (plain(asked.value(axis.name, one.label)), plain((number(one.share, PERCENT),)),
-             "" if mean is None else asked.form.value(mean.mean.value, mean.interval))
-            for one, mean in zip(settings, means, strict=True)
-        ]  # fmt: skip
-        heads = (Column(axis.title, is_number=False), Column("unknown inputs drawn"), Column("central values"))
-        told = "; ".join(f"{row[1]} with {row[0]}" for row in rows)
-        alt = f"{what} with unknown inputs drawn, along {axis.title}: {told}."
-        return Picture(KEY, chart, alt, "Shares of runs that are in time.", Grid(title, heads, rows))
-
-    return picture
-
-
-# ----------------------------------------
-# What cannot be had together, for a first screen.
+# What cannot be had together.
 
 
 def pareto(asked: Asked) -> Told | None:
@@ -1417,57 +572,64 @@ def pareto(asked: Asked) -> Told | None:
     order = sorted(range(len(entries)), key=lambda place: entries[place][metrics[0]]["mean"])
     if not asked.is_lowest_best(metrics[0]):
         order.reverse()
-    shown = order if len(order) <= _MOST_TOLD else [order[0], order[-1]]
-    aims = listed_from_traced([(_aim(asked, name),) for name in (*metrics, *asked.data["axes"])])
-    between = " to " if len(order) > _MOST_TOLD else " and "
-    texts = [_entry(asked, place) for place in shown]
-    answer = sentence(
-        "in ", aims, " at once, no other setting beats ", listed_from_traced(texts, between), _maybe(asked)
-    )
-    names = [asked.briefly(entries[place]["at"]) for place in shown]
-    short = line("no other setting beats ", listed_from_traced(names, between), " in ", aims, " at once")
+    names = [asked.title(name) if name in asked.data["axes"] else _the(metric_words(name))
+             for name in (*metrics, *asked.data["axes"])]  # fmt: skip
+    aims = listed([(name,) for name in names])
+    ends = [order[0], order[-1]] if len(order) > 1 else order
+    texts = [line(asked.some([entries[place]["at"]]), " with ", _reached(asked, place)) for place in ends]
+    many = f" ({len(order) - 2} more between them)" if len(order) > 2 else ""
+    rows = [
+        (entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]), name), name) for name in metrics] + [standing])
+        for standing, found in (("on the front", [entries[place] for place in order]),
+                                ("may be on it too", asked.data["may_be_too"]))
+        for entry in found
+    ]  # fmt: skip
     standing = dict.fromkeys(range(len(asked.places.get("cells"))), "behind")
     for word, key in (("perhaps", "may_be_too"), ("front", "front")):
         standing |= {cell: word for entry in asked.data[key] if (cell := asked.cell(entry["at"])) is not None}
-    picture = front(asked, (metrics[0], metrics[1]), standing) if len(metrics) > 1 else nothing
-    return Told(answer, sentence(short), short, picture, asked.cell(entries[order[0]]["at"]))
+    start = line("in ", aims, " at once, no other setting beats ")
+    answer = sentence(start, listed(texts), _traced_count(asked, many))
+    if len(plain(answer).split()) > WORDS:
+        answer = sentence(start, listed([asked.some([entries[place]["at"]]) for place in ends]))
+    return Told(
+        answer,
+        line("no other setting beats ", listed([asked.some([entries[place]["at"]]) for place in ends]), " in ", aims,
+             " at once"),
+        front(asked, (metrics[0], metrics[1]), standing) if len(metrics) > 1 else nothing,
+        asked.grid(asked.varying, (*(Column(capital(name_of(name))) for name in metrics),
+                                   Column("Standing", is_number=False)), rows),
+        asked.cell(entries[order[0]]["at"]),
+    )  # fmt: skip
 
 
-def _aim(asked: Asked, name: str) -> str:
-    """Return an aim in words."""
-    if name in asked.data["axes"]:
-        return asked.title(name)
-    words = metric_words(name)
+def _traced_count(asked: Asked, text: str) -> Words:
+    """Return that there are more on the front, as many as the data have."""
+    found = Traced(float(len(asked.data["front"])), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",))
+    return (" (", number(found - 2.0, COUNT), " more between them)") if text else ()
+
+
+def _the(words: str) -> str:
     return words if words.startswith("the ") else f"the {words}"
 
 
-def _entry(asked: Asked, place: int) -> Words:
-    """Return a setting with what it reaches."""
-    entry = asked.data["front"][place]
+def _reached(asked: Asked, place: int) -> Words:
+    """Return what a setting of the front reaches."""
     values = []
     for name in asked.data["metrics"]:
         found = asked.places.estimate("answers", asked.position, "data", "front", place, name)
         if found is not None:
             values.append(told(Estimate(*found), asked.form_of(name)))
-    return line(asked.briefly(entry["at"]), " with ", listed_from_traced(values))
-
-
-def _maybe(asked: Asked) -> Words:
-    """Return which others may belong to the front too."""
-    others = [asked.briefly(entry["at"]) for entry in asked.data["may_be_too"]]
-    if not others:
-        return ()
-    if len(others) > _MOST_TOLD:
-        return ("; others may be as good",)
-    return line("; ", listed_from_traced(others), " may be as good")
+    return listed(values)
 
 
 # ----------------------------------------
-# Which axis moves a metric most, for a first screen.
+# Which axis moves a metric most.
 
 _LEAST = 0.001
 
 """A share of the variance that is told."""
+
+_MOST_SHARES = 3
 
 
 def sensitivity(asked: Asked) -> Told | None:
@@ -1482,13 +644,23 @@ def _tornado(asked: Asked) -> Told | None:
     if not axes or not axes[0]["swing"]:
         return None
     moves = [_move(asked, place) for place in range(len(axes[0]["moves"]))]
+    start = line("what moves ", asked.subject, " most is ", asked.title(axes[0]["axis"]), ": ")
+    rows = []
+    for entry in axes:
+        for move in entry["moves"]:
+            change = move["difference"]
+            text = (
+                move["trouble"]
+                if change is None
+                else asked.shown().form.change(change["mean"], ends_of(change["ci95"]))
+            )
+            rows.append([capital(asked.title(entry["axis"])), label_text(move["value"]), text])
+    grid = Grid(asked_text(asked), (Column("Axis", is_number=False), Column("Value", is_number=False),
+                                    Column(f"Change of {name_of(asked.metric)}")), rows)  # fmt: skip
+    title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
     known = [text for text in moves if text]
-    answer = sentence(
-        "what moves ", asked.subject, " most is ", asked.title(axes[0]["axis"]), ": ", listed_from_traced(known)
-    )
-    cells = [Row(plain(asked.where(cell["values"])), cell["cell"]) for cell in asked.places.get("cells")]
-    short = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
-    return Told(answer, sentence(short), short, intervals(asked, cells), 0)
+    answer = sentence(*brief(line(start, known[0]), known[1:], before=" and "))
+    return Told(answer, title, intervals(asked, asked.all_rows()), grid, 0)
 
 
 def _move(asked: Asked, place: int) -> Words:
@@ -1498,44 +670,44 @@ def _move(asked: Asked, place: int) -> Words:
     found = None if move["difference"] is None else asked.difference("axes", 0, "moves", place, "difference")
     if found is None:
         return ()
-    where = line("with ", asked.values(entry["axis"], [move["value"]]), " it ")
+    where = line("with ", asked.named(entry["axis"], move["value"]), " it ")
     if not found.mean.value:
         return line(where, "is the same in every run")
-    base = asked.at("center")
-    word = "rises by " if found.mean.value > 0 else "falls by "
     if not move["difference"]["resolved"]:
-        return line(where, "moves by no more than chance does")
-    return line(where, word, asked.apart(found, base))
+        return line(where, "changes by no more than sampling error")
+    word = "rises by " if found.mean.value > 0 else "falls by "
+    return line(where, word, asked.apart(found, asked.at("center")))
 
 
 def _indices(asked: Asked) -> Told | None:
     """Return which share of the variance the first axes make."""
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
-    texts = []
-    for place in order[:_MOST_TOLD]:
-        share = asked.at("axes", place, "total", "value")
-        ends = asked.places.ends("answers", asked.position, "data", "axes", place, "total", "ci95")
-        if share is not None and share.value >= _LEAST:
-            has_width = ends is not None and ends[1].value - ends[0].value > _LEAST
-            found = Estimate(share, *ends) if ends is not None and has_width else Estimate(share)
-            texts.append(line(asked.title(axes[place]["axis"]), " with ", told(found, PERCENT)))
+    shares = [(place, _index(asked, place)) for place in order]
+    texts = [line(asked.title(axes[place]["axis"]), " with ", told(share, PERCENT))
+             for place, share in shares[:_MOST_SHARES] if share is not None and share.mean.value >= _LEAST]  # fmt: skip
     if not texts:
         return None
+    rows = [[capital(asked.title(axes[place]["axis"])), PERCENT.value(share.mean.value, share.interval)]
+            for place, share in shares if share is not None]  # fmt: skip
+    heads = (Column("Axis", is_number=False), Column("Share of the variance, with interactions"))
     answer = sentence(
-        "what makes most of the differences in ", asked.subject, " is ", listed_from_traced(texts), " of the variance"
+        "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
     )
-    rows = [Row(plain(asked.where(cell["values"])), cell["cell"]) for cell in asked.places.get("cells")]
-    short = line(asked.title(axes[order[0]]["axis"]), " moves ", asked.subject, " most")
-    return Told(answer, sentence(short), short, intervals(asked, rows), 0)
+    title = line(asked.title(axes[order[0]]["axis"]), " moves ", asked.subject, " most")
+    return Told(answer, title, intervals(asked, asked.all_rows()), Grid(asked_text(asked), heads, rows), 0)
+
+
+def _index(asked: Asked, place: int) -> Estimate | None:
+    """Return which share of the variance an axis makes, with what it does together with others."""
+    share = asked.at("axes", place, "total", "value")
+    ends = asked.places.ends("answers", asked.position, "data", "axes", place, "total", "ci95")
+    has_width = ends is not None and ends[1].value - ends[0].value > _LEAST
+    return None if share is None else Estimate(share, *ends) if ends is not None and has_width else Estimate(share)
 
 
 # ----------------------------------------
-# What it takes for a metric to pass a value, for a first screen.
-
-_MOST_TOLD_THRESHOLD = 4
-
-"""Combinations of other axes of which each is told; of more the hardest, and what each axis alone can do about it."""
+# What it takes for a metric to pass a value.
 
 _ONE = Traced(1.0, (), "1")
 
@@ -1561,62 +733,122 @@ class _Need(NamedTuple):
 
 
 def threshold(asked: Asked) -> Told | None:
-    """Return what it takes; ``None`` where nothing is known along the axis."""
-    lines = asked.data["lines"]
-    drawn = likely(asked, _condition)
+    """Return what it takes, the combination that takes least first; ``None`` where nothing is known along the axis."""
+    drawn = likely(asked)
     if drawn is not None:
         return drawn
-    needs = [_need_of_threshold(place, content) for place, content in enumerate(lines) if content["points"]]
+    lines = asked.data["lines"]
+    needs = [_need_of(place, content) for place, content in enumerate(lines) if content["points"]]
     if not needs:
         return None
-    hardest = max(needs, key=lambda need: _hardness(asked, need))
-    shown = needs if len(needs) <= _MOST_TOLD_THRESHOLD else [hardest, *_eased(asked, needs, hardest)]
+    along, needs = asked.data["along"], sorted(needs, key=lambda need: _hardness(asked, need))
+    easiest, hardest = needs[0], needs[-1]
     goal = line("for ", asked.subject, " to be ", _condition(asked), ", ")
-    tell = _rate if asked.is_factor(asked.data["along"]) else _amount
-    if tell is _rate:
-        shown = sorted(shown, key=lambda need: _hardness(asked, need), reverse=True)
-    texts, said = [], lines[shown[0].place]["at"]
-    for place, one in enumerate(shown):
-        # All but the first name only what is not as in the first.
-        at = {name: label for name, label in lines[one.place]["at"].items() if not place or label != said[name]}
-        is_first = all(before.crossing is None for before in shown[:place])
-        texts.append(tell(asked, one, at=at, is_first=is_first))
-    answer = sentence(goal, listed_from_traced(texts), _unsure(asked, hardest))
-    need = tell(asked, hardest, at=lines[hardest.place]["at"], is_first=True)
-    short = line(need, " for ", _condition(asked))
+    tell = _rate if asked.is_factor(along) else _amount
+    if len(needs) == 1:
+        answer = sentence(goal, tell(asked, easiest, is_first=True), _unsure(asked, easiest))
+        title = line(tell(asked, easiest, is_first=True), " for ", _condition(asked))
+    else:
+        today = _today(asked)
+        where = [asked.where(lines[need.place]["at"]) for need in needs]
+        if today:
+            shorts = [line(place, ": ", _rate_short(asked, need)) for place, need in zip(where, needs, strict=True)]
+            shorts[-1] = line("hardest is ", shorts[-1])
+            answer = sentence(*brief(line(today, "; best is ", shorts[0]), shorts[1:]))
+            title = today
+        else:
+            texts = [line("with ", place, ", ", tell(asked, need, is_first=need is easiest))
+                     for place, need in zip(where, needs, strict=True)]  # fmt: skip
+            answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
+            title = line(texts[0], "; ", texts[-1], " for ", _condition(asked))
     level = asked.data.get("at_least", asked.data.get("at_most"))
-    picture = curves(asked, asked.data["along"], level=(level, plain(_condition(asked))))
+    chosen = hardest if len(needs) == 1 else easiest if easiest.crossing is not None else next(
+        (need for need in needs if need.crossing is not None), easiest)  # fmt: skip
     return Told(
         answer,
-        sentence(goal, need),
-        short,
-        picture,
-        _cell(asked, hardest),
-        _band_of_threshold(asked, hardest),
-        other=_cell(asked, hardest, holds=False),
+        title,
+        curves(asked, along, level=(level, plain(_condition(asked)))),
+        _threshold_table(asked, needs),
+        _need_cell(asked, chosen),
+        _need_cell(asked, chosen, holds=False),
+        band=_need_band(asked, chosen),
     )
 
 
-def _eased(asked: Asked, needs: Sequence[_Need], hardest: _Need) -> list[_Need]:
-    """Return, for each other axis, what takes least of the lines that differ from the hardest in that axis alone."""
-    lines = asked.data["lines"]
-    here = lines[hardest.place]["at"]
-    found: dict[str, _Need] = {}
-    for need in sorted(needs, key=lambda one: _hardness(asked, one)):
-        apart = [name for name, label in lines[need.place]["at"].items() if label != here[name]]
-        if len(apart) == 1:
-            found.setdefault(apart[0], need)
-    return [found[name] for name in reversed(here) if name in found][: _MOST_TOLD_THRESHOLD - 1]
+def _today(asked: Asked) -> Words:
+    """Return in how many combinations the condition holds at the stated failure rate; empty along another axis."""
+    if not asked.is_factor(asked.data["along"]):
+        return ()
+    points = [point for content in asked.data["lines"] for point in content["points"] if point["value"] == "1"]
+    if not points:
+        return ()
+    source = f"{asked.places.file}#/answers/{asked.position}/data/lines/*/points/*?value=1"
+    held = Traced(float(sum(point["holds"] for point in points)), (f"{source}&holds=true",))
+    return line(asked.subject, " is ", _condition(asked), " today in ", number(held, COUNT), " of ",
+                number(Traced(float(len(points)), (source,)), COUNT), " combinations")  # fmt: skip
 
 
-def _need_of_threshold(place: int, content: Mapping[str, Any]) -> _Need:
+def _rate_short(asked: Asked, need: _Need) -> Words:
+    """Return how high the failure rate may be, or the MTBF must be, in a few words."""
+    if need.crossing is None:
+        return ("any rate tried" if need.holds else "no rate tried",)
+    is_rarer, times = _times(asked, need)
+    if is_rarer:
+        return line("MTBF ", times, " as high")
+    return line("up to " if need.holds else "from ", times, " the rate")
+
+
+def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
+    """Return where the condition holds in each combination of the other axes, and how sure that is."""
+    along = asked.data["along"]
+    heads = (
+        Column(f"{capital(asked.title(along))} for {plain(_condition(asked))}"), Column("95 % interval"),
+        Column("90 % band of unknown inputs"), Column("With 95 % confidence"),
+    )  # fmt: skip
+    rows = []
+    for need in needs:
+        content = asked.data["lines"][need.place]
+        points, found = content["points"], content["crossings"]
+        parts = [f"{'from' if one['begins'] else 'up to' if not place else 'to'} {_place_text(asked, one, one['at'])}"
+                 for place, one in enumerate(found)]  # fmt: skip
+        ends = [
+            ", ".join(_ends_text(asked, points, one, one[key]) for one in found if one[key] is not None)
+            for key in ("at_ci95", "band90")
+        ]
+        sure = [label_text(point["value"]) for point in points if point["holds_for_sure"]]
+        span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
+        alone = "any value tried" if need.holds else "no value tried"
+        rows.append((content["at"], [" ".join(parts) or alone, *ends, span]))
+    kept = [place for place in range(len(heads)) if not place or any(row[1][place] for row in rows)]
+    texts = [(at, [row[place] for place in kept]) for at, row in rows]
+    return asked.grid(list(asked.data["lines"][0]["at"]), [heads[place] for place in kept], texts)
+
+
+def _place_text(asked: Asked, crossing: Mapping[str, Any], at: float) -> str:
+    """Return a place on the axis; of what is counted the first, or the last, with which the condition holds."""
+    form = asked.axis_form(asked.data["along"], at)
+    if form.is_whole:
+        at = math.ceil(at - 1e-9) if crossing["begins"] else math.floor(at + 1e-9)
+    return form.plain(at)
+
+
+def _ends_text(
+    asked: Asked, points: Sequence[Mapping[str, Any]], crossing: Mapping[str, Any], ends: Sequence[float | None] | None
+) -> str:
+    """Return between which places a crossing is; one that is not known lies beyond what was tried."""
+    if ends is None:
+        return ""
+    low, high = (None if end is None else _place_text(asked, crossing, end) for end in ends)
+    return f"{low or 'below ' + label_text(points[0]['value'])} to {high or 'above ' + label_text(points[-1]['value'])}"
+
+
+def _need_of(place: int, content: Mapping[str, Any]) -> _Need:
     """Return what a line takes; of several crossings the last one that begins, or the first one that ends."""
     crossings: Sequence[Mapping[str, Any]] = content["crossings"]
     begin = [index for index, crossing in enumerate(crossings) if crossing["begins"]]
     end = [index for index, crossing in enumerate(crossings) if not crossing["begins"]]
     holds = bool(content["points"][0]["holds"])
-    chosen = end[0] if holds and end else begin[-1] if begin else None
-    return _Need(place, chosen, holds)
+    return _Need(place, end[0] if holds and end else begin[-1] if begin else None, holds)
 
 
 def _hardness(asked: Asked, need: _Need) -> tuple[int, float]:
@@ -1631,32 +863,23 @@ def _condition(asked: Asked) -> Words:
     key = "at_least" if "at_least" in asked.data else "at_most"
     level = asked.at(key)
     assert level is not None
-    form = asked.form
-    text = form.exact(level.value)
-    text = text.removesuffix("s") if text in ("1 days", "1 hours", "1 minutes", "1 seconds") else text
-    return line(key.replace("_", " "), " ", number(level, form)._replace(text=text))
+    return line(key.replace("_", " "), " ", number(level, asked.form)._replace(text=asked.form.exact(level.value)))
 
 
-def _amount(asked: Asked, need: _Need, *, at: Mapping[str, str], is_first: bool) -> Words:
+def _amount(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes, as a span of values of which two were tried; the name of the axis is said once."""
-    along = asked.data["along"]
-    place = asked.where(at) if is_first else asked.shortly(at)
-    where = line(" with ", place) if place else ""
     if need.crossing is None:
-        return line(_beyond(asked, need), where)
-    span = _span(asked, need)
-    named = asked.named(along, span) if is_first or not asked.is_counted(along) else span
-    start = "it takes " if is_first else ""
-    return line(
-        start,
-        "at most " if need.holds else "",
-        named,
-        _straight(asked, need) if len(asked.data["lines"]) == 1 else "",
-        where,
-    )
+        return _beyond(asked, need, is_first=is_first)
+    along, span = asked.data["along"], _need_span(asked, need)
+    straight = _straight(asked, need) if len(asked.data["lines"]) == 1 else ()
+    if not asked.is_counted(along):
+        start = f"{asked.title(along)} must be " if is_first else ""
+        return line(start, "at most something " if need.holds else "at least something ", span, straight)
+    named = asked.with_name(along, span) if is_first else span
+    return line("it takes " if is_first else "", "at most " if need.holds else "", named, straight)
 
 
-def _span(asked: Asked, need: _Need) -> Words:
+def _need_span(asked: Asked, need: _Need) -> Words:
     """Return between which values a line passes the level; of what is counted, which of them it may be."""
     along, points = asked.data["along"], asked.data["lines"][need.place]["points"]
     first, last = _bracket(asked, need)
@@ -1674,11 +897,8 @@ def _span(asked: Asked, need: _Need) -> Words:
         line("fewer than ", asked.value(along, points[0]["value"])) if low is None else (number(low, COUNT),),
         line("more than ", asked.value(along, points[-1]["value"])) if high is None else (number(high, COUNT),),
     ]
-    return (
-        texts[0]
-        if low is not None and high is not None and low.value == high.value
-        else listed_from_traced(texts, " to ")
-    )
+    is_one = low is not None and high is not None and low.value == high.value
+    return texts[0] if is_one else listed(texts, " to ")
 
 
 def _bracket(asked: Asked, need: _Need) -> tuple[int | None, int | None]:
@@ -1694,31 +914,31 @@ def _straight(asked: Asked, need: _Need) -> Words:
     """Return where a straight line between the two neighbours passes the level."""
     at = _turned(asked, need, "at")
     assert at is not None
-    form = asked.axis_form(asked.data["along"], at.value)
-    return (" (about ", number(at, form), " on a straight line)")
+    return (" (about ", number(at, asked.axis_form(asked.data["along"], at.value)), " on a straight line)")
 
 
-def _rate(asked: Asked, need: _Need, *, at: Mapping[str, str], is_first: bool) -> Words:
-    """Return how much rarer failures must be in a line, or how much more frequent they may be."""
-    start = line("with ", asked.where(at), " ") if at else ""
+def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
+    """Return how much higher the MTBF must be in a line, or how much more frequent failures may be."""
     if need.crossing is None:
-        return line(start, _beyond(asked, need))
-    place = ("lines", need.place, "crossings", need.crossing)
+        return _beyond(asked, need, is_first=is_first)
+    is_rarer, times = _times(asked, need)
+    tried = _tried(asked, need, is_rarer=is_rarer) if is_first else ()
+    stated = f" that of “{asked.places.get('scenario')}”" if is_first else ""
+    if is_rarer:
+        return line("the MTBF must be about ", times, stated or " as high", tried)
+    verb = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
+    return line(verb, times, stated or " as high", tried)
+
+
+def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
+    """Return whether failures must be rarer, and by which factor; else how many times as frequent they may be."""
+    place = ("lines", need.place, "crossings", need.crossing or 0)
     found, low, high = asked.at(*place, "at"), asked.at(*place, "at_ci95", 0), asked.at(*place, "at_ci95", 1)
     assert found is not None
     is_rarer = need.holds and found.value < 1
     if is_rarer:
         found, low, high = _ONE / found, None if high is None else _ONE / high, None if low is None else _ONE / low
-    times = number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
-    between = _tried(asked, need, is_rarer=is_rarer) if is_first else ()
-    than = f" than in “{asked.places.get('scenario')}”" if is_first else ""
-    if is_rarer and not is_first:
-        return line("about ", times, " rarer with ", asked.where(at))
-    who = "failures" if is_first else "they"
-    if is_rarer:
-        return line(start, who, " must be about ", times, " rarer", than, between)
-    verb = " may be about " if need.holds else " must be at least about "
-    return line(start, who, verb, times, " as frequent", than.replace("than", "as"), between)
+    return is_rarer, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
 
 
 def _tried(asked: Asked, need: _Need, *, is_rarer: bool) -> Words:
@@ -1731,14 +951,14 @@ def _tried(asked: Asked, need: _Need, *, is_rarer: bool) -> Words:
     known = [asked.at("lines", need.place, "points", place, "number") for place in places]
     if is_rarer:
         texts = [(number(_ONE / one, _BARE),) for one in reversed(known) if one is not None and one.value]
-    return line(" (tried: ", listed_from_traced(texts), ")")
+    return line(" (tried: ", listed(texts), ")")
 
 
-def _beyond(asked: Asked, need: _Need) -> Words:
+def _beyond(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     """Return that the condition holds at all values that were tried, or at none."""
     points = asked.data["lines"][need.place]["points"]
     extent = asked.extent(asked.data["along"], points[0]["value"], points[-1]["value"])
-    return line("any" if need.holds else "no", " value tried is enough (", extent, ")")
+    return line("any" if need.holds else "no", " value tried is enough", *((" (", extent, ")") if is_first else ()))
 
 
 def _turned(asked: Asked, need: _Need, *keys: str | int) -> Traced | None:
@@ -1756,29 +976,18 @@ def _unsure(asked: Asked, need: _Need) -> Words:
         return ()
     held = next(index for index in reversed(range(len(points))) if points[index]["holds"])
     ends = asked.places.ends("answers", asked.position, "data", "lines", need.place, "points", held, "mean_ci95")
-    runs = asked.places.at("cells", _cell(asked, need) or 0, "replications")
-    if ends is None or runs is None:
+    if ends is None:
         return ()
     unknown = asked.data["over"] == "parameters" and points[held]["band90"] is not None
     why = "with what is not known exactly" if unknown else "with so few simulated runs"
-    where = asked.values(asked.data["along"], [points[held]["value"]])
-    return line(
-        "; ",
-        why,
-        " that is not sure at any value tried (at ",
-        where,
-        " it may be anything from ",
-        ranged(*ends, asked.form),
-        ")",
-    )
+    where = asked.named(asked.data["along"], points[held]["value"])
+    return line("; ", why, " that is not sure at any value tried (", ranged(*ends, asked.form), " at ", where, ")")
 
 
-def _band_of_threshold(asked: Asked, need: _Need) -> Words:
+def _need_band(asked: Asked, need: _Need) -> Words:
     """Return between which places unknown inputs move the answer; empty where that is not told."""
-    if need.crossing is None:
-        return ()
     content = asked.data["lines"][need.place]
-    if content["crossings"][need.crossing]["band90"] is None:
+    if need.crossing is None or content["crossings"][need.crossing]["band90"] is None:
         return ()
     along = asked.data["along"]
     low, high = (_turned(asked, need, "band90", end) for end in (0, 1))
@@ -1789,21 +998,124 @@ def _band_of_threshold(asked: Asked, need: _Need) -> Words:
             ends.append(line(word, asked.value(along, content["points"][end]["value"])))
         else:
             ends.append((number(found, asked.axis_form(along, found.value)),))
-    return line("from ", ends[0], " to ", asked.named(along, ends[1]))
+    return line("from ", ends[0], " to ", asked.with_name(along, ends[1]))
 
 
-def _cell(asked: Asked, need: _Need, *, holds: bool = True) -> int | None:
+def _need_cell(asked: Asked, need: _Need, *, holds: bool = True) -> int | None:
     """Return the cell that is nearest to what a line takes, on the side where the condition holds, or on the other."""
     content = asked.data["lines"][need.place]
-    labels = [point["value"] for point in content["points"]]
-    label = labels[0] if need.holds is holds else labels[-1]
+    label = content["points"][0 if need.holds is holds else -1]["value"]
     if need.crossing is not None:
         label = content["crossings"][need.crossing]["between"][0 if need.holds is holds else 1]
     return asked.cell({**content["at"], asked.data["along"]: label})
 
 
 # ----------------------------------------
-# What an axis does to a metric, for a first screen.
+# What it takes to finish in time with some probability, over what is not known exactly.
+
+_METRIC = "p_finish_by"
+
+_NORMAL = 1.96
+
+_CLOSE = 0.01
+
+"""Half-width of an interval from which on it is told that shares of runs are not known well."""
+
+
+class _Setting(NamedTuple):
+    """A value that was tried: its label, its cell, and the share of runs that are in time over all draws."""
+
+    label: str
+    cell: int
+    share: Traced
+
+
+def likely(asked: Asked) -> Told | None:
+    """Return what it takes for a probability over runs and over unknown inputs; ``None`` where none were drawn.
+
+    A probability to be in time is the share of runs that are, and whether the reason is chance or an input that nobody
+    knows exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
+    """
+    axis = asked.axis(asked.data["along"])
+    if asked.metric != _METRIC or axis is None or len(asked.data["lines"]) != 1 or "at_least" not in asked.data:
+        return None
+    level, at = asked.data["at_least"], asked.data["lines"][0]["at"]
+    order = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
+    cells = [(label, asked.cell({**at, axis.name: label})) for _, label in order]
+    settings = [_Setting(label, cell, share) for label, cell in cells
+                if cell is not None and (share := asked.rows.mean(cell, _METRIC, drawn=True)) is not None]  # fmt: skip
+    if len(settings) < 2:
+        return None
+    unheld = [place for place, one in enumerate(settings) if one.share.value < level]
+    first = unheld[-1] + 1 if unheld else 0
+    if first in (0, len(settings)):
+        extent = asked.extent(axis.name, settings[0].label, settings[-1].label)
+        need = line("no" if first else "any", " value tried is enough (", extent, ")")
+    else:
+        ends = listed([asked.value(axis.name, settings[place].label) for place in (first - 1, first)])
+        need = line("it takes ", asked.with_name(axis.name, line("between ", ends)))
+    shown = [settings[place] for place in (first - 1, first) if 0 <= place < len(settings)]
+    draws, each = (asked.places.at("cells", settings[0].cell, key) for key in ("draws", "replications"))
+    has_runs = draws is not None and each is not None and draws.value
+    runs = ("of ", number(draws * each, COUNT), " runs ") if has_runs and draws and each else ("of the runs ",)
+    texts = [line(number(one.share, PERCENT), " with ", asked.value(axis.name, one.label)) for one in shown]
+    # What would do if all inputs were at their central values.
+    held = list(itertools.takewhile(lambda pair: pair[1], (
+        (label, mean.mean.value >= level) for label, cell in reversed(cells)
+        if (mean := asked.mean(cell)) is not None)))  # fmt: skip
+    central = (
+        sentence("at exactly the central values ", asked.named(axis.name, held[-1][0]), " would do") if held else ()
+    )
+    goal = line("for ", asked.subject, " to be ", _condition(asked), ", ", need, ": ", *runs)
+    return Told(
+        joined([sentence(goal, listed(texts), " are in time, unknown inputs drawn"), central]),
+        line(need, " for ", _condition(asked)),
+        _likely_picture(asked, axis, settings, (level, plain(_condition(asked)))),
+        None,
+        settings[min(first, len(settings) - 1)].cell,
+        settings[first - 1].cell if first else None,
+        doubt=_likely_doubt(asked, shown, draws),
+    )
+
+
+def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: Traced | None) -> Words:
+    """Return what was drawn, and how well shares of so few draws are known."""
+    titles = [(str(axis["title"]),) for axis in asked.places.get("axes").values() if axis["unknown"]]
+    start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
+    known = sentence(start, *(("draw of them",) if draws is None else ("of ", number(draws, COUNT), " draws of them")))
+    values = [asked.rows.by_draw(one.cell, _METRIC) for one in shown]
+    widest = max((_NORMAL * statistics.stdev(one) / math.sqrt(len(one)) for one in values if len(one) > 1), default=0.0)
+    few = ("With so few draws such shares are known to a few percentage points only.",)
+    return known if draws is None or widest < _CLOSE else joined([known, few])
+
+
+def _likely_picture(asked: Asked, axis: Axis, settings: list[_Setting], level: tuple[float, str]) -> Draw:
+    """Return what draws the share of runs that are in time, with drawn inputs and at the central values."""
+
+    def picture(title: str) -> Picture | None:
+        numbers: Mapping[str, float] = {label: one or 0.0 for label, one in zip(axis.labels, axis.numbers, strict=True)}
+        x = tuple(numbers[one.label] / axis.size for one in settings)
+        means = [asked.mean(one.cell) for one in settings]
+        central = tuple(None if mean is None else 100 * mean.mean.value for mean in means)
+        drawn = Series("unknown inputs drawn", x, tuple(100 * one.share.value for one in settings), hue=0)
+        series = (drawn, Series("central values", x, central, hue=1))
+        what = capital(asked.what)
+        chart = Curves(title, axis.scale, Scale(f"{what} [%]"), series, levels=((100 * level[0], level[1]),))
+        rows = [
+            (plain(asked.value(axis.name, one.label)), plain((number(one.share, PERCENT),)),
+             "" if mean is None else asked.form.value(mean.mean.value, mean.interval))
+            for one, mean in zip(settings, means, strict=True)
+        ]  # fmt: skip
+        heads = (Column(axis.title, is_number=False), Column("unknown inputs drawn"), Column("central values"))
+        shares = "; ".join(f"{row[1]} with {row[0]}" for row in rows)
+        alt = f"{what} with unknown inputs drawn, along {axis.title}: {shares}."
+        return Picture(KEY, chart, alt, "Shares of runs that are in time.", Grid(title, heads, rows))
+
+    return picture
+
+
+# ----------------------------------------
+# What an axis does to a metric.
 
 _MOSTLY = 2 / 3
 
@@ -1818,90 +1130,103 @@ class _Change(NamedTuple):
 
 
 def trend(asked: Asked) -> Told | None:
-    """Return what the axis changes; ``None`` where no two values have a mean."""
+    """Return what the axis changes, the largest change first; ``None`` where no two values have a mean."""
     lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
-    changes = [change for place in range(len(lines)) if (change := _change(asked, place)) is not None]
+    changes = []
+    for place, content in enumerate(lines):
+        found = asked.difference("lines", place, "whole", "difference")
+        if found is not None:
+            resolved = bool(content["whole"]["difference"]["resolved"])
+            changes.append(_Change(place, found, asked.at("lines", place, "points", 0, "mean"), resolved))
     if not changes:
         return None
-    order = sorted(changes, key=lambda change: change.found.mean.value)
-    shown = changes if len(changes) <= _MOST_TOLD else [order[0], order[-1]]
-    largest = max(changes, key=lambda change: abs(change.found.mean.value))
-    whole = asked.data["lines"][largest.place]["whole"]
-    along = asked.data["along"]
-    start = line(asked.extent(along, whole["from"], whole["to"]), " ", asked.subject, " ")
-    parts: list[Words] = [
-        _told_of_trend(asked, change, shown[place - 1] if place else None) for place, change in enumerate(shown)
-    ]
+    along, order = asked.data["along"], sorted(changes, key=lambda change: -abs(change.found.mean.value))
+    largest = order[0]
+    ends = lines[largest.place]["whole"]
+    start = line(asked.extent(along, ends["from"], ends["to"]), " ", asked.subject, " ")
+    texts = [_trend_change(asked, change) for change in order if change.resolved or len(changes) == 1]
     if len(changes) > 1 and not any(change.resolved for change in changes):
-        parts = [("does not change by more than chance does, whatever the other values are",)]
-    end = line(_mostly(asked, shown), _best(asked, largest))
-    short = line(
-        start, _told_of_trend(asked, largest, None) if largest.resolved else parts[0], _mostly(asked, [largest])
+        texts = [("does not change by more than sampling error, whatever the other values are",)]
+    end = line(_mostly(asked, largest), _turn(asked, largest))
+    answer = brief(line(start, texts[0]), texts[1:], end, before=" and ")
+    at = lines[largest.place]["at"]
+    return Told(
+        sentence(*answer),
+        line(start, texts[0], _mostly(asked, largest)),
+        curves(asked, along),
+        _trend_table(asked),
+        asked.cell({**at, along: ends["to"]}),
+        asked.cell({**at, along: ends["from"]}),
     )
-    cell, other = (asked.cell({**lines[largest.place]["at"], along: whole[end]}) for end in ("to", "from"))
-    answer = sentence(start, listed_from_traced(parts), end)
-    return Told(answer, sentence(short), short, curves(asked, along), cell, other=other)
 
 
-def _change(asked: Asked, place: int) -> _Change | None:
-    """Return the change along a line; ``None`` where it is not known."""
-    found = asked.difference("lines", place, "whole", "difference")
-    if found is None:
-        return None
-    resolved = bool(asked.data["lines"][place]["whole"]["difference"]["resolved"])
-    return _Change(place, found, asked.at("lines", place, "points", 0, "mean"), resolved)
-
-
-def _told_of_trend(asked: Asked, change: _Change, before: _Change | None) -> Words:
-    """Return a change in words; what it has in common with the one before it is not said again."""
+def _trend_change(asked: Asked, change: _Change) -> Words:
+    """Return a change in words."""
     at = asked.data["lines"][change.place]["at"]
-    named = asked.briefly(at) if before is not None else asked.where(at)
-    where = line(" with ", named) if at else ""
+    where = line(" with ", asked.where(at)) if at else ""
     if not change.resolved:
         same = not change.found.mean.value
-        return line("stays the same in every run" if same else "does not change by more than chance does", where)
-    is_alike = before is not None and before.resolved and before.found.mean.value * change.found.mean.value > 0
-    verb = "" if is_alike else "rises " if change.found.mean.value > 0 else "falls "
-    return line(verb, "by ", asked.apart(change.found, change.base), where)
+        return line("stays the same in every run" if same else "does not change by more than sampling error", where)
+    word = "rises by " if change.found.mean.value > 0 else "falls by "
+    return line(word, asked.apart(change.found, change.base), where)
 
 
-def _mostly(asked: Asked, changes: Sequence[_Change]) -> Words:
-    """Return where most of some changes happens, if one step makes more than two thirds of each; empty elsewhere."""
-    found = set()
-    for change in changes:
-        steps = asked.data["lines"][change.place]["steps"]
-        largest = max(steps, key=lambda step: abs(step["difference"]["mean"]))
-        whole = change.found.mean.value
-        if len(steps) < 2 or not whole or largest["difference"]["mean"] / whole < _MOSTLY or not change.resolved:
-            return ()
-        found.add((largest["from"], largest["to"]))
-    if len(found) != 1:
+def _mostly(asked: Asked, change: _Change) -> Words:
+    """Return where most of a change happens, if one step makes more than two thirds of it; empty elsewhere."""
+    steps = asked.data["lines"][change.place]["steps"]
+    largest = max(steps, key=lambda step: abs(step["difference"]["mean"]))
+    size = change.found.mean.value
+    if len(steps) < 2 or not size or largest["difference"]["mean"] / size < _MOSTLY or not change.resolved:
         return ()
-    along, (first, last) = asked.data["along"], found.pop()
-    return line(", mostly from ", asked.value(along, first), " to ", asked.value(along, last))
+    along = asked.data["along"]
+    return line(", mostly from ", asked.value(along, largest["from"]), " to ", asked.value(along, largest["to"]))
 
 
-def _best(asked: Asked, change: _Change) -> Words:
-    """Return where the metric is best on the way; empty where that is at an end, or no course is told."""
+def _turn(asked: Asked, change: _Change) -> Words:
+    """Return where the metric is best on the way; empty where that is at an end."""
     content = asked.data["lines"][change.place]
-    if content.get("course") != "turns" or len(asked.data["lines"]) > 1:
-        return ()
     points = content["points"]
-    sign = -1 if asked.is_lowest else 1
-    best = max(points, key=lambda point: sign * point["mean"])
-    if best in (points[0], points[-1]):
+    best = max(points, key=lambda point: (-1 if asked.is_lowest else 1) * point["mean"])
+    if content.get("course") != "turns" or best in (points[0], points[-1]):
         return ()
     along = asked.data["along"]
     found = asked.mean(asked.cell({**content["at"], along: best["value"]}))
     if found is None:
         return ()
-    return line(
-        "; the ", asked.most, " on the way is ", told(found, asked.form), " at ", asked.values(along, [best["value"]])
-    )
+    return line("; the ", asked.most, " is ", told(found, asked.form), " at ", asked.named(along, best["value"]))
 
 
-# ----------------------------------------
-# What the answer to each kind of question says on a first screen: one file each.
+_COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}
+
+
+def _trend_table(asked: Asked) -> Grid:
+    """Return the course along each line: both ends, the change, the largest step that is resolved, and its kind."""
+    rows = []
+    for content in asked.data["lines"]:
+        if "whole" not in content:
+            continue
+        ends = [content["points"][place] for place in (0, -1)]
+        change = content["whole"]["difference"]
+        steps = [step for step in content["steps"] if step["difference"]["resolved"]]
+        step = max(steps, key=lambda one: abs(one["difference"]["mean"]), default=None)
+        largest = (
+            ""
+            if step is None
+            else (f"{label_text(step['from'])} to {label_text(step['to'])}: {_change_text(asked, step['difference'])}")
+        )
+        form = asked.shown().form
+        spans = [f"{form.plain(end['mean'])} at {label_text(end['value'])}" for end in ends]
+        course = _COURSES.get(content["course"], "")
+        rows.append((content["at"], [*spans, _change_text(asked, change), largest, course]))
+    heads = (Column("First"), Column("Last"), Column("Change"), Column("Largest step", is_number=False),
+             Column("Course", is_number=False))  # fmt: skip
+    return asked.grid(list(asked.data["lines"][0]["at"]), heads, rows)
+
+
+def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:
+    text = asked.shown().form.change(found["mean"], ends_of(found["ci95"]))
+    return text if found["resolved"] else f"{text}, not resolved"
+
 
 ANSWERS: dict[str, Callable[[Asked], Told | None]] = {
     "best": best,
@@ -1914,14 +1239,3 @@ ANSWERS: dict[str, Callable[[Asked], Told | None]] = {
 }
 
 """By kind of question: what its answer says, or ``None`` where there is nothing to say."""
-
-
-def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, Told]]:
-    """Return what the answers of a study say, in order; those that say nothing are left out."""
-    found = []
-    for position, answer in enumerate(places.get("answers")):
-        asked = Asked(places, position, rows or Rows())
-        told = ANSWERS[answer["ask"]](asked)
-        if told is not None:
-            found.append((asked, told))
-    return found

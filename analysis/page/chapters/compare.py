@@ -33,10 +33,10 @@ from analysis.amounts import (
 from analysis.compare import by_value
 from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
 from analysis.page.account import asked_for
-from analysis.page.cell_text import folded
 from analysis.page.cells import axes_of, candidates_section
 from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
+from analysis.page.formats.terminal import folded
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.material import chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain

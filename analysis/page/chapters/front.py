@@ -36,7 +36,7 @@ def front_data(content: Content, rows: Sequence[Mapping[str, str]]) -> Content |
     """Return the front of the headline metric and the first other one that does not go with it, as a question has it.
 
     ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
-    front for sure, so that luck alone may pull the metrics apart, and without the replications.
+    front for sure, so that chance alone may pull the metrics apart, and without the replications.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def _title(data: Content, content: Content, pair: Sequence[_Aim], count: int) ->
     if len(front) == 1:
         axes = axes_of(content)
         where = ", ".join(axis.phrase(front[0]["at"][axis.name]) for axis in axes)
-        return capital(f"{where} is best in {aims} at once{'' if sure else ', perhaps by luck'}")
+        return capital(f"{where} is best in {aims} at once{'' if sure else ', perhaps by chance'}")
     told = f"{'all' if sure == len(front) else sure or 'none'} of them with 95 % confidence"
     return f"{len(front)} of {number_of(total, 'combination')} cannot be beaten in {aims} at once, {told}"
 
@@ -565,11 +565,11 @@ def _notes(material: Material, samples: Sequence[Sample], axis: Axis | None, *, 
         assert content is not None
         names = [entry["title"] for entry in content["axes"].values() if entry["unknown"]]
         notes.append(
-            f"A run has its own luck and one draw of what is not known ({', '.join(names)}); all draws are put "
+            f"A run has failures of its own and one draw of what is not known ({', '.join(names)}); all draws are put "
             "together, so that a curve tells of both."
         )
     else:
-        notes.append("The curves tell of the luck of runs alone; all inputs are taken as exactly known.")
+        notes.append("The curves tell of run-to-run variability alone; all inputs are taken as exactly known.")
         low, high = binomial_interval(samples[0].runs / 2, samples[0].runs)
         notes.append(
             f"With {number_of(samples[0].runs, 'run')} a chance of 50 % is known to be within "

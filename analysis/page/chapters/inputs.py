@@ -794,17 +794,17 @@ def not_known(places: Places, *summary: str | int, form: Form, what: str, otherw
 
 
 def chance(runs: Traced | None, found: Estimate | None) -> Words:
-    """Return what the range beside a mean is: what chance leaves open in so many runs; or why there is none."""
+    """Return what the range beside a mean is, or why there is none."""
     if runs is None or found is None:
         return ()
     if runs.value == 1:
-        return ("It comes from a single simulated run: what chance would change is not known.",)
+        return ("It comes from a single simulated run: its sampling error is not known.",)
     if found.interval is None:
         return ("All ", number(runs, COUNT), " simulated runs come to the same, so that no range stands beside it.")
     return (
-        "The range beside a mean is what chance leaves open in ",
+        "The range beside a mean is its 95 % confidence interval from ",
         number(runs, COUNT),
-        " simulated runs: nineteen ranges of twenty hold the mean of all possible runs.",
+        " simulated runs.",
     )
 
 
@@ -813,7 +813,7 @@ def luck(places: Places, *summary: str | int, form: Form) -> Words:
     low, high = places.at(*summary, "p05"), places.at(*summary, "p95")
     if low is None or high is None or low.value == high.value:
         return ()
-    return ("A single run is a matter of luck: nine of ten come to ", *ranged(low, high, form), ".")
+    return ("Run-to-run variability: nine of ten single runs come to ", *ranged(low, high, form), ".")
 
 
 def more_runs(needed: Traced | None) -> Words:

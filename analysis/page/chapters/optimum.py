@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
     COUNT,
     PERCENT,
     capital,
-    cell_forms,
-    empty_table,
     listed,
     name_of,
     number_of,
@@ -19,9 +18,7 @@ from analysis.amounts import (
     percent_text,
     phrase,
     points_form,
-    range_text,
     shown,
-    text_or_dash,
 )
 from analysis.optimize.play import why
 from analysis.page.account import currency_of
@@ -32,204 +29,41 @@ from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import OPTIMIZE
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import Places, number, ranged, told
-from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from rich.console import Console
-    from rich.table import Table
 
     from analysis.amounts import Form, Shown
     from analysis.page.material import Material
     from analysis.page.model import Words
     from analysis.page.traced import Estimate
 
-# ----------------------------------------
-# Tables of an optimisation, and the words that they share with its sentences.
-
-VERDICTS = {"holds": "holds", "fails": "fails", "open": "not resolved"}
-
-_MOST = 10
-
-"""Rows of a table of many combinations."""
+Content = dict[str, Any]
 
 
-def print_tried(out: Console, content: dict[str, Any]) -> None:
-    """Print what was tried: all along a line, the front of several aims, or the best of many."""
-    rows = content["front"] or content["tried"]
-    out.print("\nThe front" if content["front"] else "\nWhat was tried", style="bold")
-    measured = _measured(content)
-    has_formula = "ettr" in measured and any(row["closed_form"] is not None for row in rows)
-    columns = [title_of(name, content) for name in content["axes"]]
-    for name in measured:
-        columns += [name, "95 %\ninterval"]
-    columns += _condition_columns(content)
-    columns += ["closed\nform"] if has_formula else []
-    columns += ["certain"] if content["front"] else []
-    table = _table(columns)
-    for row in _shown(rows, content):
-        cells = list(row["values"].values())
-        if row["trouble"]:
-            table.add_row(*cells, "cannot run")
-            continue
-        for name in measured:
-            cells += _cells(name, row["aims"][name])
-        cells += _condition_cells(row)
-        cells += [text_or_dash(row["closed_form"], percent_text)] if has_formula else []
-        cells += ["yes" if row["certain"] else "maybe"] if content["front"] else []
-        table.add_row(*cells)
-    out.print(table)
+def format_optimum(content: Content, *, width: int | None = None) -> str:
+    """Return the document of an optimisation (as read back from JSON) as text, in so many columns."""
+    from analysis.page.formats import terminal
+
+    return terminal.write(_chapters(content), width=width)
 
 
-def print_confirmation(out: Console, content: dict[str, Any]) -> None:
-    """Print what fresh failures say, beside what was said where the answer was found."""
-    found = content["confirmation"]
-    verdict = {True: "confirmed", False: "NOT confirmed", None: "not resolved"}[found["confirmed"]]
-    out.print(f"\nOn fresh failures: {verdict}", style="bold")
-    draws = f" on each of {content['draws']} other draws" if content["draws"] else ""
-    out.print(f"  {number_of(found['replications'], 'replication')}{draws}, seed {found['seed']}")
-    for line in why(content):
-        out.print(f"  {line}", soft_wrap=True)
-    measured = _measured(content)
-    columns = [""]
-    for name in measured:
-        columns += [f"{name}\nwhere found", "on fresh\nfailures", "95 %\ninterval", "better than\nas it is"]
-        columns += ["95 %\ninterval"]
-    table = _table([*columns, *_condition_columns(content)])
-    before = content["front"] or [content["answer"], content["runner_up"]]
-    for row, first in zip(found["trials"], before, strict=False):
-        cells = [where_text(row["values"], content)]
-        for name in measured:
-            cells += [
-                text_or_dash(first["aims"][name]["mean"], cell_forms(name).value),
-                *_cells(name, row["aims"][name]),
-            ]
-            cells += _gain_cells(name, row["gain"][name])
-        table.add_row(*cells, *_condition_cells(row))
-    start = found["as_it_is"]
-    told = where_text(start["values"], content)
-    cells = [f"as it is{f' ({told})' if told else ''}"]
-    for name in measured:
-        cells += ["", *_cells(name, start["aims"][name]), "", ""]
-    table.add_row(*([*cells, *_condition_cells(start)] if not start["trouble"] else [cells[0], "cannot run"]))
-    out.print(table)
+def _chapters(content: Content) -> Iterator[Section]:
+    """Yield what was asked, the answer with what was tried, and what to know before using it."""
+    aims = content["aims"]
+    told = [f"the {'lowest' if aim['lowest'] else 'highest'} {title_of(aim['name'], content)}" for aim in aims]
+    conditions = f", with {listed(content['conditions'])}" if content["conditions"] else ""
+    question = f"{capital(' against '.join(told))}{conditions}, in {content['scenario']}"
+    warnings = tuple(f"warning: {line}" for line in content["warnings"])
+    yield Section("question", content["question"] or content["study"], (question, *warnings))
+    found = _section({**content, "warnings": []}, "", ())
+    tables = [item for item in found.items if isinstance(item, Grid) or item.key in ("confirmation", "optimum-front")]
+    yield replace(found, items=tuple(tables))
+    if content["assumptions"]:
+        yield Section("assumptions", "Assumptions", (), (), tuple(content["assumptions"]))
 
 
-def where_text(values: dict[str, str], content: dict[str, Any]) -> str:
-    """Return a combination in words."""
-    return ", ".join(f"{title_of(name, content)} {label}" for name, label in values.items())
-
-
-def title_of(name: str, content: dict[str, Any]) -> str:
-    """Return what an axis, or a metric, is called."""
-    axis = content["axes"].get(name)
-    return str(axis["title"]) if axis is not None else name
-
-
-def estimate_text(metric: str, found: dict[str, Any]) -> str:
-    """Return a mean with its interval."""
-    mean, interval = _cells(metric, found)
-    return f"{mean} ({interval})"
-
-
-def change_text(metric: str, change: float, *, sign: bool = False) -> str:
-    """Return a difference of two values of a metric; shares in points."""
-    text = cell_forms(metric).change(change)
-    return text if sign else text.removeprefix("+")
-
-
-def _measured(content: dict[str, Any]) -> list[str]:
-    return [aim["name"] for aim in content["aims"] if not aim["is_axis"]]
-
-
-def _table(columns: list[str]) -> Table:
-    """Return a table whose numbers stay whole."""
-    table = empty_table(*columns)
-    for column in table.columns:
-        column.no_wrap = True
-    return table
-
-
-def _shown(rows: list[dict[str, Any]], content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows that are shown: all along a line, of many combinations the best."""
-    if content["method"] in ("curve", "edge") or content["front"]:
-        return rows
-    aim = content["aims"][0]
-    known = [row for row in rows if row["met"] and row["aims"][aim["name"]]["mean"] is not None]
-    sign = 1 if aim["lowest"] else -1
-    return sorted(known, key=lambda row: sign * row["aims"][aim["name"]]["mean"])[:_MOST] or rows[:_MOST]
-
-
-def _condition_columns(content: dict[str, Any]) -> list[str]:
-    return [column for text in content["conditions"] for column in (text, "95 %\ninterval", "")]
-
-
-def _condition_cells(row: dict[str, Any]) -> list[str]:
-    cells = []
-    for found in row["conditions"]:
-        cells += [*_cells(found["metric"], found), VERDICTS[found["verdict"]]]
-    return cells
-
-
-def _gain_cells(metric: str, gain: dict[str, Any] | None) -> list[str]:
-    """Return how much better something is than the scenario as it is, and the interval of that."""
-    if gain is None:
-        return ["-", "-"]
-
-    def form(change: float) -> str:
-        return change_text(metric, change, sign=True)
-
-    return [form(gain["mean"]), range_text(gain["ci95"], form)]
-
-
-def _cells(metric: str, found: dict[str, Any]) -> list[str]:
-    form = cell_forms(metric).value
-    return [text_or_dash(found["mean"], form), range_text(found["ci95"], form)]
-
-
-# ----------------------------------------
-# An optimisation as text for the terminal.
-
-_WIDTH = 200
-
-"""Columns where there is no terminal: a table that is cut helps nobody."""
-
-_LEAST_WIDTH = 120
-
-"""Columns that a table may take on any terminal, for the same reason."""
-
-_METHODS = {
-    "curve": "a coarse look, then the gaps beside the best halved",
-    "edge": "a coarse look, then bisection",
-    "all": "all of them",
-    "search": "suggested by Optuna",
-}
-
-
-def format_optimum(content: dict[str, Any], *, width: int | None = None) -> str:
-    """Return the document of an optimisation (as read back from JSON) as text, `width` columns wide."""
-    page = Page()
-    out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
-    out.width = max(out.width, _LEAST_WIDTH)
-    out.print(content["question"] or content["study"], style="bold", soft_wrap=True)
-    for line in _heading(content):
-        out.print(f"  {line}", soft_wrap=True)
-    for line in content["warnings"]:
-        out.print(f"  warning: {line}", soft_wrap=True)
-    out.print()
-    for line in _answer(content):
-        out.print(line, soft_wrap=True)
-    print_tried(out, content)
-    if content["confirmation"] is not None:
-        print_confirmation(out, content)
-    out.print()
-    for line in _notes(content):
-        out.print(f"  - {line}", soft_wrap=True)
-    return page.text()
-
-
-def against(content: dict[str, Any]) -> list[str]:
+def against(content: Content) -> list[str]:
     """Return what speaks against relying on a document, a line each; empty if nothing does."""
     if content["answer"] is None:
         running = any(not trial["trouble"] for trial in content["tried"])
@@ -237,141 +71,6 @@ def against(content: dict[str, Any]) -> list[str]:
     if content["confirmation"]["confirmed"] is False:
         return ["fresh failures deny the answer: " + "; ".join(why(content))]
     return []
-
-
-def _heading(content: dict[str, Any]) -> Iterator[str]:
-    """Yield what was asked, and how the answer was looked for."""
-    aims = content["aims"]
-    told = [f"the {'lowest' if aim['lowest'] else 'highest'} {title_of(aim['name'], content)}" for aim in aims]
-    conditions = "".join(f"{' and' if index else ', with'} {text}" for index, text in enumerate(content["conditions"]))
-    yield f"{' against '.join(told)}{conditions}, in {content['scenario']}"
-    over = f" on each of {content['draws']} draws of what is unknown" if content["draws"] else ""
-    number = number_of(len(content["tried"]), "point")
-    yield (
-        f"{number} tried ({_METHODS[content['method']]}), "
-        f"{number_of(content['replications'], 'replication')} each{over}, on the same failures"
-    )
-
-
-def _answer(content: dict[str, Any]) -> Iterator[str]:
-    """Yield the answer in words."""
-    answer = content["answer"]
-    if answer is None:
-        yield "Nothing that was tried keeps the conditions."
-        yield from _why_nothing(content)
-        return
-    if content["front"]:
-        yield f"{number_of(len(content['front']), 'point')} that no other one beats in everything:"
-    else:
-        yield f"Answer: {where_text(answer['values'], content)}"
-    for name in (aim["name"] for aim in content["aims"] if not aim["is_axis"]):
-        if not content["front"]:
-            yield f"  {name} {estimate_text(name, answer['aims'][name])}{_on_fresh(name, content)}"
-    for found in answer["conditions"]:
-        if not content["front"]:
-            yield f"  {found['condition']}: {estimate_text(found['metric'], found)}, {VERDICTS[found['verdict']]}"
-    yield from _as_good(content)
-    yield from _edge(content)
-    yield from _formula(content)
-
-
-def _why_nothing(content: dict[str, Any]) -> Iterator[str]:
-    """Yield what comes closest to the conditions, or why nothing runs."""
-    running = [trial for trial in content["tried"] if not trial["trouble"]]
-    if not running:
-        yield f"  no point can run; the first: {content['tried'][0]['trouble']}"
-        return
-    for index, condition in enumerate(content["conditions"]):
-        known = [trial for trial in running if trial["conditions"][index]["mean"] is not None]
-        if not known:
-            yield f"  {condition}: no point has a mean of this metric"
-            continue
-        sign = 1 if ">=" in condition else -1
-        closest = max(known, key=lambda trial: sign * trial["conditions"][index]["mean"])
-        found = closest["conditions"][index]
-        there = where_text(closest["values"], content)
-        yield f"  {condition}: the closest is {estimate_text(found['metric'], found)}, at {there}"
-
-
-def _on_fresh(name: str, content: dict[str, Any]) -> str:
-    """Return what the answer comes to on fresh failures."""
-    found = content["confirmation"]["trials"][0]["aims"][name]
-    return f" where it was found, {estimate_text(name, found)} on fresh failures"
-
-
-def _as_good(content: dict[str, Any]) -> Iterator[str]:
-    """Yield what else is as good at this precision."""
-    found = content["as_good"]
-    if found is None:
-        return
-    name = content["aims"][0]["name"]
-    values = found["values"]
-    if content["aims"][0]["is_axis"]:
-        if len(values) > 1:
-            yield f"  with the same {title_of(name, content)}: {number_of(len(values) - 1, 'other point')}"
-        return
-    loss = "" if found["loss_below"] is None else f": the loss is below {change_text(name, found['loss_below'])}"
-    if len(values) == 1:
-        yield "  every other point that was tried is resolved as worse"
-    elif content["method"] == "curve":
-        axis = next(iter(values[0]))
-        yield f"  anything tried from {values[0][axis]} to {values[-1][axis]} is as good at this precision{loss}"
-    else:
-        yield f"  {number_of(len(values), 'point')} may be the best at this precision{loss}"
-    if len(values) > 1 and found["replications_to_resolve"] is not None:
-        yield f"  about {found['replications_to_resolve']:,} replications would tell them apart"
-    if content["top"] is not None:
-        low, high = content["top"]["labels95"]
-        yield f"  the curve through them is highest at {content['top']['label']} (95 %: {low} to {high})"
-
-
-def _edge(content: dict[str, Any]) -> Iterator[str]:
-    """Yield up to where the conditions hold."""
-    edge = content["edge"]
-    if edge is None:
-        return
-    for key, text in (("surely", "surely enough"), ("surely_not", "surely not enough")):
-        if edge[key] is not None:
-            yield f"  {text}: {where_text(edge[key], content)} and {'beyond' if key == 'surely' else 'before'}"
-    if edge["surely"] is None:
-        yield "  nothing that was tried is surely enough at this precision"
-    yield "  what is enough is taken to stay enough further along the axis; only what is listed was tried"
-    if edge["islands"]:
-        told = "; ".join(where_text(values, content) for values in edge["islands"])
-        yield f"  but the conditions are kept before that too, at {told}: more is not always better here"
-
-
-def _formula(content: dict[str, Any]) -> Iterator[str]:
-    """Yield the closed form's answer."""
-    found = content["closed_form"]
-    if found is None:
-        return
-    there = f"{where_text(found['values'], content)}, ETTR {percent_text(found['ettr'])}"
-    of_tried = " of what was tried" if found["of_tried"] else ""
-    aside = ", conditions aside" if content["conditions"] else ""
-    mine = found["ettr_of_answer"]
-    yield (
-        f"Closed form: best{of_tried} at {there}{aside}"
-        + ("" if mine is None else f"; at the answer it says {percent_text(mine)}")
-    )
-
-
-def _notes(content: dict[str, Any]) -> Iterator[str]:
-    """Yield what a reader must know before using the answer."""
-    if content["settings"] and not content["front"]:
-        yield f"to use it: {' '.join(f'--set {shlex.quote(text)}' for text in content['settings'])}"
-    if content["method"] == "search":
-        yield "a search looks at a part of the combinations: a better one may have been missed"
-    if content["method"] == "curve":
-        yield "a top between two values of the coarse look that is narrower than their distance is missed"
-    yield from content["assumptions"]
-    without = content["closed_form_left_out"]
-    if without is not None:
-        count = f"{without['combinations']} of {number_of(len(content['tried']), 'combination')}"
-        yield f"the closed form does not apply to {count} that were tried: {without['reason']}"
-    form = content["closed_form"]
-    for line in form["assumptions"] if form is not None else ():
-        yield f"the closed form assumes: {line}"
 
 
 # ----------------------------------------
@@ -726,8 +425,6 @@ def _doubt(sought: Sought, material: Material) -> Words:
 # ----------------------------------------
 # What an optimiser tried, as pictures and as a table.
 
-Content = dict[str, Any]
-
 _MOST_ROWS_TRIALS = 24
 
 _MOST_IN_TABLE = 60
@@ -735,17 +432,16 @@ _MOST_IN_TABLE = 60
 _VERDICTS = {"holds": "holds", "fails": "fails", "open": "not resolved"}
 
 
-def title_of_of_trials(name: str, content: Content) -> str:
+def title_of(name: str, content: Content) -> str:
     """Return what an axis, or a metric, is called."""
     axis = content["axes"].get(name)
     return str(axis["title"]) if axis is not None else name_of(name)
 
 
-def where_text_of_trials(values: Mapping[str, str], content: Content) -> str:
+def where_text(values: Mapping[str, str], content: Content) -> str:
     """Return a combination in words."""
-    tried = [trial["values"] for trial in content["tried"]]
     return ", ".join(
-        phrase(title_of_of_trials(name, content), label, [each[name] for each in tried if name in each])
+        phrase(title_of(name, content), label, content["axes"].get(name, {}).get("noun", ""))
         for name, label in values.items()
     )
 
@@ -777,10 +473,7 @@ def tried_picture(content: Content, name: str, metric: Shown) -> Picture | None:
         for trial in trials for found in trial["conditions"] if found["metric"] == name
     ))  # fmt: skip
     axis = _axis(content, trials)
-    texts = [
-        (where_text_of_trials(trial["values"], content), metric.told(_found(trial, name) or {}, "ci95"))
-        for trial in trials
-    ]
+    texts = [(where_text(trial["values"], content), metric.told(_found(trial, name) or {}, "ci95")) for trial in trials]
     columns = (Column("Combination", is_number=False), Column(capital(metric.name)))
     told = "; ".join(f"{place}: {text}" for place, text in texts[:6])
     alt = f"{capital(metric.name)} of {number_of(len(trials), 'combination')} that were tried. {told}."
@@ -818,7 +511,7 @@ def _tried_title(content: Content, trials: Sequence[Content], name: str, metric:
         ends = [metric.form.plain(end) for end in (min(means), max(means))]
         span = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
         return f"{capital(metric.name)} of all that was tried: {span}"
-    where = where_text_of_trials(answer["values"], content)
+    where = where_text(answer["values"], content)
     return f"{capital(metric.name)} comes to {metric.mean(found, 'ci95')} with {where}"
 
 
@@ -849,7 +542,7 @@ def _row(trial: Content, name: str, metric: Shown, content: Content) -> Interval
     found = _found(trial, name) or {}
     note = "" if trial["met"] else "does not keep the conditions"
     return Interval(
-        where_text_of_trials(trial["values"], content), metric.of(found["mean"]), metric.ends(found["ci95"]), None, note
+        where_text(trial["values"], content), metric.of(found["mean"]), metric.ends(found["ci95"]), None, note
     )
 
 
@@ -866,12 +559,12 @@ def front_picture(content: Content, metrics: Mapping[str, Shown]) -> Picture | N
         if places[0] is None or places[1] is None:
             continue
         ends = [metrics[name].ends(one["ci95"]) for name, one in zip(names, found, strict=True)]
-        place = where_text_of_trials(trial["values"], content)
+        place = where_text(trial["values"], content)
         mine = standing.get(_key(trial), "behind")
         points.append(FrontPoint(place, places[0], places[1], ends[0], ends[1], mine))
         if mine != "behind":
             told = [metrics[name].told(one, "ci95") for name, one in zip(names, found, strict=True)]
-            rows.append((place, *told, "with 95 % confidence" if mine == "front" else "perhaps by luck"))
+            rows.append((place, *told, "with 95 % confidence" if mine == "front" else "perhaps by chance"))
     both = " and ".join(metrics[name].name for name in names)
     title = f"{number_of(len(rows), 'combination')} cannot be beaten in {both} at once"
     lowest = [aim["lowest"] for aim in content["aims"] if aim["name"] in names]
@@ -902,7 +595,7 @@ def confirmation_picture(content: Content, metrics: Mapping[str, Shown]) -> Pict
     before = {_key(trial): trial for trial in (content["front"] or [content["answer"], content["runner_up"]]) if trial}
     rows, texts = [], []
     for trial in found["trials"]:
-        place = where_text_of_trials(trial["values"], content)
+        place = where_text(trial["values"], content)
         for word, each in (("where found", before.get(_key(trial))), ("fresh failures", trial)):
             if each is not None:
                 rows.append(_fresh_row(f"{place}, {word}", each, name, metric))
@@ -924,7 +617,7 @@ def confirmation_picture(content: Content, metrics: Mapping[str, Shown]) -> Pict
         *([Column("Better than as it is")] if has_gain else []),
     )  # fmt: skip
     alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
-    caption = "Where it was found the best of many is partly the luckiest; fresh failures have not been chosen by."
+    caption = "Where it was found the best of many is partly so by chance; fresh failures have not been chosen by."
     return Picture(
         "confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, Grid(title, columns, texts)
     )
@@ -1008,8 +701,13 @@ def section(material: Material) -> Section | None:
     content = material.of(OPTIMIZE)
     if content is None or not content["tried"]:
         return None
+    return _section(content, currency_of(material), material.common_settings)
+
+
+def _section(content: Content, currency: str, common: Sequence[str]) -> Section:
+    """Return the section, given the settings that all points have in common."""
     metrics = {
-        name: metric_of(name, content, currency_of(material))
+        name: metric_of(name, content, currency)
         for name in dict.fromkeys([
             *(aim["name"] for aim in content["aims"] if not aim["is_axis"]),
             *(found["metric"] for trial in content["tried"] for found in trial["conditions"]),
@@ -1019,7 +717,7 @@ def section(material: Material) -> Section | None:
     pictures += [front_picture(content, metrics), confirmation_picture(content, metrics)]
     items: list[Picture | Grid] = [picture for picture in pictures if picture is not None]
     items.append(tried_table(content, metrics))
-    text = (*_answer_of_optimum(content, metrics), *_fresh(content), *_use(material, content))
+    text = (*_answer_of_optimum(content, metrics), *_fresh(content), *_use(common, content))
     return Section("optimum", _title_of_optimum(content), text, tuple(items), tuple(_notes_of_optimum(content)))
 
 
@@ -1031,15 +729,15 @@ def _title_of_optimum(content: Content) -> str:
         return "Nothing that was tried keeps the conditions" if running else "Nothing that was tried can run"
     conditions = f", with {listed(content['conditions'])}" if content["conditions"] else ""
     if content["front"]:
-        aims = listed([title_of_of_trials(aim["name"], content) for aim in content["aims"]])
+        aims = listed([title_of(aim["name"], content) for aim in content["aims"]])
         return f"{number_of(len(content['front']), 'combination')} cannot be beaten in {aims} at once{conditions}"
     aim = content["aims"][0]
-    best = f"{title_of_of_trials(aim['name'], content)} is {'lowest' if aim['lowest'] else 'highest'}"
+    best = f"{title_of(aim['name'], content)} is {'lowest' if aim['lowest'] else 'highest'}"
     found = content["as_good"]
     others = [] if found is None or aim["is_axis"] else [each for each in found["values"] if each != answer["values"]]
-    where = where_text_of_trials(answer["values"], content)
+    where = where_text(answer["values"], content)
     if len(others) == 1:
-        where += f" or {where_text_of_trials(others[0], content)}, which cannot be told apart"
+        where += f" or {where_text(others[0], content)}, which cannot be told apart"
     elif others:
         where += f"; {len(others)} others cannot be told from it"
     return capital(f"{best} with {where}{conditions}")
@@ -1071,8 +769,8 @@ def _answer_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[
             "" if form["ettr_of_answer"] is None else f"; for the answer it says {percent_text(form['ettr_of_answer'])}"
         )
         yield (
-            f"The closed form, a formula without luck, has the best ETTR at "
-            f"{where_text_of_trials(form['values'], content)}: "
+            f"The closed form, a formula without sampling error, has the best ETTR at "
+            f"{where_text(form['values'], content)}: "
             f"{percent_text(form['ettr'])}{there}."
         )
 
@@ -1096,7 +794,7 @@ def _closest_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator
         closest = max(known, key=lambda trial: sign * trial["conditions"][index]["mean"])
         found = closest["conditions"][index]
         told = _estimate(found, metrics[found["metric"]])
-        yield f"{condition}: the closest is {told}, with {where_text_of_trials(closest['values'], content)}."
+        yield f"{condition}: the closest is {told}, with {where_text(closest['values'], content)}."
 
 
 def _as_good_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator[str]:
@@ -1108,7 +806,7 @@ def _as_good_of_optimum(content: Content, metrics: dict[str, Shown]) -> Iterator
     if len(values) == 1:
         yield "Everything else that was tried is resolved as worse."
         return
-    places = [where_text_of_trials(each, content) for each in values]
+    places = [where_text(each, content) for each in values]
     told = f"from {places[0]} to {places[-1]}" if content["method"] == "curve" else f"{len(values)} combinations"
     loss = found["loss_below"]
     form = metrics[aim["name"]].form
@@ -1136,14 +834,14 @@ def _edge_of_optimum(content: Content) -> Iterator[str]:
         return
     words = []
     if edge["surely"] is not None:
-        words.append(f"surely enough is {where_text_of_trials(edge['surely'], content)} and beyond")
+        words.append(f"surely enough is {where_text(edge['surely'], content)} and beyond")
     else:
         words.append("nothing that was tried is surely enough at this precision")
     if edge["surely_not"] is not None:
-        words.append(f"surely not enough is {where_text_of_trials(edge['surely_not'], content)} and before")
+        words.append(f"surely not enough is {where_text(edge['surely_not'], content)} and before")
     yield f"{capital('; '.join(words))}. What is enough is taken to stay enough further along."
     if edge["islands"]:
-        told = "; ".join(where_text_of_trials(values, content) for values in edge["islands"])
+        told = "; ".join(where_text(values, content) for values in edge["islands"])
         yield f"The conditions are kept before that too, with {told}: more is not always better here."
 
 
@@ -1161,11 +859,10 @@ def _fresh(content: Content) -> Iterator[str]:
     )
 
 
-def _use(material: Material, content: Content) -> Iterator[str]:
+def _use(common: Sequence[str], content: Content) -> Iterator[str]:
     """Yield the settings as a command that plays the answer, unknown inputs at their central values."""
     if content["settings"] and not content["front"]:
-        settings = [*material.common_settings, *content["settings"]]
-        options = " ".join(f"--set {shlex.quote(text)}" for text in settings)
+        options = " ".join(f"--set {shlex.quote(text)}" for text in (*common, *content["settings"]))
         yield f"To run it, in the folder of the results: ettrick run scenario.resolved.yaml {options}"
 
 
@@ -1178,6 +875,10 @@ def _notes_of_optimum(content: Content) -> Iterator[str]:
     )
     if content["method"] == "curve":
         yield "A top between two values of the coarse look that is narrower than their distance is missed."
+    without = content["closed_form_left_out"]
+    if without is not None:
+        count = f"{without['combinations']} of {number_of(len(content['tried']), 'combination')}"
+        yield f"The closed form does not apply to {count} that were tried: {without['reason']}."
     yield from content["warnings"]
     form = content["closed_form"]
     for line in form["assumptions"] if form is not None else ():

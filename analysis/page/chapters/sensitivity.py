@@ -7,23 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from analysis.amounts import (
     COUNT,
     PERCENT,
-    CellForms,
     Shown,
-    bar_text,
     capital,
-    cell_forms,
-    empty_table,
     ends_of,
+    form_of,
     label_text,
     listed,
     name_of,
     number_of,
     people_form,
-    percent_text,
     points_form,
-    range_text,
     shown,
-    text_or_dash,
 )
 from analysis.page.account import currency_of
 from analysis.page.chapters.compare import difference_note
@@ -33,284 +27,42 @@ from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import Places, number, ranged, told
-from analysis.statistics.differences import MANY
-from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from rich.console import Console
 
     from analysis.amounts import Form
     from analysis.page.material import Material
     from analysis.page.model import Words
     from analysis.page.traced import Estimate
 
-# ----------------------------------------
-# The sensitivity of a study in sentences, and how its numbers are told.
-
-_NAMED = 4
-
-"""Axes that a sentence names."""
-
-_SAME = 1e-12
-
-"""Change relative to the metric that is rounding [-]."""
+Content = dict[str, Any]
 
 
-def answers(content: dict[str, Any]) -> list[str]:
-    """Return the answer in sentences, the most important first."""
-    return [*_of_indices(content), *_of_tornado(content)]
+def format_sensitivity(content: Content, *, width: int | None = None) -> str:
+    """Return the document of a sensitivity (as read back from JSON) as text, in so many columns."""
+    from analysis.page.formats import terminal
+
+    return terminal.write(_chapters(content), width=width)
 
 
-def _of_indices(content: dict[str, Any]) -> Iterator[str]:
-    """Yield what all axes and luck together tell."""
-    found = content["indices"]
-    if found is None:
-        return
-    all_of_it, name = whole(content), name_of(content["metric"])
-    variance = found["variance"]
-    if variance["luck"]["share"] is None:
-        yield f"{name}: {found['reason']}."
-        return
-    yield (
-        f"{all_of_it} makes {_share(variance['parameters']['share'])} of the variance of one run's {name}, "
-        f"luck {_share(variance['luck']['share'])}, both together {_share(variance['both']['share'])}."
-    )
-    if found["reason"]:
-        yield f"No axis is told from another: {found['reason']}."
-        return
-    told = [f"{title(content, row['axis'])} alone brings {_share(row['first'])}" for row in found["by_axis"][:_NAMED]]
-    if len(found["by_axis"]) > _NAMED:
-        told.append("the others see below")
-    rest = found["together"]
-    joint = f"; only together they bring {_share(rest)}" if rest["ci95"][0] > 0 and len(told) > 1 else ""
-    yield f"Of {all_of_it[0].lower()}{all_of_it[1:]}, {', '.join(told)}{joint}."
+def _chapters(content: Content) -> Iterator[Section]:
+    """Yield what was looked at, what brings the variance, what each input does alone, and what is assumed."""
+    metric = _metric(content, "")
+    mean = metric.told({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]}) or "no mean"
+    formula = content["center"]["closed_form"]
+    beside = "" if formula is None else f" (closed form {metric.form.plain(formula)})"
+    warnings = tuple(f"warning: {line}" for line in content["warnings"])
+    heading = f"What matters to {metric.name} in {content['study']}"
+    yield Section("center", heading, (*warnings, f"{capital(metric.name)} at the centre: {mean}{beside}."))
+    for found in (_variance_section(content), _tornado_section(content, "")):
+        if found is not None:
+            yield found
+    if content["assumptions"]:
+        yield Section("assumptions", "Assumptions", (), (), tuple(content["assumptions"]))
 
 
-def _of_tornado(content: dict[str, Any]) -> Iterator[str]:
-    """Yield what the axes tell one at a time."""
-    swings = [swing for swing in content["tornado"] or () if changes(swing)]
-    change = forms(content).change
-    first = next((swing for swing in swings if swing["resolved"]), None)
-    if first is not None:
-        moves = [move for move in first["moves"] if move["change"] is not None]
-        told = ", ".join(f"{change(move['change']['mean'])} at {move['label']}" for move in moves)
-        those = "One at a time" if first is swings[0] else "Of those resolved one at a time"
-        yield f"{those}, {title(content, first['axis'])} moves it most: {told} (from {first['center']})."
-    count = number_of(content["replications"], "replication")
-    open_ones = [swing for swing in swings if not swing["resolved"] and any(map(varies, swing["moves"]))]
-    same = [swing for swing in swings if not any(map(varies, swing["moves"])) and not any(changes(swing))]
-    for these, told in (
-        (open_ones, f"One at a time not resolved with {count}"),
-        (same, "One at a time without any effect"),
-    ):
-        if these:
-            yield f"{told}: {', '.join(title(content, swing['axis']) for swing in these)}."
-
-
-def varies(move: dict[str, Any]) -> bool:
-    """Return whether replications differ in what a value changes."""
-    found = move["change"]
-    return found is not None and found["ci95"][0] != found["ci95"][1]
-
-
-def whole(content: dict[str, Any]) -> str:
-    """Return what all axes are together."""
-    return "What we do not know" if all(axis["unknown"] for axis in content["axes"].values()) else "What varies"
-
-
-def changes(swing: dict[str, Any]) -> list[float]:
-    """Return the mean changes of an axis that are known."""
-    return [move["change"]["mean"] for move in swing["moves"] if move["change"] is not None]
-
-
-def title(content: dict[str, Any], axis: str) -> str:
-    """Return what an axis is called."""
-    return str(content["axes"][axis]["title"])
-
-
-def forms(content: dict[str, Any]) -> CellForms:
-    """Return how the metric of a document is told; what the order of a sum leaves of nothing is none."""
-    found, size = cell_forms(content["metric"]), abs(content["center"]["mean"] or 0.0)
-    return found._replace(change=lambda amount: found.change(amount if abs(amount) > _SAME * size else 0.0))
-
-
-def _share(found: dict[str, Any]) -> str:
-    """Return a share with its interval, in percent."""
-    low, high = found["ci95"]
-    return f"{percent_text(found['value'], 0)} [{100 * low:.0f}..{100 * high:.0f}]"
-
-
-# ----------------------------------------
-# The sensitivity of a study as text for the terminal, and what speaks against it.
-
-_LEAST_WIDTH = 120
-
-"""Columns that a table may take on any terminal: one that is cut helps nobody."""
-
-_BAR = 16
-
-
-def format_sensitivity(content: dict[str, Any], *, width: int | None = None) -> str:
-    """Return the document (as read back from JSON) as text, `width` columns wide (the terminal's)."""
-    page = Page()
-    out = console(page, width=width)
-    out.width = max(out.width, _LEAST_WIDTH)
-    out.print(f"What matters to {name_of(content['metric'])} in {content['study']}", style="bold")
-    for line in content["warnings"]:
-        out.print(f"  warning: {line}", soft_wrap=True)
-    for sentence in answers(content):
-        out.print(f"  {sentence}", soft_wrap=True)
-    out.print()
-    _print_center(out, content)
-    if content["indices"] is not None and content["indices"]["variance"]["luck"]["share"] is not None:
-        _print_variance(out, content)
-    if content["indices"] is not None and content["indices"]["by_axis"]:
-        _print_indices(out, content)
-    if content["tornado"] is not None:
-        _print_tornado(out, content)
-    notes = list(_notes(content))
-    if notes:
-        out.print()
-    for line in notes:
-        out.print(f"  - {line}", soft_wrap=True)
-    return page.text()
-
-
-def _print_center(out: Console, content: dict[str, Any]) -> None:
-    """Print what the central point comes to."""
-    center, form = content["center"], forms(content).value
-    values = ", ".join(f"{title(content, name)} {label}" for name, label in center["values"].items())
-    formula = "" if center["closed_form"] is None else f" (closed form {form(center['closed_form'])})"
-    out.print(f"  centre: {values}", soft_wrap=True)
-    mean = f"{text_or_dash(center['mean'], form)}, 95 % interval {range_text(center['ci95'], form)}{formula}"
-    told = f"{number_of(content['replications'], 'replication')} of every point, seed {content['seed']}"
-    out.print(f"  {name_of(content['metric'])} there: {mean}; {told}", soft_wrap=True)
-
-
-def _print_variance(out: Console, content: dict[str, Any]) -> None:
-    """Print what brings the variance of one run."""
-    found = content["indices"]
-    labels = {"parameters": whole(content).lower(), "luck": "luck", "both": "both together"}
-    table = empty_table("variance of one run", "standard\ndeviation", "share", "95 %\ninterval", "")
-    table.columns[-1].min_width = _BAR
-    spread = forms(content).spread
-    for name, label in labels.items():
-        part = found["variance"][name]
-        value, interval = part["share"]["value"], part["share"]["ci95"]
-        table.add_row(label, spread(part["variance"] ** 0.5), percent_text(value, 0), _range(interval), bar_text(value))
-    out.print()
-    out.print(table)
-
-
-def _print_indices(out: Console, content: dict[str, Any]) -> None:
-    """Print which axis brings how much of what varies."""
-    rows = content["indices"]["by_axis"]
-    has_form = any(row["closed_form"] is not None for row in rows)
-    form = ["closed\nform"] if has_form else []
-    table = empty_table(
-        f"of {whole(content).lower()}", "alone", "95 %\ninterval", *form, "", "in all", "95 %\ninterval", *form
-    )
-    for row in rows:
-        parts = [row["first"], row["total"]]
-        forms = [[percent_text(row["closed_form"][key], 0)] if has_form else [] for key in ("first", "total")]
-        cells = [[percent_text(part["value"], 0), _range(part["ci95"])] for part in parts]
-        table.add_row(
-            title(content, row["axis"]), *cells[0], *forms[0], bar_text(row["first"]["value"]), *cells[1], *forms[1]
-        )
-    out.print()
-    out.print(table)
-
-
-def _print_tornado(out: Console, content: dict[str, Any]) -> None:
-    """Print how far each axis alone moves the metric."""
-    change = forms(content).change
-    widest = max((abs(mean) for swing in content["tornado"] for mean in changes(swing)), default=0.0)
-    has_form = any(move["closed_form"] is not None for swing in content["tornado"] for move in swing["moves"])
-    form = ["closed\nform"] if has_form else []
-    table = empty_table(
-        "one at a time", "value", "change", "95 %\ninterval", *form, "lower", "higher", "not resolved:\nreplications"
-    )
-    table.columns[-2].justify = "left"
-    for swing in content["tornado"]:
-        for place, move in enumerate(swing["moves"]):
-            found = move["change"]
-            mean = 0.0 if found is None else found["mean"]
-            length = abs(mean) / widest if widest else 0.0
-            table.add_row(
-                title(content, swing["axis"]) if place == 0 else "",
-                move["label"],
-                "-" if found is None else change(mean),
-                range_text(None if found is None else found["ci95"], change),
-                *([text_or_dash(move["closed_form"], change)] if has_form else []),
-                _left_bar(length) if mean < 0 else "",
-                bar_text(length) if mean > 0 else "",
-                _status(move),
-            )
-    out.print()
-    out.print(table)
-
-
-def _left_bar(share: float) -> str:
-    """Return a bar as long as a share that ends on the right: of whole blocks, for finer ones begin on the left."""
-    return "█" * round(share * _BAR)
-
-
-def _status(move: dict[str, Any]) -> str:
-    """Return how many replications would resolve what may be chance; nothing where that is not needed."""
-    found = move["change"]
-    if found is None:
-        return "no result"
-    if found["resolved"]:
-        return ""
-    if not varies(move):
-        return "no change"
-    needed = found["replications_to_resolve"]
-    return f"> {MANY:,}" if needed is None else f"{needed:,}"
-
-
-def _notes(content: dict[str, Any]) -> Iterator[str]:
-    """Yield what a reader must know before using the numbers."""
-    found = content["indices"]
-    if found is not None and found["by_axis"]:
-        yield "alone: by how much the variance would fall if this one were known; in all: what it takes part in"
-        noise = found["noise_of_means"]
-        if noise >= 0.005:
-            yield f"luck makes {percent_text(noise, 0)} of the variance of the means of points; it is taken out above"
-    chosen = [axis["title"] for axis in content["axes"].values() if not axis["unknown"]]
-    if found is not None and chosen:
-        yield f"chosen, not unknown: {', '.join(chosen)}; all values of the study count as equally likely"
-    if content["tornado"] is not None:
-        unknown = any(axis["unknown"] for axis in content["axes"].values())
-        low = content["low"]
-        ends = (
-            f"; the ends of what is unknown are its quantiles of {percent_text(low, 0)} and {percent_text(1 - low, 0)}"
-        )
-        yield f"one at a time: changes on the same failures, each interval 95 % by itself{ends if unknown else ''}"
-        yield from _without_luck(content)
-    for line in content["assumptions"]:
-        yield f"assumes: {line}"
-
-
-def _without_luck(content: dict[str, Any]) -> Iterator[str]:
-    """Yield the changes that are resolved once the luck of the failures is taken out."""
-    change = forms(content).change
-    for swing in content["tornado"]:
-        for move in swing["moves"]:
-            found = move["change"]
-            taken = found and not found["resolved"] and found["controlled"]
-            if taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
-                told = range_text(taken["ci95"], change)
-                name = title(content, swing["axis"])
-                yield f"{name} {move['label']}: {told} with the luck of the failures taken out"
-
-
-def _range(ends: list[float]) -> str:
-    return f"{100 * ends[0]:.0f}..{100 * ends[1]:.0f} %"
-
-
-def against(content: dict[str, Any]) -> list[str]:
+def against(content: Content) -> list[str]:
     """Return what speaks against relying on a document, a line each; empty if nothing does."""
     lines = [
         f"{swing['axis']}={move['label']}: {move['trouble']}"
@@ -330,8 +82,6 @@ def against(content: dict[str, Any]) -> list[str]:
 
 # ----------------------------------------
 # The sensitivity of a study: its own document, or the answer to a question of a sweep in the same form.
-
-Content = dict[str, Any]
 
 
 def sensitivity_of(material: Material) -> Content | None:
@@ -551,7 +301,7 @@ def _without(largest: list[_Move]) -> Words:
 
 
 def _parts(asked: _Asked) -> Words:
-    """Return how much of the scatter of single runs comes from the inputs, and how much is luck."""
+    """Return how much of the scatter of single runs comes from the inputs, and how much is run-to-run variability."""
     at = ("indices", "variance")
     inputs, fortune = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "luck"))
     ends = asked.places.ends(*at, "parameters", "share", "ci95")
@@ -561,7 +311,7 @@ def _parts(asked: _Asked) -> Words:
         number(inputs, PERCENT, (ends[0].value, ends[1].value)), " (", *ranged(*ends, PERCENT._replace(unit="")), ")",
     )  # fmt: skip
     return ("Of how far single runs lie apart (their variance), ", *share, " comes from the inputs and ",
-            number(fortune, PERCENT), " from luck alone; the rest from both together.")  # fmt: skip
+            number(fortune, PERCENT), " from run-to-run variability; the rest from both together.")  # fmt: skip
 
 
 def _by_axis(asked: _Asked) -> list[tuple[str, int, float]]:
@@ -662,23 +412,33 @@ def _shares(asked: _Asked) -> Picture | None:
 def section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     content = sensitivity_of(material)
-    if content is None or not content["tornado"] or content["center"]["mean"] is None:
+    return None if content is None else _tornado_section(content, currency_of(material))
+
+
+def _tornado_section(content: Content, currency: str) -> Section | None:
+    """Return the section of a document."""
+    if not content["tornado"] or content["center"]["mean"] is None:
         return None
     known = [(swing, _moves_of_tornado(swing)) for swing in content["tornado"]]
     known = [(swing, moves) for swing, moves in known if moves]
     if not known:
         return None
-    metric = _metric(content, currency_of(material))
+    metric = _metric(content, currency)
     title = _title(known, content, metric)
     swings = tuple(_swing_of_tornado(swing, moves, content, metric) for swing, moves in known)
     at_center = content["center"]["mean"] / metric.form.size
     center = metric.told({"mean": content["center"]["mean"], "mean_ci95": content["center"]["ci95"]})
     chart = Tornado(title, metric.step, ("all inputs at their centres", at_center), swings)
-    rows = [row for swing, _ in known for row in _rows(swing, content, metric)]
-    columns = (
+    rows = [row for swing in content["tornado"] for row in _rows(swing, content, metric)]
+    columns = [
         Column("Input", is_number=False), Column("From", is_number=False), Column("To", is_number=False),
         Column(f"Change of {metric.name}, 95 % interval"), Column("How sure", is_number=False),
-    )  # fmt: skip
+    ]  # fmt: skip
+    formulas = [move.get("closed_form") for swing in content["tornado"] for move in swing["moves"]]
+    if any(formula is not None for formula in formulas):
+        columns.append(Column("By the closed form"))
+        texts = ["no form" if formula is None else metric.form.change(formula) for formula in formulas]
+        rows = [(*row, text) for row, text in zip(rows, texts, strict=True)]
     told = "; ".join(f"{row[0]} to {row[2]}: {row[3]}" for row in rows[:6])
     alt = f"{capital(metric.name)} is {center} with all inputs at their centres. {told}."
     caption = (
@@ -688,7 +448,7 @@ def section(material: Material) -> Section | None:
         within = f"{100 * (1 - 2 * content['low']):.0f} %"
         caption += f" Inputs that are not known go to the ends between which they are with {within}."
     picture = Picture("tornado", chart, alt, caption, Grid(title, columns, rows))
-    return Section("tornado", title, (), (picture,), tuple(_notes_of_tornado(content)))
+    return Section("tornado", title, (), (picture,), tuple(_notes_of_tornado(content, metric)))
 
 
 def _metric(content: Content, currency: str) -> Shown:
@@ -740,11 +500,18 @@ def _title(known: Sequence[tuple[Content, list[Content]]], content: Content, met
     if all(move["change"]["mean"] == 0 for _, moves in known for move in moves):
         return f"No input alone changes {metric.name}"
     count = number_of(content["replications"], "replication")
-    return f"No input alone changes {metric.name} by more than luck may, with {count}"
+    return f"No input alone changes {metric.name} by more than the sampling error, with {count}"
 
 
-def _notes_of_tornado(content: Content) -> Iterator[str]:
+def _notes_of_tornado(content: Content, metric: Shown) -> Iterator[str]:
     """Yield what to know before using the numbers."""
+    for swing in content["tornado"]:
+        for move in swing["moves"]:
+            found = move["change"]
+            taken = found and not found["resolved"] and found.get("controlled")
+            if taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
+                name = content["axes"][swing["axis"]]["title"]
+                yield f"{capital(name)} {move['label']}: {metric.change(taken)} without the sampling error of failures."
     yield (
         f"Changes on the same failures, {number_of(content['replications'], 'replication')} of every point, seed "
         f"{content['seed']}; each interval is 95 % by itself."
@@ -759,12 +526,17 @@ def _notes_of_tornado(content: Content) -> Iterator[str]:
 # ----------------------------------------
 # Which inputs the scatter of the answer comes from.
 
+_SHARE = form_of("ettr", [])
+
 
 def variance_section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     content = sensitivity_of(material)
-    if content is None:
-        return None
+    return None if content is None else _variance_section(content)
+
+
+def _variance_section(content: Content) -> Section | None:
+    """Return the section of a document."""
     found = content["indices"]
     if found is None:
         why = content["indices_missing"]
@@ -789,13 +561,13 @@ def _whole(content: Content) -> str:
 
 def _told_of_variance(found: Content) -> str:
     """Return a share with its interval."""
-    return PERCENT.value(found["value"], ends_of(found["ci95"]))
+    return _SHARE.value(found["value"], ends_of(found["ci95"]))
 
 
 def _parts_of_variance(content: Content) -> Picture | None:
     """Return what the variance of one run is made of; ``None`` where there is no variance."""
     variance = content["indices"]["variance"]
-    names = {"parameters": _whole(content), "luck": "luck of a run", "both": "both together"}
+    names = {"parameters": _whole(content), "luck": "run-to-run variability", "both": "both together"}
     if any(variance[key]["share"] is None for key in names):
         return None
     shares = {key: variance[key]["share"] for key in names}
@@ -810,7 +582,7 @@ def _parts_of_variance(content: Content) -> Picture | None:
     columns = (Column("Part", is_number=False), Column("Share of the variance, 95 % interval"))
     alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
     caption = (
-        "Luck is what differs between runs of one cluster. Both together: how lucky a run can be is itself different "
+        "Run-to-run variability is what differs between runs of one cluster. Both together: it is itself different "
         "from one set of inputs to another."
     )
     return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, Grid(title, columns, rows))
@@ -861,7 +633,7 @@ def _notes_of_variance(content: Content) -> Iterator[str]:
     yield f"{samples}{left}. Brackets are 95 % intervals."
     noise = found["noise_of_means"]
     if noise is not None:
-        yield f"Luck makes {PERCENT.plain(noise)} of the variance of the means of points; it is taken out."
+        yield f"Sampling error makes {_SHARE.plain(noise)} of the variance of the means of points; it is taken out."
     chosen = [str(axis["title"]) for axis in content["axes"].values() if not axis["unknown"]]
     if chosen:
         yield f"Chosen, not unknown: {listed(chosen)}; all their values count as equally likely."

@@ -13,7 +13,6 @@ from analysis.amounts import (
     POINTS,
     Shown,
     capital,
-    empty_table,
     ends_of,
     label_text,
     name_of,
@@ -24,18 +23,6 @@ from analysis.amounts import (
     verb,
 )
 from analysis.metrics import TIME_SHARE, lower_is_better
-from analysis.page.cell_text import (
-    Sheet,
-    finished_text,
-    folded,
-    form_for,
-    known,
-    luck_text,
-    mean_text,
-    range_text,
-    title_of,
-    where_text,
-)
 from analysis.page.cells import (
     Axis,
     Line,
@@ -50,11 +37,12 @@ from analysis.page.cells import (
     share_of_lines,
     status_text,
 )
-from analysis.page.chapters.answers import Asked, Rows, answers_of
+from analysis.page.chapters.answer import Asked, Rows, asked_text
+from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
 from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
 from analysis.page.glossary import bucket_words, glossed, metric_words
-from analysis.page.material import SENSITIVITY, chosen_cells
+from analysis.page.material import RUN, SENSITIVITY, chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
 from analysis.page.traced import (
     Estimate,
@@ -76,148 +64,52 @@ from sim import JOB_BUCKETS, catalog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rich.table import Table
-
-    from analysis.amounts import Form
-    from analysis.page.cell_text import Content
-    from analysis.page.cells import Level
-    from analysis.page.chapters.answers import Told
+    from analysis.page.chapters.answer import Told
     from analysis.page.material import Material
     from analysis.page.model import Words
 
+Content = dict[str, Any]
+
 # ----------------------------------------
-# One metric of a grid as matrices: two axes down and across, and a matrix for each combination of the others.
-
-_MOST_ROWS = 40
-
-_MOST_COLUMNS = 12
-
-"""Columns of a matrix at most; wider ones are told row by row."""
-
-_MOST_MATRICES = 12
+# A study that was run, for the terminal: the answers first, then the numbers.
 
 _MOST_NAMED = 10
 
 
-def print_matrices(sheet: Sheet, content: Content, chosen: Sequence[str], metric: str, form: Form) -> bool:
-    """Print the means of one metric over two axes, for each combination of the others; return whether that is fit."""
-    shape = _shape(content, chosen)
-    if shape is None:
-        return False
-    tables = _matrices(content, *shape, metric, form)
-    if not all(sheet.fits(table, 1) for _, table in tables):
-        # The other way round there are fewer columns, or shorter ones.
-        tables = _matrices(content, shape[1], shape[0], shape[2], metric, form)
-        if not all(sheet.fits(table, 1) for _, table in tables):
-            return False
-        shape = shape[1], shape[0], shape[2]
-    down, across = (content["axes"][name]["title"] for name in shape[:2])
-    sheet.heading(f"{title_of(metric)}: {down} (down) and {across} (across)")
-    for title, table in tables:
-        if title:
-            sheet.tell(title)
-        sheet.table(table, 1)
-    _print_below(sheet, content, metric, form)
-    return True
-
-
-def _shape(content: Content, chosen: Sequence[str]) -> tuple[str, str, list[str]] | None:
-    """Return which axes go down and across, and the others; ``None`` where the cells are better told one by one.
-
-    They are a whole grid without anything unknown or any precision. Down and across go the two with the most values.
-    """
-    cells = content["cells"]
-    counts = {name: len({cell["values"][name] for cell in cells}) for name in chosen}
-    if len(chosen) < 2 or content["precision"] is not None or any(cell["draws"] for cell in cells):
-        return None
-    largest = sorted(chosen, key=lambda name: -counts[name])[:2]
-    down, across = (name for name in chosen if name in largest)
-    if counts[across] > _MOST_COLUMNS >= counts[down]:
-        down, across = across, down
-    matrices = len({tuple(cell["values"][name] for name in chosen if name not in largest) for cell in cells})
-    is_whole = counts[down] * counts[across] * matrices == len(cells)
-    fits = counts[down] <= _MOST_ROWS and counts[across] <= _MOST_COLUMNS and matrices <= _MOST_MATRICES
-    return (down, across, [name for name in chosen if name not in largest]) if is_whole and fits else None
-
-
-def _matrices(
-    content: Content, down: str, across: str, others: Sequence[str], metric: str, form: Form
-) -> list[tuple[str, Table]]:
-    """Return a matrix of means for each combination of the other axes, with its title; the best has an asterisk."""
-    axes = [*others, down, across]
-    cells = {tuple(cell["values"][name] for name in axes): cell for cell in content["cells"]}
-    best = _best(content, metric)
-    values = {name: list(dict.fromkeys(cell["values"][name] for cell in content["cells"])) for name in axes}
-    found = []
-    for fixed in itertools.product(*(values[name] for name in others)):
-        table = empty_table(content["axes"][down]["title"], *values[across])
-        for row in values[down]:
-            texts = []
-            for column in values[across]:
-                cell = cells[*fixed, row, column]
-                mean = mean_text(cell["metrics"].get(metric, {}), form)
-                texts.append(f"{mean}{' *' if cell['cell'] == best else '  '}")
-            table.add_row(row, *texts)
-        where = zip((content["axes"][name]["title"] for name in others), fixed, strict=True)
-        found.append((", ".join(f"{title} = {label}" for title, label in where), table))
-    return found
-
-
-def _best(content: Content, metric: str) -> int | None:
-    """Return the number of the cell with the best mean."""
-    means = {cell["cell"]: mean for cell in content["cells"] if (mean := known(cell, metric, "mean")) is not None}
-    pick = min if lower_is_better(metric) else max
-    return pick(means, key=lambda number: means[number], default=None)
-
-
-def _print_below(sheet: Sheet, content: Content, metric: str, form: Form) -> None:
-    """Print how well the means of matrices are known, and where jobs were not finished."""
-    ranges = [known(cell, metric, "mean_ci95") for cell in content["cells"]]
-    halves = [(ends[1] - ends[0]) / 2 for ends in ranges if ends is not None]
-    if halves:
-        low, high = (f"{half / form.size:.2g}" for half in (min(halves), max(halves)))
-        span = f"{low if low == high else f'{low} to {high}'} {form.step or form.unit}".rstrip()
-        word = "lowest" if lower_is_better(metric) else "highest"
-        sheet.tell(f"* the {word} mean; 95 % intervals are means ± {span}")
-    late = [cell for cell in content["cells"] if cell["censored"]]
-    if late:
-        told = [f"({where_text(content, cell)}) in {finished_text(cell)} runs" for cell in late[:_MOST_NAMED]]
-        more = f" and {len(late) - _MOST_NAMED} more cells" if len(late) > _MOST_NAMED else ""
-        sheet.tell(f"finished at the horizon: {', '.join(told)}{more}")
-
-
-# ----------------------------------------
-# A study that was run, as text for the terminal: the answers first, then the table.
-
-
 def format_sweep(content: Content, *, width: int | None = None) -> str:
-    """Return the document of a study (as read back from JSON) as text.
+    """Return the document of a study (as read back from JSON) as text, in so many columns."""
+    from analysis.page.formats import terminal
 
-    Parameters
-    ----------
-    content
-        The document.
-    width
-        Columns; omitted: those of ``COLUMNS``, or of the terminal. Without either, sentences are not broken.
-    """
-    sheet = Sheet(width)
-    sheet.title(content["study"])
+    return terminal.write(_chapters(content), width=width)
+
+
+def _chapters(content: Content) -> Iterator[Section]:
+    """Yield what is said of a study: what was run, each answer, all results, and what to know before using them."""
+    warnings = [f"warning: {_warning(warning, content)}" for warning in content["warnings"]]
     asked = [content["question"]] if content["question"] else []
-    for text in (*asked, _setting(content), *_precision(content), *content["at_equal_lines"]):
-        sheet.tell(text)
-    for warning in content["warnings"]:
-        sheet.tell(f"warning: {_warning(warning, content)}")
-    _print_answers(sheet, content)
-    shown = [cell for cell in content["cells"] if cell["status"] == "ok"]
-    if shown:
-        _print_results(sheet, content, shown)
-    _print_troubles(sheet, content)
+    text = (*asked, _setting(content), *_precision(content), *content["at_equal_lines"], *warnings)
+    yield Section("study", content["study"], text)
+    told = {one.position: (one, answer) for one, answer in answers_of(Places(RUN, content))}
+    for place, entry in enumerate(content["answers"]):
+        if place in told:
+            one, answer = told[place]
+            yield Section("answer", asked_text(one), (answer.answer,), () if answer.table is None else (answer.table,))
+        else:
+            yield Section("answer", asked_text(Asked(Places(RUN, content), place)), tuple(entry["sentences"]))
+    if running(content):
+        maps = heat_maps(content) if len(content["metrics"]) == 1 else []
+        tables = [picture.table for picture in maps if picture.table is not None]
+        is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content["cells"])
+        cells = content["cells"]
+        has_doubts = content["precision"] is not None or any(cell["draws"] or cell["censored"] for cell in cells)
+        grids = tables if is_whole and not has_doubts else [all_results(content, briefly=True)]
+        yield Section("results", capital(name_of(content["metrics"][0])), (), tuple(grids))
+    troubles = tuple(_troubles_text(content))
+    if troubles:
+        yield Section("troubles", "Without results", (), (), troubles)
     for title, lines in (("Assumptions", content["assumptions"]), ("Notes", content["notes"])):
         if lines:
-            sheet.heading(title)
-            for text in lines:
-                sheet.tell(f"- {text}")
-    return sheet.text()
+            yield Section(title.lower(), title, (), (), tuple(lines))
 
 
 def _setting(content: Content) -> str:
@@ -235,7 +127,7 @@ def _setting(content: Content) -> str:
 
 
 def _precision(content: Content) -> Iterator[str]:
-    """Yield which precision was asked for, in how many cells it was reached, and with how many replications."""
+    """Yield which precision was asked for, and in how many cells it was reached."""
     asked = content["precision"]
     if asked is None:
         return
@@ -248,78 +140,16 @@ def _precision(content: Content) -> Iterator[str]:
     )
 
 
-def _print_answers(sheet: Sheet, content: Content) -> None:
-    """Print every answer: its first sentence, and below it the others."""
-    titles = {name: axis["title"] for name, axis in content["axes"].items()}
-    for answer in content["answers"]:
-        sheet.heading(_asked(answer, titles))
-        for text in answer["sentences"]:
-            sheet.tell(text)
-
-
-def _asked(answer: Content, titles: Mapping[str, str]) -> str:
-    """Return what was asked, as a title; axes are called by their titles."""
-    about = answer.get("metric") or answer["data"].get("metric") or ""
-    names = [name_of(about)] if about else [name_of(name) for name in answer.get("metrics", ())]
-    keys = {"axis": "by", "between": "between", "along": "along", "for_each": "for each", "over": "over"}
-    ways = [f"{word} {_words(answer[key], titles)}" for key, word in keys.items() if answer.get(key)]
-    title = " ".join([f"{answer['ask']}:", ", ".join(names), *ways])
-    return title[:1].upper() + title[1:]
-
-
-def _words(value: Any, titles: Mapping[str, str]) -> str:
-    return ", ".join(titles.get(name, name) for name in ([value] if isinstance(value, str) else value))
-
-
-def _print_results(sheet: Sheet, content: Content, cells: Sequence[Content]) -> None:
-    """Print the metrics: as matrices where one metric of a grid makes some, else a row for each cell."""
-    chosen = [name for name in content["axes"] if len({cell["values"][name] for cell in content["cells"]}) > 1]
-    metrics = [name for name in content["metrics"] if any(name in cell["metrics"] for cell in cells)]
-    if not metrics:
-        return
-    forms = {name: form_for(cells, name, content["currency"] or "") for name in metrics}
-    if len(metrics) == 1 and print_matrices(sheet, content, chosen, metrics[0], forms[metrics[0]]):
-        return
-    sheet.heading(title_of(metrics[0]))
-    headline, *others = metrics
-    has_band = any(known(cell, headline, "band90") for cell in cells)
-    has_luck = any(known(cell, headline, "p05") or known(cell, headline, "std") for cell in cells)
-    is_precise, has_unfinished = content["precision"] is not None, any(cell["censored"] for cell in cells)
-    table = empty_table(
-        *(content["axes"][name]["title"] for name in chosen) if chosen else ("study",),
-        "mean", "95 %\ninterval", *(["luck of\none run"] if has_luck else []),
-        *(["90 % band of\nunknown inputs"] if has_band else []), *(folded(name_of(name)) for name in others),
-        *(["runs\nfinished"] if has_unfinished else []), *(["replications"] if is_precise else []),
-    )  # fmt: skip
-    for cell in cells[:_MOST_ROWS]:
-        found, form = cell["metrics"].get(headline, {}), forms[headline]
-        row = [cell["values"][name] for name in chosen] or [content["study"]]
-        row += [mean_text(found, form), range_text(found.get("mean_ci95"), form)]
-        row += [luck_text(found, form)] if has_luck else []
-        row += [range_text(found.get("band90"), form)] if has_band else []
-        row += [mean_text(cell["metrics"].get(name, {}), forms[name]) for name in others]
-        row += [finished_text(cell)] if has_unfinished else []
-        row += [f"{cell['replications']:,}{'' if cell['precise'] else ': too few'}"] if is_precise else []
-        table.add_row(*row)
-    sheet.table(table, len(chosen) or 1)
-    if len(cells) > _MOST_ROWS:
-        sheet.tell(f"{len(cells) - _MOST_ROWS} more cells are in the results")
-
-
-def _print_troubles(sheet: Sheet, content: Content) -> None:
-    """Print the cells without results, with the reasons, those of the same reason together."""
+def _troubles_text(content: Content) -> Iterator[str]:
+    """Yield the cells without results, with the reasons, those of the same reason together."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for cell in content["cells"]:
         if cell["status"] != "ok":
-            reasons.setdefault((cell["status"], cell["trouble"]), []).append(f"({where_text(content, cell)})")
-    if not reasons:
-        return
-    sheet.heading("Without results")
-    words = {"infeasible": "cannot run", "failed": "failed", "crashed": "crashed"}
+            where = phrases(cell["values"], cell["values"], content)
+            reasons.setdefault((status_text(cell), cell["trouble"]), []).append(f"({where})")
     for (status, reason), places in reasons.items():
         more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
-        named = ", ".join(places[:_MOST_NAMED])
-        sheet.tell(f"- {named}{more}: {words.get(status, status)}: {reason}")
+        yield f"{', '.join(places[:_MOST_NAMED])}{more}: {status}: {reason}"
 
 
 def _warning(warning: Content, content: Content) -> str:
@@ -373,8 +203,8 @@ def drivers(material: Material, answers: Sequence[tuple[Asked, Told]]) -> tuple[
     for words in found():
         if words and len(kept) < _MOST:
             kept.append(words)
-    # Luck drives nothing: it is told where there is nothing else to tell.
-    alone = () if kept else _of_luck(asked, first.cell)
+    # Variability drives nothing: it is told where there is nothing else to tell.
+    alone = () if kept else _of_variability(asked, first.cell)
     return (alone,) if alone else tuple(kept)
 
 
@@ -461,7 +291,9 @@ def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
     ours, theirs = (asked.places.get("cells", cell, "values") for cell in (one, other))
     differ = [name for name in asked.varying if ours[name] != theirs[name]]
     common = {name: ours[name] for name in asked.varying if name not in differ}
-    return asked.where(common), asked.briefly(ours, *differ), asked.shortly({name: theirs[name] for name in differ})
+    first = asked.some([ours], *differ)
+    second = asked.value(differ[0], theirs[differ[0]]) if len(differ) == 1 else asked.some([theirs], *differ)
+    return asked.where(common), first, second
 
 
 def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: int | None) -> Words:
@@ -487,7 +319,7 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
     rest = {name: value for name, value in mine.items() if name != axis and name in asked.varying}
     where = line("with ", asked.where(rest), ", ") if rest else ""
     size = line(asked.apart(found, here.mean), word, asked.gpu_years(found, cell, other))
-    pair = line(asked.briefly({axis: label}), " instead of ", asked.value(axis, mine[axis]))
+    pair = line(asked.some([{axis: label}], axis), " instead of ", asked.value(axis, mine[axis]))
     return sentence(where, asked.subject, " is ", size, " with ", pair)
 
 
@@ -558,7 +390,7 @@ def _at(asked: Asked, cell: int) -> Words:
     return line("with ", asked.where(asked.places.get("cells", cell, "values")), ", ")
 
 
-def _of_luck(asked: Asked, cell: int | None) -> Words:
+def _of_variability(asked: Asked, cell: int | None) -> Words:
     """Return how far single runs of the answer lie apart; empty where the data do not tell."""
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
@@ -568,7 +400,7 @@ def _of_luck(asked: Asked, cell: int | None) -> Words:
     if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
         return words
     size = (number(std, points_form(asked.form)),)
-    start = "luck alone moves a single run: typically it is "
+    start = "run-to-run variability: a single run is typically "
     return sentence(start, size, " away from the mean of all runs (standard deviation)")
 
 
@@ -746,7 +578,7 @@ def edge(asked: Asked, first: Told) -> tuple[Words, ...]:
         is_sure = all(one.get(name) == labels[name] for one in rivals)
         if is_sure and len(order) >= _FEWEST_VALUES and labels[name] in (order[0], order[-1]):
             word = "below" if labels[name] == order[0] else "above"
-            found.append(sentence(f"nothing {word} ", asked.values(name, [labels[name]]), " was tried"))
+            found.append(sentence(f"nothing {word} ", asked.named(name, labels[name]), " was tried"))
     return tuple(found)
 
 
@@ -831,38 +663,28 @@ def _even(lines: Sequence[Line]) -> list[Line]:
 # ----------------------------------------
 # What curves say, in a sentence that is worked out from their numbers.
 
-Content_of_curve_titles = dict[str, Any]
-
 _SAME = 1e-9
 
-_LONGEST = 180
 
-"""Letters of a sentence that is a title too."""
-
-
-def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown, levels: Sequence[Level]) -> str:
+def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
     """Return what the curves of a metric along an axis say.
 
     Parameters
     ----------
     lines
         What is shown, each with two means or more.
-    levels
-        Values that questions ask of the metric.
     """
     cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
     name = capital(metric.name)
     if len({metric.form.plain(mean) for mean in means}) == 1:
         return f"{name} {verb(metric.metric, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
-    if levels and len(levels[0].sentence) <= _LONGEST:
-        return levels[0].sentence
     if len(lines) == 1:
         return _one_line(cells, axis, metric)
     return _ahead(lines, axis, metric) or _span(cells, axis, metric)
 
 
-def _one_line(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Shown) -> str:
+def _one_line(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     """Return where a single curve is best if that is inside, else where it comes from and goes to."""
     name, key = capital(metric.name), metric.metric
     is_lowest = lower_is_better(key)
@@ -906,7 +728,7 @@ def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
     return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
 
 
-def _span(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Shown) -> str:
+def _span(cells: Sequence[Content], axis: Axis, metric: Shown) -> str:
     """Return between which values all curves are."""
     order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
@@ -915,7 +737,7 @@ def _span(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Shown) -
     return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
 
 
-def _is_apart(one: Content_of_curve_titles, other: Content_of_curve_titles, metric: Shown) -> bool:
+def _is_apart(one: Content, other: Content, metric: Shown) -> bool:
     """Return whether two cells differ by more than both of their intervals together."""
     means, halves = [], 0.0
     for cell in (one, other):
@@ -946,8 +768,8 @@ def section(material: Material) -> Section | None:
     if not pictures:
         return None
     notes = [
-        "The darker band is the 95 % interval of the mean: what more replications would make smaller. The luck of a "
-        "single run is in the table of all results."
+        "The darker band is the 95 % interval of the mean: what more replications would make smaller. The "
+        "run-to-run variability is in the table of all results."
     ]
     if any(has_bands(running(content), metric) for metric in content["metrics"][:_MOST_METRICS]):
         notes.append(
@@ -962,7 +784,7 @@ def section(material: Material) -> Section | None:
     return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
 
 
-def _pictures(content: Content_of_curve_titles) -> Iterator[Picture]:
+def _pictures(content: Content) -> Iterator[Picture]:
     """Yield the pictures: the headline along every axis that matters, other metrics along the first of them."""
     axes = _axes(content)
     metrics = [metric for metric in content["metrics"] if best_of(running(content), metric)][:_MOST_METRICS]
@@ -976,13 +798,13 @@ def _pictures(content: Content_of_curve_titles) -> Iterator[Picture]:
             yield from _along(content, axis, told, divides=position == 0)
 
 
-def _is_level(content: Content_of_curve_titles, metric: Shown) -> bool:
+def _is_level(content: Content, metric: Shown) -> bool:
     """Return whether a metric is the same in all combinations, to the digits that are told."""
     means = [mean_of(cell, metric.metric) for cell in running(content)]
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 
 
-def _axes(content: Content_of_curve_titles) -> list[Axis]:
+def _axes(content: Content) -> list[Axis]:
     """Return the axes to go along: those that questions name, else those of numbers, the one with most values first."""
     numeric = [axis for axis in axes_of(content) if axis.is_numeric and share_of_lines(content, axis) > 0]
     # Where most points are on no line, lines tell of a few points only.
@@ -992,7 +814,7 @@ def _axes(content: Content_of_curve_titles) -> list[Axis]:
     return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
 
 
-def _along(content: Content_of_curve_titles, axis: Axis, metric: Shown, *, divides: bool) -> Iterator[Picture]:
+def _along(content: Content, axis: Axis, metric: Shown, *, divides: bool) -> Iterator[Picture]:
     """Yield the pictures of a metric along an axis."""
     lines = [line for line in lines_along(content, axis) if sum(_is_known(line, metric)) > 1]
     key = f"{_key(metric.metric)}-along-{_key(axis.name)}"
@@ -1012,7 +834,7 @@ def _is_known(line: Line, metric: Shown) -> list[bool]:
     return [metric.mean(cell["metrics"].get(metric.metric, {})) != "" for cell in line.cells]
 
 
-def _without(line: Line, axis: Axis, content: Content_of_curve_titles, along: Axis) -> Line:
+def _without(line: Line, axis: Axis, content: Content, along: Axis) -> Line:
     """Return a line whose name leaves an axis out, which the picture is about."""
     others = [other for other in axes_of(content) if other.name not in (axis.name, along.name)]
     return line._replace(
@@ -1021,22 +843,23 @@ def _without(line: Line, axis: Axis, content: Content_of_curve_titles, along: Ax
     )
 
 
-def _curves(
-    content: Content_of_curve_titles, axis: Axis, metric: Shown, lines: Sequence[Line], key: str, place: str
-) -> Picture:
+def _curves(content: Content, axis: Axis, metric: Shown, lines: Sequence[Line], key: str, place: str) -> Picture:
     """Return a picture with one curve for each line, of many lines for the best."""
     others = [other for other in axes_of(content) if other.name in lines[0].at]
     kept, which = few_lines(lines, others, metric.metric)
     series = tuple(_series(line, axis, metric, hue) for hue, line in enumerate(kept))
     formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
     levels = levels_of(content, axis, metric)
-    title = curves_title(kept, axis, metric, () if place else levels)
+    title = curves_title(kept, axis, metric)
     title = capital(f"{place}: {title}") if place else title
     lines_across = tuple((level.height, level.name) for level in levels)
     chart = Curves(title, axis.scale, Scale(metric.head), (*series, *([formula] if formula else [])), lines_across)
     each = " and ".join(other.title for other in others)
     caption = [which or (f"One line for each {each}." if each and len(lines) > 1 else "")]
-    caption += ["Dashed: the closed form, a formula without luck." if formula else "", _troubles(content, metric)]
+    caption += [
+        "Dashed: the closed form, a formula without sampling error." if formula else "",
+        _troubles(content, metric),
+    ]
     told = "; ".join(_line_text(line, axis, metric) for line in kept[:4])
     alt = f"{capital(metric.name)} along {axis.title}. {capital(told)}."
     return Picture(key, chart, alt, " ".join(part for part in caption if part), _table(kept, axis, metric, title))
@@ -1097,13 +920,13 @@ def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid
     return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
 
 
-def _cell_text(cell: Content_of_curve_titles | None, metric: Shown) -> str:
+def _cell_text(cell: Content | None, metric: Shown) -> str:
     if cell is None:
         return "no results"
     return metric.told(cell["metrics"].get(metric.metric, {})) or missing_text(cell, metric.metric)
 
 
-def _troubles(content: Content_of_curve_titles, metric: Shown) -> str:
+def _troubles(content: Content, metric: Shown) -> str:
     """Return how many combinations have no mean, and why."""
     missing = [cell for cell in content["cells"] if cell["status"] != "ok"]
     unknown = [cell for cell in running(content) if cell["metrics"].get(metric.metric, {}).get("mean") is None]
@@ -1116,7 +939,7 @@ def _troubles(content: Content_of_curve_titles, metric: Shown) -> str:
     return " ".join(texts)
 
 
-def _intervals(content: Content_of_curve_titles, metric: Shown) -> Picture:
+def _intervals(content: Content, metric: Shown) -> Picture:
     """Return a picture of a study without an axis of numbers: a row for each combination."""
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
@@ -1148,22 +971,26 @@ def _key(name: str) -> str:
 # ----------------------------------------
 # Two axes of a study against each other.
 
-_MOST_COLUMNS_HEAT_MAPS, _MOST_ROWS_HEAT_MAPS = 12, 40
+_MOST_COLUMNS, _MOST_ROWS = 12, 40
 
 
 def heat_maps_section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    content = material.sweep
-    pair = None if content is None else _pair_of_heat_maps(content)
-    if content is None or pair is None or not best_of(running(content), content["metrics"][0]):
-        return None
-    metric = shown_of_cells(running(content), content["metrics"][0], content["currency"])
-    pictures = [_picture(content, pair, fixed, metric, number) for number, fixed in enumerate(_fixed(content, pair))]
-    found = [picture for picture in pictures if picture is not None]
+    found = [] if material.sweep is None else heat_maps(material.sweep)
     return Section("heat-maps", found[0].chart.title, (), tuple(found)) if found else None
 
 
-def _pair_of_heat_maps(content: Content_of_curve_titles) -> tuple[Axis, Axis] | None:
+def heat_maps(content: Content) -> list[Picture]:
+    """Return the first metric over the two axes with the most combinations, a picture for each value of the others."""
+    pair = _pair_of_heat_maps(content)
+    if pair is None or not best_of(running(content), content["metrics"][0]):
+        return []
+    metric = shown_of_cells(running(content), content["metrics"][0], content["currency"])
+    pictures = [_picture(content, pair, fixed, metric, number) for number, fixed in enumerate(_fixed(content, pair))]
+    return [picture for picture in pictures if picture is not None]
+
+
+def _pair_of_heat_maps(content: Content) -> tuple[Axis, Axis] | None:
     """Return the two axes with the most combinations that are there: rows and columns; ``None`` without a grid."""
     axes = [axis for axis in axes_of(content) if len(axis.labels) > 1]
     pairs = [
@@ -1179,7 +1006,7 @@ def _pair_of_heat_maps(content: Content_of_curve_titles) -> tuple[Axis, Axis] | 
     return (one, other) if len(one.labels) >= len(other.labels) else (other, one)
 
 
-def _share_of_heat_maps(content: Content_of_curve_titles, pair: tuple[Axis, Axis]) -> float:
+def _share_of_heat_maps(content: Content, pair: tuple[Axis, Axis]) -> float:
     """Return which share of the combinations of two axes the fullest of their tables has."""
     counts: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     names = {axis.name for axis in pair}
@@ -1189,7 +1016,7 @@ def _share_of_heat_maps(content: Content_of_curve_titles, pair: tuple[Axis, Axis
     return max(map(len, counts.values())) / (len(pair[0].labels) * len(pair[1].labels))
 
 
-def _fixed(content: Content_of_curve_titles, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
+def _fixed(content: Content, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
     """Return the values of the other axes of each picture: all if there are few, else those of the best cell."""
     others = [axis for axis in axes_of(content) if axis not in pair]
     found = [dict(zip((axis.name for axis in others), labels, strict=True))
@@ -1201,7 +1028,7 @@ def _fixed(content: Content_of_curve_titles, pair: tuple[Axis, Axis]) -> list[di
 
 
 def _picture(
-    content: Content_of_curve_titles, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
+    content: Content, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
 ) -> Picture | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
     cells = {
@@ -1212,7 +1039,7 @@ def _picture(
     best = best_of([cell for cell in cells.values() if cell["status"] == "ok"], metric.metric)
     if not best:
         return None
-    rows, columns = _labels(pair[0], _MOST_ROWS_HEAT_MAPS), _labels(pair[1], _MOST_COLUMNS_HEAT_MAPS)
+    rows, columns = _labels(pair[0], _MOST_ROWS), _labels(pair[1], _MOST_COLUMNS)
     values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
     texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
     place = phrases(fixed, fixed, content)
@@ -1245,12 +1072,12 @@ def _labels(axis: Axis, most: int) -> tuple[str, ...]:
     return tuple(axis.labels[round(index * (count - 1) / (most - 1))] for index in range(most))
 
 
-def _value(cell: Content_of_curve_titles | None, metric: Shown) -> float | None:
+def _value(cell: Content | None, metric: Shown) -> float | None:
     """Return what shades a cell."""
     return None if cell is None else metric.of(cell["metrics"].get(metric.metric, {}).get("mean"))
 
 
-def _text(cell: Content_of_curve_titles | None, metric: Shown) -> str:
+def _text(cell: Content | None, metric: Shown) -> str:
     """Return what is written in a cell: the mean with the digits that its interval deserves, or why there is none."""
     if cell is None:
         return "not run"
@@ -1262,23 +1089,22 @@ def _text(cell: Content_of_curve_titles | None, metric: Shown) -> str:
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _title_of_heat_maps(
-    best: Sequence[Content_of_curve_titles], pair: tuple[Axis, Axis], metric: Shown, place: str
-) -> str:
+def _title_of_heat_maps(best: Sequence[Content], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
     """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
+    words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
+    is_ = verb(metric.metric, "is", "are")
     if high == low:
-        told = f"{metric.name} {verb(metric.metric, 'is', 'are')} {high} in all combinations"
+        text = f"{metric.name} {is_} {high} in all combinations"
     else:
         as_good = sum(cell_mean(cell, metric) == high for cell in best)
         where = f"with {place_of(best[0], pair)}" if as_good == 1 else f"in {as_good} combinations"
-        moves = f"{metric.name} {verb(metric.metric, 'goes', 'go')}"
-        told = f"{moves} from {low} with {place_of(best[-1], pair)} to {high} {where}"
-    return capital(f"{place}: {told}" if place else told)
+        text = f"{metric.name} {is_} {words[0]} {where}, {high}; {words[1]} with {place_of(best[-1], pair)}, {low}"
+    return capital(f"{place}: {text}" if place else text)
 
 
 def _caption(
-    content: Content_of_curve_titles,
+    content: Content,
     pair: tuple[Axis, Axis],
     rows: Sequence[str],
     columns: Sequence[str],

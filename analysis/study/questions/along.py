@@ -18,17 +18,14 @@ from analysis.study.questions.question import (
     Answer,
     Question,
     common_rows,
+    is_log,
     is_lowest_best,
     lines_of,
     mean_of,
     no_lines,
-    place_text,
-    scale_of,
     silence,
     versus,
-    versus_text,
 )
-from analysis.study.questions.words import Telling, sentences_of, summary_sentences
 from analysis.study.table import FEWEST_DRAWS, CellSummary, summary_of
 from sim import units
 from sim.scenario.fields import RuleError
@@ -155,8 +152,8 @@ class Verdict:
 
     Parameters
     ----------
-    others, where
-        The values of the other axes, by name and in words.
+    others
+        The values of the other axes, by name.
     rows
         The values that have a mean, in order of the axis.
     silent
@@ -175,7 +172,6 @@ class Verdict:
     """
 
     others: dict[str, str]
-    where: str
     rows: tuple[Row, ...]
     silent: dict[str, str]
     level: float
@@ -263,8 +259,7 @@ def verdict_of(
         and (not is_unknown or _is_clear(row.summary.band90, level, is_least))
         for row in rows
     )
-    where = place_text(table, line.others)
-    return Verdict(line.others, where, rows, silent, level, is_least, crossings, bands, sure, is_unknown)
+    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, is_unknown)
 
 
 def _turned(interval: Interval | None, sign: float) -> Interval | None:
@@ -337,20 +332,15 @@ class Trend(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.ask, (silent,), {"metric": metric, "along": self.along, "lines": []})
-        sentences: list[str] = []
-        data = []
-        for line in lines:
-            texts, content = self._told(table, line, metric)
-            sentences += texts
-            data.append(content)
-        return Answer(self.ask, tuple(sentences), {"metric": metric, "along": self.along, "lines": data})
+            return Answer(self.ask, {"metric": metric, "along": self.along, "lines": []}, silent)
+        data = [self._course(table, line, metric) for line in lines]
+        rule = f"{capital(name_of(metric))} has fewer than two means along {table.title(self.along)}."
+        is_known = any("whole" in content for content in data)
+        return Answer(self.ask, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
 
-    def _told(self, table: Table, line: Line, metric: str) -> tuple[list[str], dict[str, Any]]:
-        """Return the course along one line, in sentences and as plain data."""
+    def _course(self, table: Table, line: Line, metric: str) -> dict[str, Any]:
+        """Return the course along one line as plain data."""
         rows, silent = rows_of(line, table.position(self.along), metric)
-        title = table.title(self.along)
-        start = f"{place_text(table, line.others)}: " if line.others else ""
         steps = [step for pair in itertools.pairwise(rows) if (step := _Step.of(*pair, metric)) is not None]
         content = {
             "at": line.others,
@@ -360,26 +350,9 @@ class Trend(Question):
         }
         whole = _Step.of(rows[0], rows[-1], metric) if len(rows) > 1 else None
         if whole is None or not steps:
-            return [f"{start}{name_of(metric)} has fewer than two means along {title}."], content
+            return content
         form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
-        parts = _parts(rows, steps, metric, form)
-        content |= {"whole": whole.data(), "course": _course(parts)}
-        first, last = (form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (rows[0], rows[-1]))
-        extent = f"from {title} = {rows[0].label} to {rows[-1].label}"
-        texts = [
-            f"{start}{extent if start else capital(extent)} {name_of(metric)} goes from {first} to {last}: "
-            f"{whole.text(form)}."
-        ]
-        if len(steps) > 1:
-            resolved = [step for step in steps if step.found.resolved]
-            if resolved:
-                largest = max(resolved, key=lambda step: abs(step.found.mean))
-                extent = f"from {largest.start.label} to {largest.end.label}"
-                texts.append(f"The largest step is {extent}: {largest.text(form)}.")
-            texts.append(_course_text(parts, rows, form))
-        if silent:
-            texts.append(f"Left out: {', '.join(f'{label} ({reason})' for label, reason in silent.items())}.")
-        return texts, content
+        return content | {"whole": whole.data(), "course": _course(_parts(rows, steps, metric, form))}
 
 
 class _Step(NamedTuple):
@@ -396,10 +369,6 @@ class _Step(NamedTuple):
         found = versus(end.cell, start.cell, metric)
         return None if found is None else cls(start, end, *found)
 
-    def text(self, form: Form) -> str:
-        """Return the change in words."""
-        return versus_text(self.found, self.replications, form)
-
     def data(self) -> dict[str, Any]:
         """Return the change as plain data."""
         return {"from": self.start.label, "to": self.end.label, "difference": difference_data(self.found)}
@@ -411,20 +380,6 @@ class _Part(NamedTuple):
     sign: int
     rows: tuple[Row, ...]
     steps: tuple[_Step, ...]
-
-    @property
-    def extent(self) -> str:
-        """From where to where it goes."""
-        return f"from {self.rows[0].label} to {self.rows[-1].label}"
-
-    @property
-    def doubt(self) -> str:
-        """What is said of it where it shows no difference."""
-        if self.steps and all(step.found.ci95 == (0, 0) for step in self.steps):
-            return "it is the same in every replication"
-        if any(step.found.resolved for step in self.steps):
-            return "the differences are smaller than what is told here"
-        return "there is no difference that could be resolved"
 
 
 def _parts(rows: Sequence[Row], steps: Sequence[_Step], metric: str, form: Form) -> list[_Part]:
@@ -462,25 +417,6 @@ def _course(parts: Sequence[_Part]) -> str:
     if len(signs) == 2:
         return "turns"
     return ("rises" if 1 in signs else "falls") if signs else "flat"
-
-
-def _course_text(parts: Sequence[_Part], rows: Sequence[Row], form: Form) -> str:
-    """Return how a metric goes along an axis, in a sentence."""
-    course, flat = _course(parts), [part for part in parts if part.sign == 0]
-    doubts = "; ".join(f"{part.extent} {part.doubt}" for part in flat)
-    if course == "flat":
-        return f"{capital(doubts)}."
-    if course != "turns":
-        return f"It {course}, but {doubts}." if flat else f"It {course} all the way: no step against that is resolved."
-    told = []
-    for word, pick in (("highest", max), ("lowest", min)):
-        row = pick(rows, key=lambda row: row.summary.mean or 0.0)
-        part = next((part for part in flat if row in part.rows), None)
-        among = (row,) if part is None else part.rows
-        if rows[0] not in among and rows[-1] not in among:
-            where = f"at {row.label}" if part is None else f"{part.extent}, where {part.doubt}"
-            told.append(f"the {word} is {form.value(row.summary.mean or 0.0, row.summary.ci95)} {where}")
-    return f"It turns on the way: {'; '.join(told)}." if told else "It turns on the way, more than once."
 
 
 # ----------------------------------------
@@ -534,19 +470,13 @@ class Threshold(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.ask, (silent,), {"metric": metric, "along": self.along, "lines": []})
+            return Answer(self.ask, {"metric": metric, "along": self.along, "lines": []}, silent)
         level, is_least = self._level(metric), self.at_most is None
-        scale, unknown = scale_of(table, self.along), self.over == "parameters"
+        is_spaced, unknown = is_log(table, self.along), self.over == "parameters"
         verdicts = [
-            verdict_of(
-                table, line, self.along, metric, level, is_log=scale.is_log, is_least=is_least, is_unknown=unknown
-            )
+            verdict_of(table, line, self.along, metric, level, is_log=is_spaced, is_least=is_least, is_unknown=unknown)
             for line in lines
         ]
-        means = [row.summary.mean or 0.0 for verdict in verdicts for row in verdict.rows]
-        form = form_of(metric, [*means, level], table.currency)
-        sentences = summary_sentences(verdicts, metric, form, scale)
-        sentences += [text for verdict in verdicts for text in sentences_of(verdict, metric, form, scale)]
         data = {
             "metric": metric,
             "at_least" if is_least else "at_most": level,
@@ -554,7 +484,8 @@ class Threshold(Question):
             "over": self.over,
             "lines": [verdict.data() for verdict in verdicts],
         }
-        return Answer(self.ask, tuple(sentences), data)
+        rule = f"{capital(name_of(metric))}: fewer than two values of {table.title(self.along)} have a mean."
+        return Answer(self.ask, data, "" if any(len(verdict.rows) > 1 for verdict in verdicts) else rule)
 
 
 # ----------------------------------------
@@ -643,32 +574,6 @@ class Stage(NamedTuple):
         }
 
 
-class Span(NamedTuple):
-    """Neighbouring values at which the same may be best."""
-
-    stages: tuple[Stage, ...]
-
-    @property
-    def first(self) -> Stage:
-        """The first of them."""
-        return self.stages[0]
-
-    @property
-    def last(self) -> Stage:
-        """The last of them."""
-        return self.stages[-1]
-
-    @property
-    def is_resolved(self) -> bool:
-        """Whether it is resolved who is best."""
-        return self.first.is_resolved
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Those that may be best."""
-        return self.first.may_be_best
-
-
 class Handover(NamedTuple):
     """Two values at which it is resolved that not the same is best."""
 
@@ -696,12 +601,6 @@ class Race(NamedTuple):
     metric: str
     is_lowest: bool
     is_log: bool
-
-    @property
-    def spans(self) -> list[Span]:
-        """The axis in parts in which the same may be best."""
-        grouped = itertools.groupby(self.stages, key=lambda stage: (stage.is_resolved, frozenset(stage.may_be_best)))
-        return [Span(tuple(stages)) for _, stages in grouped]
 
     @property
     def handovers(self) -> list[Handover]:
@@ -774,21 +673,15 @@ class Crossover(Question):
         """Return who is best where, and where that changes."""
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
-        is_lowest, scale = is_lowest_best(metric, self.direction or ""), scale_of(table, self.along)
+        is_lowest, is_spaced = is_lowest_best(metric, self.direction or ""), is_log(table, self.along)
         lines = [] if silent else lines_of(table, self.between, self.along)
-        found = [self._race(table, line, metric, is_lowest=is_lowest, is_log=scale.is_log) for line in lines]
+        found = [self._race(table, line, metric, is_lowest=is_lowest, is_log=is_spaced) for line in lines]
         races = [race for race in found if len(race.stages) > 1]
         if not silent and not races:
             title = table.title(self.along)
             silent = f"Fewer than two values of {title} have results of several values of {table.title(self.between)}."
         data: dict[str, Any] = {"metric": metric, "between": self.between, "along": self.along, "lines": []}
-        if silent:
-            return Answer(self.ask, (silent,), data)
-        form = form_of(metric, [stage.mean for race in races for stage in race.stages], table.currency)
-        prefix = f"{table.title(self.between)} = " if table.axes[self.between].is_numeric else ""
-        telling = Telling(f"the {'lowest' if is_lowest else 'highest'} {name_of(metric)}", form, scale, prefix)
-        sentences = [text for race in races for text in telling.sentences(race, place_text(table, race.at))]
-        return Answer(self.ask, tuple(sentences), data | {"lines": [race.data() for race in races]})
+        return Answer(self.ask, data | {"lines": [race.data() for race in races]}, silent)
 
     def _race(self, table: Table, line: Line, metric: str, *, is_lowest: bool, is_log: bool) -> Race:
         """Return who is best at each value of the axis."""

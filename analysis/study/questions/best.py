@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from analysis.amounts import form_of, listed, name_of, number_of
+from analysis.amounts import listed, name_of
 from analysis.statistics.differences import ranking_of
 from analysis.statistics.estimates import contributions, t_quantile
 from analysis.statistics.intervals import mean_estimate
@@ -21,11 +21,8 @@ from analysis.study.questions.question import (
     labels_of,
     lines_of,
     mean_of,
-    place_text,
     silence,
-    varying,
 )
-from analysis.study.questions.words import more_replications
 from sim.scenario.fields import RuleError
 from sim.yamlfile import suggest
 
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from analysis.amounts import Form
     from analysis.statistics.differences import Ranking
     from analysis.study.axis import Axis
     from analysis.study.table import Cell, Table
@@ -43,10 +39,6 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
     Flags = npt.NDArray[np.bool_]
     Positions = npt.NDArray[np.intp]
-
-_MOST_NAMED = 6
-
-"""Rivals of the best that a sentence names; the data have all."""
 
 
 class Best(Question):
@@ -67,21 +59,18 @@ class Best(Question):
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
         if silent:
-            return Answer(self.ask, (silent,), {"metric": metric, "groups": []})
+            return Answer(self.ask, {"metric": metric, "groups": []}, silent)
         is_lowest = is_lowest_best(metric, self.direction or "")
         others = [name for name in table.axes if name not in self.for_each]
         groups = lines_of(table, *others) if self.for_each else [Line({}, table.running, ())]
         found = [_Group.of(line, metric, is_lowest=is_lowest) for line in groups]
-        means = [group.mean(place) for group in found for place in group.order]
-        form = form_of(metric, means, table.currency)
-        names = varying(table)
-        sentences = [text for group in found for text in group.sentences(table, names, form, is_lowest=is_lowest)]
         data = {
             "metric": metric,
             "direction": "lowest" if is_lowest else "highest",
             "groups": [group.data(table) for group in found],
         }
-        return Answer(self.ask, tuple(sentences), data)
+        rule = f"No point has a mean of {name_of(metric)} over two replications or more."
+        return Answer(self.ask, data, "" if any(group.order for group in found) else rule)
 
 
 class _Group(NamedTuple):
@@ -136,62 +125,6 @@ class _Group(NamedTuple):
                 for place, behind in zip(self.order, self.ranking.behind, strict=True)
             ],
         }
-
-    def sentences(self, table: Table, names: Sequence[str], form: Form, *, is_lowest: bool) -> list[str]:
-        """Return the best and its rivals in sentences; `names` are the axes that vary."""
-        start = f"{place_text(table, self.at)}: " if self.at else ""
-        metric, word = self.metric, "lowest" if is_lowest else "highest"
-        if self.ranking is None or not self.order:
-            return [f"{start}no point has a mean of {name_of(metric)} over two replications or more."]
-        first = self.cells[self.order[0]]
-        interval = mean_estimate(first.stated.metrics[metric][: self.replications], metric).interval
-        value = form.value(self.mean(self.order[0]), interval)
-        place = self._told(table, names, self.order[0])
-        the = "the" if start else "The"
-        found = [f"{start}{the} {word} {name_of(metric)} is {value}{f', with {place}' if place else ''}."]
-        if len(self.order) > 1:
-            found += self._others(table, names, form)
-        if any(len(cell.stated.metrics[metric]) > self.replications for cell in self.cells):
-            found.append(f"Compared over the first {self.replications} replications, which all of them have.")
-        left = len(self.cells) - len(self.order)
-        if left:
-            found.append(f"Not ranked: {number_of(left, 'point')} without a mean.")
-        return found
-
-    def _told(self, table: Table, names: Sequence[str], place: int) -> str:
-        """Return what tells a candidate from the others, in words."""
-        labels = labels_of(table, self.cells[place])
-        return place_text(table, {name: labels[name] for name in names if name not in self.at})
-
-    def _others(self, table: Table, names: Sequence[str], form: Form) -> list[str]:
-        """Return how far the others are behind, or which of them may be best too."""
-        assert self.ranking is not None
-        ties = [place for place, behind in zip(self.order, self.ranking.behind, strict=True) if behind == (0, (0, 0))]
-        may_be = set(self.rivals)
-        ties = [place for place in ties if place in may_be]
-        tied = set(ties)
-        rivals = [place for place in self.rivals if place not in tied]
-        found = [f"The same in every replication: {self._named(table, names, ties)}."] if ties else []
-        if rivals:
-            more = more_replications(self.ranking.replications_to_resolve, self.replications)
-            found.append(
-                f"Not resolved with {number_of(self.replications, 'replication')}: "
-                f"{self._named(table, names, rivals)} may be best too; {more} would tell."
-            )
-        elif not ties:
-            mean, interval = self.ranking.behind[1]
-            found.append(
-                f"It is the best of {len(self.order)} for sure (95 % for all together): the second, "
-                f"{self._told(table, names, self.order[1])}, is {form.distance(mean, interval)} behind."
-            )
-        return found
-
-    def _named(self, table: Table, names: Sequence[str], places: Sequence[int]) -> str:
-        """Return some candidates by name."""
-        named = [self._told(table, names, place) for place in places[:_MOST_NAMED]]
-        left = len(places) - len(named)
-        told = [f"({name})" for name in named] if len(named) > 1 else named
-        return listed([*told, f"{left} more"] if left else told)
 
 
 # ----------------------------------------
@@ -366,10 +299,6 @@ class _Rivals:
 # ----------------------------------------
 # Which combinations no other one is better than in everything: the front of several aims.
 
-_MOST_TOLD = 12
-
-"""Members of the front with a sentence of their own; the data have all."""
-
 
 class Pareto(Question):
     """Which combinations no other one is better than in two or three aims at once."""
@@ -413,7 +342,7 @@ class Pareto(Question):
             silent = f"Fewer than two points have a mean of {listed([name_of(name) for name in self.aims])}."
         data: dict[str, Any] = {"metrics": list(self.aims), "axes": list(self.axes), "front": [], "may_be_too": []}
         if silent:
-            return Answer(self.ask, (silent,), data)
+            return Answer(self.ask, data, silent)
         found = front_of(self._aims(table, cells))
         entries = [
             self._entry(table, cells[row], count) | {"for_sure": sure}
@@ -421,7 +350,7 @@ class Pareto(Question):
         ]
         maybe = [self._entry(table, cells[row], count) for row in found.maybe]
         data |= {"replications": count, "front": entries, "may_be_too": maybe}
-        return Answer(self.ask, tuple(self._sentences(table, cells, found, entries)), data)
+        return Answer(self.ask, data)
 
     def _aims(self, table: Table, cells: Sequence[_Known]) -> list[FloatArray]:
         """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""
@@ -443,40 +372,6 @@ class Pareto(Question):
             estimate = mean_estimate(cell.stated.metrics[name][:count], name)
             found[name] = {"mean": estimate.mean, "mean_ci95": estimate.interval}
         return found | {name: cell.values[table.position(name)].number for name in self.axes}
-
-    def _sentences(
-        self, table: Table, cells: Sequence[_Known], front: Front, entries: Sequence[dict[str, Any]]
-    ) -> list[str]:
-        """Return the front in sentences."""
-        forms = {
-            name: form_of(name, [float(known.values[place].mean()) for known in cells], table.currency)
-            for place, name in enumerate(self.aims)
-        }
-        aims = listed([name_of(name) for name in self.aims] + [table.title(name) for name in self.axes])
-        size, count = len(entries), max((len(known.values[0]) for known in cells), default=0)
-        found = [
-            f"Of {number_of(len(cells), 'point')} {size} {'is' if size == 1 else 'are'} such that no other "
-            f"is better in {aims} at once; {sum(front.sure)} of them for sure (95 % for all together)."
-        ]
-        names = varying(table)
-        for entry in entries[:_MOST_TOLD]:
-            values = [
-                f"{name_of(name)} {forms[name].value(entry[name]['mean'], entry[name]['mean_ci95'])}"
-                for name in self.aims
-            ]
-            place = place_text(table, {name: entry["at"][name] for name in names})
-            found.append(
-                f"{place}: {', '.join(values)}{'' if entry['for_sure'] else ' (on the front perhaps by luck)'}."
-            )
-        if size > _MOST_TOLD:
-            found.append(f"{size - _MOST_TOLD} more of the front are in the data.")
-        if front.maybe:
-            found.append(
-                f"{number_of(len(front.maybe), 'other')} may belong to it too: not resolved with these replications."
-            )
-        if any(len(known.cell.stated.metrics[name]) > count for known in cells for name in self.aims):
-            found.append(f"Compared over the first {count} replications, which all of them have.")
-        return found
 
 
 class _Known(NamedTuple):

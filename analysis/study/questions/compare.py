@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from analysis.amounts import capital, form_of, name_of
+from analysis.amounts import name_of
 from analysis.statistics.differences import difference_data
 from analysis.study.questions.along import reason_of
 from analysis.study.questions.question import (
@@ -16,12 +16,9 @@ from analysis.study.questions.question import (
     lines_of,
     mean_of,
     no_lines,
-    place_text,
     silence,
     versus,
-    versus_text,
 )
-from analysis.study.table import summary_of
 from sim.scenario.fields import RuleError
 from sim.yamlfile import suggest
 
@@ -59,46 +56,34 @@ class Compare(Question):
         silent = silence(table, metric)
         if not silent and not any(line.missing for line in lines):
             silent = no_lines(table, lines, self.axis)
-        if silent:
-            return Answer(self.ask, (silent,), {"metric": metric, "axis": self.axis, "lines": []})
-        sentences: list[str] = []
-        data = []
-        for line in lines:
-            texts, content = self._compared(table, line, metric)
-            sentences += texts
+        data: list[dict[str, Any]] = []
+        reasons = [silent] if silent else []
+        for line in () if silent else lines:
+            content, reason = self._compared(table, line, metric)
             data.append(content)
-        return Answer(self.ask, tuple(sentences), {"metric": metric, "axis": self.axis, "lines": data})
+            reasons += [reason] if reason else []
+        is_silent = not any(change for content in data for change in content["differences"].values())
+        why = reasons[0] if reasons and is_silent else ""
+        return Answer(self.ask, {"metric": metric, "axis": self.axis, "lines": data}, why)
 
-    def _compared(self, table: Table, line: Line, metric: str) -> tuple[list[str], dict[str, Any]]:
-        """Return the differences of one line, in sentences and as plain data."""
+    def _compared(self, table: Table, line: Line, metric: str) -> tuple[dict[str, Any], str]:
+        """Return the differences of one line as plain data, and why the first that is missing is; empty without one."""
         position, title = table.position(self.axis), table.title(self.axis)
-        start = f"{place_text(table, line.others)}: " if line.others else ""
         cells = {cell.values[position].label: cell for cell in (*line.cells, *line.missing)}
         base = self.against or next(iter(cells))
         content: dict[str, Any] = {"at": line.others, "against": base, "differences": {}}
         if base not in cells:
-            return [f"{start}{base} is no value of {title}{suggest(base, cells)}."], content
-        first = cells[base]
-        mean = mean_of(first, metric)
-        if mean is None:
-            why = reason_of(first, metric)
-            return [f"{start}{title} = {base} has no {name_of(metric)} to compare with: {why}."], content
-        means = [mean, *(other for cell in line.cells if (other := mean_of(cell, metric)) is not None)]
-        form = form_of(metric, means, table.currency)
-        summary = summary_of(first, metric)
-        assert summary is not None
-        name = name_of(metric) if start else capital(name_of(metric))
-        texts = [f"{start}{name} is {form.value(mean, summary.ci95)} with {title} = {base}."]
+            return content, f"{base} is no value of {title}{suggest(base, cells)}."
+        if mean_of(cells[base], metric) is None:
+            why = reason_of(cells[base], metric)
+            return content, f"{title} = {base} has no {name_of(metric)} to compare with: {why}."
+        missing = []
         for label, cell in cells.items():
-            if label == base:
-                continue
-            found = versus(cell, first, metric)
-            content["differences"][label] = difference_data(found[0]) if found is not None else None
-            if found is None:
-                texts.append(f"{title} = {label}: {_silence(cell, metric)}.")
-            else:
-                texts.append(f"{title} = {label}: {versus_text(*found, form)}.")
-        return texts, content
+            if label != base:
+                found = versus(cell, cells[base], metric)
+                content["differences"][label] = difference_data(found[0]) if found is not None else None
+                missing += [f"{title} = {label}: {_silence(cell, metric)}."] if found is None else []
+        return content, next(iter(missing), "")
 
 
 def _silence(cell: Cell, metric: str) -> str:

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
-from analysis.amounts import Form, scaled_form
 from analysis.metrics import METRICS, lower_is_better
 from analysis.statistics.differences import difference
-from analysis.study.amounts import amounts_of, numbers_of
-from analysis.study.questions.words import more_replications
-from sim import units
 from sim.scenario.fields import Model, RuleError
 from sim.yamlfile import suggest
 
@@ -21,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analysis.statistics.differences import Difference
-    from analysis.study.amounts import Amounts, Value
     from analysis.study.axis import Axis
     from analysis.study.table import Cell, Table
     from sim import Ratio
@@ -34,15 +29,15 @@ class Answer(NamedTuple):
     ----------
     ask
         Kind of the question.
-    sentences
-        The answer in words, the most important sentence first.
     data
         The numbers that it rests on, as plain data.
+    silence
+        Why nothing can be said, in a sentence; empty where something can.
     """
 
     ask: str
-    sentences: tuple[str, ...]
     data: dict[str, Any]
+    silence: str = ""
 
 
 class Question(Model):
@@ -132,19 +127,6 @@ class Line(NamedTuple):
     missing: tuple[Cell, ...]
 
 
-class Scale(NamedTuple):
-    """A numeric axis: what it is called, how its numbers are told, and how values between two are found."""
-
-    title: str
-    form: Form
-    is_log: bool
-    is_time: bool
-
-    def form_at(self, number: float) -> Form:
-        """Return how a place is told: times in the unit that suits them."""
-        return scaled_form(units.DURATION, number) if self.is_time else self.form
-
-
 def labels_of(table: Table, cell: Cell) -> dict[str, str]:
     """Return the labels of a cell by the names of the axes."""
     return {name: value.label for name, value in zip(table.axes, cell.values, strict=True)}
@@ -157,11 +139,6 @@ def varying(table: Table) -> list[str]:
         for position, name in enumerate(table.axes)
         if len({cell.values[position].label for cell in table.cells}) > 1
     ]
-
-
-def place_text(table: Table, labels: dict[str, str]) -> str:
-    """Return values of axes in words, such as ``hot spares = 4, repair time = 2 d``; empty without any."""
-    return ", ".join(f"{table.title(name)} = {label}" for name, label in labels.items())
 
 
 def lines_of(table: Table, *along: str) -> list[Line]:
@@ -198,32 +175,13 @@ def no_lines(table: Table, lines: Sequence[Line], along: str) -> str:
     return f"No two points differ in {table.title(along)} alone: use the design grid."
 
 
-def scale_of(table: Table, axis: str) -> Scale:
-    """Return the scale of a numeric axis, from the values that the cells have."""
+def is_log(table: Table, axis: str) -> bool:
+    """Return whether the values of a numeric axis, as the cells have them, are spaced by factors."""
     position = table.position(axis)
-    values = {cell.values[position].label: cell.values[position] for cell in table.cells}
-    found = sorted(values.values(), key=lambda value: value.number or 0.0)
-    numbers = [value.number or 0.0 for value in found]
     spec = table.axes[axis].range
-    is_log = _is_geometric(numbers) if spec is None else spec.scale == "log"
-    contents, amounts = _amounts(found, numbers)
-    if amounts.whole or all(isinstance(content, str) and content.isdigit() for content in contents):
-        form = Form("", is_whole=True)
-    elif amounts.dimension is not None:
-        unit = amounts.label(numbers[-1]).partition(" ")[2]
-        form = Form(unit, amounts.dimension.units[unit])
-    else:
-        form = Form(amounts.unit)
-    return Scale(table.title(axis), form, is_log, amounts.dimension is units.DURATION)
-
-
-def _amounts(values: Sequence[Value], numbers: Sequence[float]) -> tuple[list[Any], Amounts]:
-    """Return what the numbers of values were written as: names, where linked settings have numbers as names."""
-    written: list[Any] = [value.label for value in values]
-    contents = [value.settings[0][1] for value in values]
-    is_named = numbers_of(written) == tuple(numbers) and numbers_of(contents) != tuple(numbers)
-    chosen = written if is_named else contents
-    return chosen, amounts_of(chosen)
+    if spec is not None:
+        return spec.scale == "log"
+    return _is_geometric(sorted({cell.values[position].number or 0.0 for cell in table.cells}))
 
 
 def _is_geometric(numbers: Sequence[float]) -> bool:
@@ -273,17 +231,3 @@ def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tu
     luck = [tuple(map(sum, zip(*pair, strict=True))) for pair in pairs] if len(pairs) == count else []
     found = difference(first, second, luck) if count else None
     return None if found is None else (found, count)
-
-
-def versus_text(found: Difference, count: int, form: Form) -> str:
-    """Return a difference in words, and how many replications would resolve it where it is not."""
-    text = form.change(found.mean, found.ci95)
-    if found.resolved:
-        return text
-    if found.ci95[0] == found.ci95[1]:
-        return "the same in every replication"
-    taken = found.controlled
-    if taken is not None and not taken.ci95[0] <= 0 <= taken.ci95[1]:
-        without = form.change(taken.mean, taken.ci95)
-        return f"{text}, not resolved; with the luck of the failures taken out {without}"
-    return f"{text}, not resolved at this precision; {more_replications(found.replications_to_resolve, count)} would"

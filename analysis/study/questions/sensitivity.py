@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.amounts import PERCENT, capital, form_of, listed, name_of
+from analysis.amounts import capital, name_of
 from analysis.runs import RequestError
 from analysis.statistics.differences import difference_data
-from analysis.study.questions.question import METRIC, Answer, Question, silence, versus_text
+from analysis.study.questions.question import METRIC, Answer, Question, silence
 from analysis.study.table import summary_of
 
 if TYPE_CHECKING:
     from analysis.sensitivity.sobol import Indices
     from analysis.sensitivity.tornado import Swing
     from analysis.study.table import Table
-
-_PARTS = {"parameters": "what varies makes", "luck": "luck", "both": "both together"}
 
 
 class Sensitivity(Question):
@@ -30,51 +28,31 @@ class Sensitivity(Question):
         data: dict[str, Any] = {"metric": metric, "kind": None}
         silent = silence(table, metric)
         if silent:
-            return Answer(self.ask, (silent,), data)
+            return Answer(self.ask, data, silent)
         if _is_one_at_a_time(table):
             return self._tornado(table, metric)
         if _is_saltelli(table):
             return self._indices(table, metric)
         rule = "The points of this design do not tell which axis moves a metric most: use one-at-a-time or saltelli."
-        return Answer(self.ask, (rule,), data)
+        return Answer(self.ask, data, rule)
 
     def _tornado(self, table: Table, metric: str) -> Answer:
         """Return the axes by how far each alone moves the metric."""
         center = summary_of(table.cells[0], metric)
         if center is None or center.mean is None:
-            return Answer(self.ask, (f"The central point has no mean of {name_of(metric)}.",), {"metric": metric})
+            return Answer(self.ask, {"metric": metric}, f"The central point has no mean of {name_of(metric)}.")
         # Imported here: what a study may ask is read before what answers it, and that knows studies.
         from analysis.sensitivity.tornado import tornado
 
         found = tornado(table, metric)
-        form = form_of(metric, [center.mean], table.currency)
-        sentences = [f"{capital(name_of(metric))} is {form.value(center.mean, center.ci95)} at the central point."]
-        swings = [swing for swing in found.swings if swing.size > 0]
-        if swings:
-            known = [move.change for move in swings[0].moves if move.change is not None]
-            # No more digits than the widest of the changes deserves.
-            half = max((change.ci95[1] - change.ci95[0]) / 2 for change in known)
-            width = swings[0].size - half, swings[0].size + half
-            size = form.plain(swings[0].size, width, form.step or form.unit)
-            sentences.append(f"{table.title(swings[0].axis)} moves it most: by {size} over its values.")
-        for swing in found.swings:
-            parts = [
-                f"to {move.value.label}: "
-                + (
-                    move.trouble or "no mean"
-                    if move.change is None
-                    else versus_text(move.change, move.replications, form)
-                )
-                for move in swing.moves
-            ]
-            sentences.append(f"{table.title(swing.axis)} from {swing.center.label} {'; '.join(parts)}.")
         data = {
             "metric": metric,
             "kind": "tornado",
             "center": center.mean,
             "axes": [{"axis": swing.axis, "swing": swing.size, "moves": _moves(swing)} for swing in found.swings],
         }
-        return Answer(self.ask, tuple(sentences), data)
+        rule = f"No axis moves {name_of(metric)}."
+        return Answer(self.ask, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
 
     def _indices(self, table: Table, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
@@ -83,23 +61,10 @@ class Sensitivity(Question):
         try:
             found = indices(table, metric)
         except RequestError as error:
-            return Answer(self.ask, (f"{capital(str(error))}.",), {"metric": metric, "kind": None})
-        name = name_of(metric)
-        data = {"metric": metric, "kind": "sobol", **_indices_data(found)}
-        if found.shares is None:
-            return Answer(self.ask, (f"{capital(name)} is the same at every point.",), data)
-        shares = listed(
-            [f"{_PARTS[part]} {PERCENT.value(share.value, share.ci95)}" for part, share in found.shares.items()]
-        )
-        sentences = [f"Of the variance of {name} in one run {shares}."]
-        if found.reason:
-            sentences.append(f"No indices of {name}: {found.reason}.")
-        sentences += [
-            f"{table.title(index.axis)} alone brings {PERCENT.value(index.first.value, index.first.ci95)} of the "
-            f"variance that the axes make, with the others {PERCENT.value(index.total.value, index.total.ci95)}."
-            for index in found.axes
-        ]
-        return Answer(self.ask, tuple(sentences), data)
+            return Answer(self.ask, {"metric": metric, "kind": None}, f"{capital(str(error))}.")
+        rule = f"{capital(name_of(metric))} is the same at every point." if found.shares is None else ""
+        rule = rule or (f"No indices of {name_of(metric)}: {found.reason}." if found.reason else "")
+        return Answer(self.ask, {"metric": metric, "kind": "sobol", **_indices_data(found)}, rule)
 
 
 def _is_one_at_a_time(table: Table) -> bool:

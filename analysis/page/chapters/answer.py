@@ -1,0 +1,599 @@
+"""One answer of a study: its numbers with their places, what its axes and values are called, and its pictures."""
+
+from __future__ import annotations
+
+import functools
+import re
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.amounts import (
+    COUNT,
+    GPU_YEARS,
+    Form,
+    Shown,
+    capital,
+    label_text,
+    name_of,
+    number_of,
+    people_form,
+    time_form,
+)
+from analysis.metrics import lower_is_better
+from analysis.page.cells import axes_of, lines_along
+from analysis.page.chapters.inputs import more_runs
+from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
+from analysis.page.glossary import metric_words
+from analysis.page.model import Column, Grid, Picture, plain
+from analysis.page.traced import (
+    Estimate,
+    Places,
+    Traced,
+    apart,
+    either,
+    line,
+    listed,
+    number,
+    ranged,
+    sentence,
+    shown_of_cells,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from analysis.page.cells import Axis, Line
+    from analysis.page.model import Words
+
+    Draw = Callable[[str], Picture | None]
+
+_OF_REQUESTED = ("ettr", "scheduling_goodput")
+
+"""Shares of the GPU-time that jobs ask for."""
+
+_RATE = re.compile(r"failures\.\d+\.scale")
+
+_WITHOUT_ARTICLE = ("goodput", "training speed")
+
+_FEWEST_FIRM = 10
+
+"""Runs from which on it is told how many would be enough: the spread of fewer is known to a factor of two."""
+
+
+class Told(NamedTuple):
+    """One answer.
+
+    Parameters
+    ----------
+    answer
+        A sentence for who decides.
+    title
+        The same in short: what the picture says.
+    picture
+        What draws it, given its title; ``None`` where there is nothing to show.
+    table
+        All combinations, where the sentence leaves some out or says less of them.
+    cell, other
+        The combination that it comes down to, and the one to hold it against; ``None`` where there is no such.
+    band
+        How far what is not known exactly moves it; empty where the answer does not tell.
+    doubt
+        How sure it is, where that is not told as of others; empty elsewhere.
+    """
+
+    answer: Words
+    title: Words
+    picture: Draw
+    table: Grid | None = None
+    cell: int | None = None
+    other: int | None = None
+    band: Words = ()
+    doubt: Words = ()
+
+    @property
+    def point(self) -> Words:
+        """The title as a sentence."""
+        return sentence(self.title)
+
+
+_ASKED = {
+    "best": "Best",
+    "compare": "Change of",
+    "crossover": "Where the best changes:",
+    "pareto": "Trade-off of",
+    "sensitivity": "What moves",
+    "threshold": "What is needed of",
+    "trend": "Course of",
+}
+
+
+def asked_text(asked: Asked) -> str:
+    """Return what was asked, in a few words."""
+    content, data = asked.content, asked.data
+    level = next((f"{key.replace('_', ' ')} {asked.form.exact(data[key])}" for key in ("at_least", "at_most")
+                  if key in data), "")  # fmt: skip
+    ways = [(key, word) for key, word in (("axis", "by"), ("between", "between"), ("along", "along"),
+                                          ("for_each", "for each value of")) if content.get(key)]  # fmt: skip
+    names = [[content[key]] if isinstance(content[key], str) else content[key] for key, _ in ways]
+    parts = [f"{word} {' and '.join(map(asked.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
+    what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [asked.metric]))
+    over = ["with unknown inputs"] if content.get("over") == "parameters" else []
+    return " ".join(part for part in (_ASKED[content["ask"]], what, level, *parts, *over) if part)
+
+
+MOST_ROWS = 60
+
+"""Cells that the table has at most."""
+
+
+# ----------------------------------------
+# Means over the runs of a study, from its table of results.
+
+_FILE = "results.csv"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of ``results.csv``, by cell.
+
+    Parameters
+    ----------
+    rows
+        The rows: one for each replication of each point.
+    """
+
+    rows: Sequence[Mapping[str, str]] = ()
+
+    @functools.cached_property
+    def _places(self) -> dict[tuple[int, bool], list[int]]:
+        """Positions of the rows of each cell, at the central values of unknown inputs and at drawn ones."""
+        found: dict[tuple[int, bool], list[int]] = {}
+        for place, row in enumerate(self.rows):
+            found.setdefault((int(row["cell"]), row["draw"] != "0"), []).append(place)
+        return found
+
+    def mean(self, cell: int | None, column: str, *, drawn: bool = False) -> Traced | None:
+        """Return the mean of a column over the runs of a cell; ``None`` where a run has no value, or there is none."""
+        places = [] if cell is None else self._places.get((cell, drawn), [])
+        texts = [self.rows[place].get(column, "") for place in places]
+        if not places or not all(texts) or places[-1] - places[0] + 1 != len(places):
+            return None
+        source = f"{_FILE}#{places[0]}-{places[-1]}/{column}"
+        return Traced(statistics.fmean(map(float, texts)), (source,))
+
+    def by_draw(self, cell: int, column: str) -> list[float]:
+        """Return the mean of a column in each draw of the unknown inputs."""
+        found: dict[str, list[float]] = {}
+        for place in self._places.get((cell, True), []):
+            found.setdefault(self.rows[place]["draw"], []).append(float(self.rows[place][column]))
+        return [statistics.fmean(values) for values in found.values()]
+
+
+# ----------------------------------------
+# An answer of the document of a sweep, and what its metric, its axes and their values are called.
+
+_MOST_OR = 4
+
+"""Combinations of one axis that a sentence names; where each has the values of several axes it is half of that."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An answer of the document of a sweep, and what its words are.
+
+    Parameters
+    ----------
+    places
+        The document.
+    position
+        Position of the answer, from 0.
+    rows
+        The runs behind it, where the table of results is there.
+    """
+
+    places: Places
+    position: int
+    rows: Rows = field(default_factory=Rows)
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """The whole answer."""
+        found: Mapping[str, Any] = self.places.get("answers", self.position)
+        return found
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The numbers behind it."""
+        found: Mapping[str, Any] = self.content["data"]
+        return found
+
+    @property
+    def metric(self) -> str:
+        """What it is about; of several metrics the first."""
+        found = self.data.get("metric") or (self.data.get("metrics") or self.places.get("metrics"))[0]
+        return str(found)
+
+    @property
+    def is_lowest(self) -> bool:
+        """Whether less is better."""
+        return self.is_lowest_best(self.metric)
+
+    @property
+    def most(self) -> str:
+        """What the best is: ``highest`` or ``lowest``."""
+        return "lowest" if self.is_lowest else "highest"
+
+    def is_lowest_best(self, metric: str) -> bool:
+        """Return whether less of a metric is better."""
+        directions = self.content.get("direction")
+        stated = directions.get(metric) if isinstance(directions, dict) else directions
+        return stated == "lowest" if stated else lower_is_better(metric)
+
+    @property
+    def what(self) -> str:
+        """The metric in words, without an article."""
+        return metric_words(self.metric).removeprefix("the ")
+
+    @property
+    def subject(self) -> str:
+        """The metric as the subject of a sentence."""
+        return self.what if self.what.startswith(_WITHOUT_ARTICLE) else f"the {self.what}"
+
+    @functools.cached_property
+    def form(self) -> Form:
+        """How the metric is told."""
+        return self.form_of(self.metric)
+
+    def form_of(self, metric: str) -> Form:
+        """Return how a metric is told."""
+        means = [cell["metrics"].get(metric, {}).get("mean") for cell in self.places.get("cells")]
+        return people_form(metric, [mean for mean in means if mean is not None], self.places.get("currency") or "")
+
+    def shown(self, metric: str = "") -> Shown:
+        """Return how a metric is shown in a table."""
+        return shown_of_cells(self.places.get("cells"), metric or self.metric, self.places.get("currency"))
+
+    def text(self, found: Estimate | None, metric: str = "") -> str:
+        """Return a mean with its interval for a table; empty without one."""
+        return "" if found is None else self.shown(metric).form.value(found.mean.value, found.interval)
+
+    @functools.cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The axes that were chosen, and of which the cells have more than one value; all that were if none has."""
+        axes = self.places.get("axes")
+        chosen = tuple(name for name in axes if not axes[name]["unknown"])
+        return tuple(name for name in chosen if len(axes[name]["values"]) > 1) or chosen
+
+    @functools.cached_property
+    def _cells(self) -> dict[tuple[str, ...], int]:
+        cells = reversed(self.places.get("cells"))
+        return {tuple(cell["values"][name] for name in self.varying): cell["cell"] for cell in cells}
+
+    def at(self, *keys: str | int) -> Traced | None:
+        """Return a number of the answer; ``None`` where there is none."""
+        return self.places.at("answers", self.position, "data", *keys)
+
+    def difference(self, *keys: str | int, interval: str = "ci95") -> Estimate | None:
+        """Return a difference of the answer; ``None`` where there is none."""
+        return self.places.estimate("answers", self.position, "data", *keys, interval=interval)
+
+    def cell(self, labels: Mapping[str, str]) -> int | None:
+        """Return the number of a cell by its labels; ``None`` where there is no such cell."""
+        return self._cells.get(tuple(labels.get(name, "") for name in self.varying))
+
+    def mean(self, cell: int | None, metric: str = "") -> Estimate | None:
+        """Return the mean of a cell; ``None`` where it has none."""
+        return None if cell is None else self.places.estimate("cells", cell, "metrics", metric or self.metric)
+
+    def axis(self, name: str) -> Axis | None:
+        """Return an axis; ``None`` if it has one value only."""
+        return next((axis for axis in axes_of(self.places.content) if axis.name == name), None)
+
+    def is_numeric(self, name: str) -> bool:
+        """Return whether the values of an axis are numbers."""
+        axis = self.axis(name)
+        return axis is not None and axis.is_numeric
+
+    def axis_form(self, name: str, at: float) -> Form:
+        """Return how a place on an axis is told."""
+        axis, labels = self.axis(name), [entry["label"] for entry in self.places.get("axes", name, "values")]
+        if all(label.isdigit() for label in labels):
+            return Form("", is_whole=True)
+        units = {label.partition(" ")[2] for label in labels}
+        if units <= {"s", "min", "h", "d"}:
+            return time_form(at)
+        return Form(units.pop() if len(units) == 1 else "", 1.0 if axis is None else axis.size)
+
+    def title(self, axis: str) -> str:
+        """Return what an axis is called."""
+        return str(self.places.get("axes", axis, "title") or axis)
+
+    def value(self, axis: str, label: str) -> Words:
+        """Return a value without the name of its axis: a count as people write it, a name in quotes."""
+        for place, entry in enumerate(self.places.get("axes", axis, "values")):
+            if entry["label"] == label and label.isdigit() and entry["number"] == int(label):
+                found = self.places.at("axes", axis, "values", place, "number")
+                assert found is not None
+                return (number(found, COUNT),)
+        return (label,) if label[:1].isdigit() or label[:1] in "+-." else (f"“{label}”",)
+
+    def is_counted(self, axis: str) -> bool:
+        """Return whether the study says what the values of an axis count, such as hot spares."""
+        return bool(self.places.get("axes", axis, "noun"))
+
+    def is_factor(self, axis: str) -> bool:
+        """Return whether an axis multiplies failure rates of the scenario."""
+        paths = self.places.get("axes", axis, "paths")
+        return bool(paths) and all(_RATE.fullmatch(path) for path in paths)
+
+    def with_name(self, axis: str, value: Words) -> Words:
+        """Return a value with the name of its axis: ``12 hot spares``, ``restart 60 s``, ``recovery “cold”``."""
+        title = self.title(axis)
+        if self.is_counted(axis):
+            return line(value, f" {self.places.get('axes', axis, 'noun')}")
+        if self.is_factor(axis):
+            return (f"the stated {title}",) if plain(value) == "1" else line(value, f" times the {title}")
+        return line(f"{title} ", value)
+
+    def named(self, axis: str, label: str) -> Words:
+        """Return one value with the name of its axis."""
+        return self.with_name(axis, self.value(axis, label))
+
+    def extent(self, axis: str, first: str, last: str) -> Words:
+        """Return from where to where something goes on an axis, with the name of the axis once."""
+        start, end = self.value(axis, first), self.value(axis, last)
+        if self.is_factor(axis):
+            return line("from ", start, " to ", end, f" times the {self.title(axis)}")
+        if self.is_counted(axis):
+            return line("from ", start, " to ", self.with_name(axis, end))
+        return line("from ", self.with_name(axis, start), " to ", end)
+
+    def where(self, labels: Mapping[str, str], *axes: str) -> Words:
+        """Return the values of some axes, or of all that vary, with the names of the axes."""
+        names = [name for name in self.varying if name in labels and (not axes or name in axes)]
+        return listed([self.named(name, labels[name]) for name in names])
+
+    def some(self, places: Sequence[Mapping[str, str]], *axes: str) -> Words:
+        """Return combinations of which one holds; the name of an axis is said once, and names do without it."""
+        names = [name for name in self.varying if (name in axes if axes else name in places[0])]
+        most = _MOST_OR if len(names) == 1 else _MOST_OR // 2
+        rest: list[Words] = [("others",)] if len(places) > most else []
+        if len(names) != 1:
+            return either([*(self.where(labels, *names) for labels in places[:most]), *rest])
+        values = [*(self.value(names[0], labels[names[0]]) for labels in places[:most]), *rest]
+        return either(values) if plain(values[0]).startswith("“") else self.with_name(names[0], either(values))
+
+    def short(self, places: Sequence[Mapping[str, str]], *axes: str) -> str:
+        """Return the same for a row or a legend, without quotes."""
+        return plain(self.some(places, *axes)).replace("“", "").replace("”", "")
+
+    def apart(self, found: Estimate, base: Traced | None = None) -> Words:
+        """Return the size of a difference of the metric: of shares in points, else in percent of a base."""
+        return apart(found, self.form, base)
+
+    def gpu_years(self, found: Estimate, cell: int | None, other: int | None) -> Words:
+        """Return what a difference of a share of requested time comes to in a year; empty between jobs of unlike size.
+
+        It is empty too where the sizes are not known.
+        """
+        gpus, others = (None if one is None else self.places.at("cells", one, "gpus") for one in (cell, other))
+        if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:
+            return ()
+        size = found.changed(lambda change: (change * -1 if found.mean.value < 0 else change) * gpus)
+        if size.low is None or size.high is None:
+            return (" (", number(size.mean, GPU_YEARS), " a year)")
+        return (" (", *ranged(size.low, size.high, GPU_YEARS), " a year)")
+
+    def more_runs(self, *keys: str | int) -> Words:
+        """Return how many runs would tell what is not resolved."""
+        have, needed = self.at(*keys, "replications"), self.at(*keys, "replications_to_resolve")
+        if have is not None and have.value < _FEWEST_FIRM:
+            return ("more simulated runs would tell",)
+        return more_runs(needed)
+
+    def all_rows(self) -> list[Row]:
+        """Return all cells as rows of a picture."""
+        return [Row(self.short([cell["values"]]), cell["cell"]) for cell in self.places.get("cells")]
+
+    def grid(
+        self,
+        axes: Sequence[str],
+        heads: Sequence[Column],
+        rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
+    ) -> Grid:
+        """Return a table of the answer: the values of some axes, and texts."""
+        names = [name for name in axes if name in self.varying]
+        columns = [Column(capital(self.title(name)), is_number=False) for name in names]
+        texts = [[*(label_text(at[name]) for name in names), *(text or "none" for text in row)] for at, row in rows]
+        more = len(texts) - MOST_ROWS
+        note = f"{number_of(more, 'more row')}: see run.json." if more > 0 else ""
+        return Grid(asked_text(self), [*columns, *heads], texts[:MOST_ROWS], note=note)
+
+
+# ----------------------------------------
+# The one picture of a first screen: curves along an axis, means below each other, or a front.
+
+KEY = "the-answer"
+
+_MOST_LINES = 8
+
+"""Curves that the eye can tell apart."""
+
+_MOST_BARS = 14
+
+_MEANING = "Bars and bands around a mean are its 95 % confidence interval."
+
+
+class Row(NamedTuple):
+    """A mean in a picture: what it is called, its cell, and a word beside it."""
+
+    name: str
+    cell: int
+    note: str = ""
+
+
+def nothing(_title: str) -> None:
+    """Return no picture."""
+    return
+
+
+def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
+    """Return what draws some means below each other."""
+
+    def picture(title: str) -> Picture | None:
+        shown = [row for row in rows if _mean(asked, row.cell) is not None][:_MOST_BARS]
+        if not shown:
+            return None
+        bars = []
+        for row in shown:
+            mean, ends = _scaled(asked, row.cell, asked.metric, asked.form) or (None, None)
+            bars.append(Interval(row.name, mean, ends, _band(asked, row.cell), row.note))
+        texts = [_text(asked, row.cell) for row in shown]
+        alt = f"{asked.what}: {'; '.join(f'{row.name}: {text}' for row, text in zip(shown[:6], texts, strict=False))}."
+        grid = Grid(
+            title,
+            (Column("setting", is_number=False), Column(asked.what), Column("", is_number=False)),
+            [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)],
+        )
+        return Picture(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, grid)
+
+    return picture
+
+
+def curves(
+    asked: Asked,
+    along: str,
+    *,
+    level: tuple[float, str] | None = None,
+    edges: Sequence[tuple[float, str]] = (),
+    between: str = "",
+) -> Draw:
+    """Return what draws the metric along an axis, a curve for each combination of the others.
+
+    Parameters
+    ----------
+    asked
+        The answer.
+    along
+        The axis.
+    level
+        A value to hold the curves against [SI], and its name.
+    edges
+        Places on the axis [SI] to hold them against, with names.
+    between
+        The axis that tells the curves apart, where their names shall be those of its values.
+    """
+
+    def picture(title: str) -> Picture | None:
+        axis = asked.axis(along)
+        lines, left_out = _lines(asked, axis, between) if axis is not None and axis.is_numeric else ([], 0)
+        if axis is None or not lines:
+            return None
+        y = asked.form
+        chart = Curves(
+            title,
+            axis.scale,
+            Scale(f"{capital(asked.what)} [{y.unit}]" if y.unit else capital(asked.what)),
+            tuple(_series(asked, axis, line, hue) for hue, line in enumerate(lines)),
+            levels=() if level is None else ((level[0] / y.size, level[1]),),
+            edges=tuple((place / axis.size, name) for place, name in edges),
+        )
+        texts = [{cell["values"][axis.name]: _text(asked, cell["cell"]) for cell in line.cells} for line in lines]
+        order = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
+        rows = [(label_text(label), *(text.get(label, "") for text in texts)) for _, label in order]
+        columns = (Column(axis.title, is_number=False), *(Column(line.name or asked.what) for line in lines))
+        grid = Grid(title, columns, [row for row in rows if any(row[1:])])
+        courses = []
+        for place, column in enumerate(columns[1:], 1):
+            first, last = (([row for row in grid.rows if row[place]])[end] for end in (0, -1))
+            courses.append(f"{column.head} goes from {first[place]} at {first[0]} to {last[place]} at {last[0]}")
+        note = f" Of {len(lines) + left_out} curves {len(lines)} are drawn." if left_out else ""
+        alt = f"{capital(asked.what)} along {axis.title}: {'; '.join(courses)}."
+        return Picture(KEY, chart, alt, _MEANING + note, grid)
+
+    return picture
+
+
+def front(asked: Asked, aims: tuple[str, str], standing: Mapping[int, str]) -> Draw:
+    """Return what draws two metrics against each other; `standing` is that of each cell, as in `FrontPoint`."""
+
+    def picture(title: str) -> Picture | None:
+        forms = [asked.form_of(aim) for aim in aims]
+        points, rows = [], []
+        for cell, word in standing.items():
+            across, up = (_scaled(asked, cell, aim, form) for aim, form in zip(aims, forms, strict=True))
+            if across is None or up is None:
+                continue
+            name = plain(asked.some([asked.places.get("cells", cell, "values")]))
+            points.append(FrontPoint(name, across[0], up[0], across[1], up[1], word))
+            texts = [_text(asked, cell, aim) for aim in aims]
+            rows.append((name, *texts, {"front": "on the front", "perhaps": "perhaps"}.get(word, "")))
+        if not points:
+            return None
+        words = [metric_words(aim).removeprefix("the ") for aim in aims]
+        x, y = (Scale(f"{capital(word)} [{form.unit}]") for word, form in zip(words, forms, strict=True))
+        lowest = [asked.is_lowest_best(aim) for aim in aims]
+        chart = Front(title, x, y, tuple(points), lowest[0], lowest[1])
+        grid = Grid(title, (Column("setting", is_number=False), *map(Column, words), Column("", is_number=False)), rows)
+        best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows if row[3] == "on the front")
+        return Picture(KEY, chart, f"{words[0]} against {words[1]}. On the front: {best or 'none'}.", _MEANING, grid)
+
+    return picture
+
+
+def _mean(asked: Asked, cell: int) -> float | None:
+    found: float | None = asked.places.get("cells", cell, "metrics", asked.metric, "mean")
+    return found
+
+
+def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, tuple[float, float] | None] | None:
+    """Return the mean of a cell and its interval as people see them."""
+    found = asked.places.get("cells", cell, "metrics", metric) or {}
+    if found.get("mean") is None:
+        return None
+    ends = found.get("mean_ci95")
+    return found["mean"] / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
+
+
+def _band(asked: Asked, cell: int) -> tuple[float, float] | None:
+    ends = asked.places.get("cells", cell, "metrics", asked.metric, "band90")
+    return None if ends is None else (ends[0] / asked.form.size, ends[1] / asked.form.size)
+
+
+def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
+    """Return the mean of a cell as text; empty where it has none."""
+    found = asked.mean(cell, metric)
+    return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
+
+
+def _lines(asked: Asked, axis: Axis, between: str) -> tuple[list[Line], int]:
+    """Return the lines along an axis that have a mean, and how many more there are.
+
+    Of many they are those at both ends and some between them.
+    """
+    found = [
+        line
+        for line in lines_along(asked.places.content, axis)
+        if any(_mean(asked, cell["cell"]) is not None for cell in line.cells)
+    ]
+    count = len(found)
+    if count > _MOST_LINES:
+        picked = [round(place * (len(found) - 1) / (_MOST_LINES - 1)) for place in range(_MOST_LINES)]
+        found = [found[place] for place in dict.fromkeys(picked)]
+    named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in found]
+    return named, count - len(named)
+
+
+def _series(asked: Asked, axis: Axis, line: Line, hue: int) -> Series:
+    """Return a curve with its interval and band."""
+    means = [_scaled(asked, cell["cell"], asked.metric, asked.form) or (None, None) for cell in line.cells]
+    bands = tuple(_band(asked, cell["cell"]) for cell in line.cells)
+    return Series(
+        line.name,
+        tuple(cell["numbers"][axis.name] / axis.size for cell in line.cells),
+        tuple(mean for mean, _ in means),
+        tuple(ends for _, ends in means),
+        bands if any(bands) else (),
+        hue=hue,
+    )
