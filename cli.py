@@ -160,8 +160,7 @@ def layouts(
         raise typer.Exit(NO) from None
     except ValueError as error:
         refuse(str(error))
-    text = render(content)
-    say(text if as_json else format_layouts(json.loads(text)))
+    say(render(content) if as_json else format_layouts(content))
 
 
 @app.command()

@@ -12,6 +12,8 @@ import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import BaseModel
+
 from analysis.amounts import Form, capital, form_of, name_of
 from analysis.page.model import Number
 from sim import units
@@ -109,8 +111,8 @@ class Places:
         found = self.content
         for key in keys:
             try:
-                found = found[key]
-            except (KeyError, IndexError, TypeError):
+                found = getattr(found, str(key)) if isinstance(found, BaseModel) else found[key]
+            except (KeyError, IndexError, TypeError, AttributeError):
                 return None
         return found
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from analysis.results.models import Degraded, Step, StepPart, TermShare, Utilisation
 from sim.steps import Impairment, flop_per_token, stated_pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim import Prepared, PreparedJob
-    from sim.steps import MemoryUse, StepPlan, Workload
+    from sim.steps import StepPlan, Workload
 
 PARTS = {
     "computing": ("gemm", "attention", "elementwise", "launch", "logits"),
@@ -34,46 +35,29 @@ _NARROW = 0.5
 _CONVENTION = "model FLOP without recomputation, causal half of attention, over the dense peak"
 
 
-def describe_step(prepared: Prepared, index: int) -> dict[str, Any]:
-    """Return the time of a job's healthy step, where it goes, and what is known of its memory.
-
-    Returns
-    -------
-    dict
-        Times [s], sizes [B]; the breakdown is empty, and other numbers ``None``, where the model of steps does not
-        know enough.
-    """
+def describe_step(prepared: Prepared, index: int) -> Step:
+    """Return the time of a job's healthy step, where it goes, and what is known of its memory."""
     job, spec = prepared.jobs[index], prepared.scenario.jobs[index]
     plan = job.plan
-    stated = next((name for name in ("step_time", "mfu") if getattr(spec, name) is not None), None)
-    found: dict[str, Any] = {
-        "time_s": job.step_time or None,
-        "basis": _basis(prepared, index),
-        "stated": stated,
-        "sigma": None,
-        "band90_s": None,
-        "model_s": None,
-        "model_sigma": None,
-        "model_band90_s": None,
-        "scale": None,
-        "breakdown": {},
-        "mfu": job.mfu,
-        "mfu_convention": _CONVENTION if job.mfu is not None else None,
-        "memory_bytes": None,
-    }
-    if plan is None:
-        return found
-    if not job.is_measured:
-        found |= {"sigma": plan.sigma, "band90_s": list(plan.band90)}
-    alone = replace(plan, scale=1.0, sigma=plan.machine.shares.sigma)
-    return found | {
-        "model_s": alone.time,
-        "model_sigma": alone.sigma,
-        "model_band90_s": list(alone.band90),
-        "scale": plan.scale,
-        "breakdown": plan.breakdown._asdict(),
-        "memory_bytes": _memory(plan.memory, plan.machine.chip.memory),
-    }
+    alone = None if plan is None else replace(plan, scale=1.0, sigma=plan.machine.shares.sigma)
+    modelled = None if job.is_measured else plan
+    return Step(
+        time_s=job.step_time or None,
+        basis=_basis(prepared, index),
+        stated=next((name for name in ("step_time", "mfu") if getattr(spec, name) is not None), None),
+        sigma=None if modelled is None else modelled.sigma,
+        band90_s=None if modelled is None else modelled.band90,
+        model_s=None if alone is None else alone.time,
+        model_sigma=None if alone is None else alone.sigma,
+        model_band90_s=None if alone is None else alone.band90,
+        scale=None if plan is None else plan.scale,
+        breakdown={} if plan is None else plan.breakdown._asdict(),
+        mfu=job.mfu,
+        mfu_convention=_CONVENTION if job.mfu is not None else None,
+        memory_bytes=None
+        if plan is None
+        else {**plan.memory._asdict(), "total": plan.memory.total, "capacity": plan.machine.chip.memory},
+    )
 
 
 def _basis(prepared: Prepared, index: int) -> str | None:
@@ -84,11 +68,6 @@ def _basis(prepared: Prepared, index: int) -> str | None:
     if job.plan is None:
         return None
     return "calibrated" if prepared.scenario.jobs[index].calibration is not None else job.plan.machine.shares.basis
-
-
-def _memory(use: MemoryUse, capacity: float) -> dict[str, float]:
-    """Return what the fullest GPU holds, by part, beside what it has [B]."""
-    return {**use._asdict(), "total": use.total, "capacity": capacity}
 
 
 def sizes(work: Workload) -> dict[str, int]:
@@ -103,21 +82,21 @@ def sizes(work: Workload) -> dict[str, int]:
     }
 
 
-def parts(plan: StepPlan) -> dict[str, Any]:
+def parts(plan: StepPlan) -> dict[str, StepPart]:
     """Return the terms of a step in their parts: seconds [s] and shares [-]."""
     found = {}
     for part, names in PARTS.items():
         terms = {name: getattr(plan.breakdown, name) for name in names}
         total = sum(terms.values())
-        found[part] = {
-            "time_s": total,
-            "share": total / plan.time,
-            "terms": {name: {"time_s": time, "share": time / plan.time} for name, time in terms.items()},
-        }
+        found[part] = StepPart(
+            time_s=total,
+            share=total / plan.time,
+            terms={name: TermShare(time_s=time, share=time / plan.time) for name, time in terms.items()},
+        )
     return found
 
 
-def utilisation(plan: StepPlan) -> dict[str, Any]:
+def utilisation(plan: StepPlan) -> dict[str, Utilisation]:
     r"""Return FLOP of a token [FLOP] and the use of the peak [-], without and with recomputation, by two conventions.
 
     .. math:: \mathrm{MFU} = F / (T N \Pi), \quad \mathrm{HFU} = (F + F_r) / (T N \Pi)
@@ -142,16 +121,16 @@ def utilisation(plan: StepPlan) -> dict[str, Any]:
             again = flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding
         elif work.recompute == "selective":
             again = 2 * work.shape.all_layers * work.shape.expanding + (0.0 if work.fused_attention else attention)
-        found[name] = {
-            "flop_per_token": flop,
-            "recomputed_flop_per_token": again,
-            "mfu": flop * spent,
-            "hfu": (flop + again) * spent,
-        }
+        found[name] = Utilisation(
+            flop_per_token=flop,
+            recomputed_flop_per_token=again,
+            mfu=flop * spent,
+            hfu=(flop + again) * spent,
+        )
     return found
 
 
-def degraded(job: PreparedJob) -> dict[str, Any]:
+def degraded(job: PreparedJob) -> dict[str, Degraded]:
     """Return what a step costs when something is slow, narrow or missing: its time [s], and the pace of training [-].
 
     The pace counts tokens: with a smaller batch a step takes no longer, and trains on fewer.
@@ -165,7 +144,7 @@ def degraded(job: PreparedJob) -> dict[str, Any]:
         states["replica_missing_shrink"] = Impairment(missing=1)
     if work.tensor > 1:
         states["tensor_rank_missing"] = Impairment(tensor=work.tensor - 1)
-    found: dict[str, Any] = {}
+    found = {}
     for name, state in states.items():
         pace, trained, basis = plan.pace(state), 1.0, "model"
         if state.missing and not state.keeps_batch:
@@ -174,15 +153,15 @@ def degraded(job: PreparedJob) -> dict[str, Any]:
             # A stated share of communication speaks for nodes and network: a run does not ask the model of steps.
             pace = stated_pace(job.communication, state.network, state.compute)
             basis = "communication"
-        found[name] = {
-            "time_s": plan.time / pace,
-            "pace": trained * pace,
-            "basis": basis,
-            "compute": state.compute,
-            "network": state.network,
-            "missing": state.missing,
-            "tensor": state.tensor or work.tensor,
-        }
+        found[name] = Degraded(
+            time_s=plan.time / pace,
+            pace=trained * pace,
+            basis=basis,
+            compute=state.compute,
+            network=state.network,
+            missing=state.missing,
+            tensor=state.tensor or work.tensor,
+        )
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
 from analysis.results.run import render
@@ -22,6 +22,7 @@ from sim import WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from analysis.results.models import Document, SweepDocument
     from analysis.study.load import LoadedStudy
     from analysis.sweep.task import Shard
     from analysis.sweep.workers import Where
@@ -84,7 +85,7 @@ def workplace(
         yield Workplace(campaign, folder)
 
 
-def play_sweep(place: Workplace, command: str) -> tuple[dict[str, Any], list[str]]:
+def play_sweep(place: Workplace, command: str) -> tuple[SweepDocument, list[str]]:
     """Return the document of a study whose points are all played, and the files that were written.
 
     Raises
@@ -122,7 +123,7 @@ def play_shard(place: Workplace) -> dict[str, int]:
     return counts
 
 
-def keep(place: Workplace, content: dict[str, Any], name: str) -> list[str]:
+def keep(place: Workplace, content: Document, name: str) -> list[str]:
     """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files.
 
     Raises

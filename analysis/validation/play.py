@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
+from analysis.results.models import FORMAT, NotChecked, Together, ValidateDocument, ValidationGroup, ValidationRow
+from analysis.results.run import provenance
 from analysis.validation.measures import MEASURES
 from analysis.validation.table import Table, chosen
 from analysis.validation.verdict import FAMILY, LEAST, Combined, Verdict, combined, failed, judge, skipped
@@ -111,73 +113,60 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-# ----------------------------------------
-# The document of a validation: every row with what was published, ours and the verdict, as plain data.
-
-
-def describe(findings: Findings) -> dict[str, Any]:
-    """Return all that was found, as plain data; see docs/reference/json.md."""
+def describe(findings: Findings, *, command: str) -> ValidateDocument:
+    """Return the document of a validation."""
     verdicts = iter(findings.verdicts)
     states = [verdict.state for verdict in findings.verdicts]
     together = findings.together
-    return {
-        "seed": findings.seed,
-        "family_wise_error": FAMILY,
-        "stochastic_rows": findings.stochastic,
-        "counts": {state: states.count(state) for state in ("pass", "fail", "skipped")},
-        "together": None
+    return ValidateDocument(
+        format=FORMAT,
+        seed=findings.seed,
+        family_wise_error=FAMILY,
+        stochastic_rows=findings.stochastic,
+        counts={state: states.count(state) for state in ("pass", "fail", "skipped")},
+        together=None
         if together is None
-        else {"rows": together.rows, "p_value": together.p_value, "least": LEAST, "holds": together.holds},
-        "groups": [
-            {
-                "name": group.name,
-                "title": group.title,
-                "rows": [described_row(row) | described_verdict(next(verdicts)) for row in group.rows],
-            }
+        else Together(rows=together.rows, p_value=together.p_value, least=LEAST, holds=together.holds),
+        groups=[
+            ValidationGroup(
+                name=group.name, title=group.title, rows=[described_row(row, next(verdicts)) for row in group.rows]
+            )
             for group in findings.table.groups
         ],
-        "not_checked": _not_checked(findings.table),
-    }
+        not_checked=[NotChecked.model_validate(entry) for entry in findings.table.unchecked],
+        provenance=provenance(command),
+    )
 
 
-def described_row(row: Row) -> dict[str, Any]:
-    """Return what a row states."""
-    return row.model_dump(mode="json", exclude={"group"})
-
-
-def described_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return what became of a row."""
+def described_row(row: Row, verdict: Verdict) -> ValidationRow:
+    """Return what a row states, and what became of it."""
     ours = verdict.estimate
-    return {
-        "published": verdict.published,
-        "ours": None if ours is None else ours.value,
-        "error": None if ours is None else ours.error,
-        "played": 0 if ours is None else ours.replications,
-        "luck": verdict.luck,
-        "delta": verdict.delta,
-        "limit": verdict.limit,
-        "p_value": verdict.p_value,
-        "verdict": verdict.state,
-        "reason": verdict.reason,
-    }
+    return ValidationRow(
+        **row.model_dump(mode="json", exclude={"group"}),
+        published=verdict.published,
+        ours=None if ours is None else ours.value,
+        error=None if ours is None else ours.error,
+        played=0 if ours is None else ours.replications,
+        luck=verdict.luck,
+        delta=verdict.delta,
+        limit=verdict.limit,
+        p_value=verdict.p_value,
+        verdict=verdict.state,
+        reason=verdict.reason,
+    )
 
 
-def against(content: Mapping[str, Any]) -> list[str]:
+def against(found: ValidateDocument) -> list[str]:
     """Return why the answer is no, in lines: rows that failed, and rows that are too far off together."""
     lines = []
-    names = [row["id"] for group in content["groups"] for row in group["rows"] if row["verdict"] == "fail"]
+    names = [row.id for group in found.groups for row in group.rows if row.verdict == "fail"]
     if names:
-        total = sum(content["counts"].values())
+        total = sum(found.counts.values())
         lines.append(f"{len(names)} of {number_of(total, 'row')} failed: {', '.join(names)}")
-    together = content["together"]
-    if together is not None and not together["holds"]:
+    together = found.together
+    if together is not None and not together.holds:
         lines.append(
-            f"the {together['rows']} independent rows together are too far off for luck: "
-            f"p = {together['p_value']:.2g}, below {together['least']:g}"
+            f"the {together.rows} independent rows together are too far off for luck: "
+            f"p = {together.p_value:.2g}, below {together.least:g}"
         )
     return lines
-
-
-def _not_checked(table: Table) -> list[dict[str, Any]]:
-    """Return what is not compared, and why not."""
-    return [entry.model_dump(mode="json") for entry in table.unchecked]

@@ -6,10 +6,9 @@ What was found goes to ``docs/reference/validation.json``, and the page that sho
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.page.cell_text import console
 from analysis.progress import Progress
@@ -20,7 +19,7 @@ from analysis.validation.row import HEADS, LABELS, cells_of, in_words
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from analysis.results.models import ValidateDocument, ValidationGroup, ValidationRow
 
 # ----------------------------------------
 # The page of a validation in the reference: Markdown.
@@ -43,32 +42,32 @@ where nothing but luck is allowed (a row may state another share, and why), the 
 """
 
 
-def markdown(content: Mapping[str, Any]) -> str:
+def markdown(content: ValidateDocument) -> str:
     """Return the document of a validation as the page of the reference."""
     parts = [_HEAD, "\n".join(f"- {line}" for line in in_words(content)) + "\n", _LIMITS]
     parts.append("\n".join(f"- *{label}*: {words}" for label, words in LABELS.items()) + "\n")
-    for group in content["groups"]:
-        parts.append(f"## {_escaped(group['title'])}\n")
-        parts.append(_table(["row", "quantity", *HEADS], [_cells(row) for row in group["rows"]]))
+    for group in content.groups:
+        parts.append(f"## {_escaped(group.title)}\n")
+        parts.append(_table(["row", "quantity", *HEADS], [_cells(row) for row in group.rows]))
         parts.append(_notes(group))
     parts.append("## Not checked\n")
-    entries = [[entry["paper"], entry["what"], entry["why"]] for entry in content["not_checked"]]
+    entries = [[entry.paper, entry.what, entry.why] for entry in content.not_checked]
     parts.append(_table(["paper", "what", "why not"], entries))
     return "\n".join(parts)
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _cells(row: ValidationRow) -> list[str]:
     """Return the cells of a row in the page."""
-    where = f"{row['quantity']} ({row['where']})"
-    return [f"`{row['id']}`", where, *cells_of(row)]
+    where = f"{row.quantity} ({row.where})"
+    return [f"`{row.id}`", where, *cells_of(row)]
 
 
-def _notes(group: Mapping[str, Any]) -> str:
+def _notes(group: ValidationGroup) -> str:
     """Return what rows rest on and why they have their tolerances; what several have in common is said once."""
     found: dict[str, list[str]] = {}
-    for row in group["rows"]:
-        paper = f"{row['paper']} ({row['provenance']}). Inputs: {row['inputs']}. Tolerance: {row['tolerance']['why']}"
-        found.setdefault(paper, []).append(f"`{row['id']}`")
+    for row in group.rows:
+        paper = f"{row.paper} ({row.provenance}). Inputs: {row.inputs}. Tolerance: {row.tolerance['why']}"
+        found.setdefault(paper, []).append(f"`{row.id}`")
     return "".join(f"- {', '.join(ids)}: {_escaped(text)}\n" for text, ids in found.items())
 
 
@@ -98,9 +97,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with Progress("rows", quiet=False) as progress:
         found = play(load_table(), Lab(processes=options.jobs), progress=progress)
-    text = render(describe(found))
+    content = describe(found, command="")
+    text = render(content.model_copy(update={"provenance": None}))
     (options.out / "validation.json").write_text(text + "\n", encoding="utf-8")
-    content = json.loads(text)
     (options.out / "validation.md").write_text(markdown(content), encoding="utf-8")
     for line in against(content):
         console(sys.stderr).print(line, soft_wrap=True)

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from analysis.results.models import ValidateDocument, ValidationRow
+
 Kind: TypeAlias = Literal["printed", "relative", "absolute", "sampling", "at_least", "at_most", "interval", "must_miss"]
 
 
@@ -198,17 +200,17 @@ _CONVENTIONS = {
 }
 
 
-def cells_of(row: Mapping[str, Any]) -> list[str]:
+def cells_of(row: ValidationRow) -> list[str]:
     """Return the cells of a row of the document, in the order of `HEADS`."""
     return [
         _published(row),
-        _value(row["ours"], row["unit"]),
+        _value(row.ours, row.unit),
         _delta(row),
         _limit(row),
-        VERDICTS[row["verdict"]],
-        str(row["label"]),
-        f"{row['replications']:,}" if row["replications"] else "–",
-        conventions(row["conventions"]),
+        VERDICTS[row.verdict],
+        row.label,
+        f"{row.replications:,}" if row.replications else "–",
+        conventions(row.conventions),
     ]
 
 
@@ -217,29 +219,29 @@ def conventions(stated: Mapping[str, str]) -> str:
     return ", ".join(words[stated[name]] for name, words in _CONVENTIONS.items() if stated[name] != "-")
 
 
-def together_in_words(content: Mapping[str, Any]) -> str:
+def together_in_words(content: ValidateDocument) -> str:
     """Return the combined p-value of a document in a sentence; nothing if there is none."""
-    together = content["together"]
+    together = content.together
     if together is None:
         return ""
-    verdict = "pass" if together["holds"] else "FAIL"
+    verdict = "pass" if together.holds else "FAIL"
     return (
-        f"Independent rows together ({together['rows']}): {verdict}; p = {together['p_value']:.3g} by Fisher's method, "
-        f"edges taken off before; it passes from {together['least']:g} on."
+        f"Independent rows together ({together.rows}): {verdict}; p = {together.p_value:.3g} by Fisher's method, "
+        f"edges taken off before; it passes from {together.least:g} on."
     )
 
 
-def in_words(content: Mapping[str, Any]) -> list[str]:
+def in_words(content: ValidateDocument) -> list[str]:
     """Return sentences on all rows of a document together."""
-    counts = content["counts"]
+    counts = content.counts
     why = " (reference data not present)" if counts["skipped"] else ""
     lines = [
         f"{counts['pass']} of {sum(counts.values())} rows pass; failed: {counts['fail']}; "
         f"skipped: {counts['skipped']}{why}.",
-        f"Seed {content['seed']}; probability of a false alarm in the whole table: {content['family_wise_error']:g}; "
-        f"rows with luck in them: {content['stochastic_rows']}.",
+        f"Seed {content.seed}; probability of a false alarm in the whole table: {content.family_wise_error:g}; "
+        f"rows with luck in them: {content.stochastic_rows}.",
     ]
-    reading = sum(row["only_reads"] for group in content["groups"] for row in group["rows"])
+    reading = sum(row.only_reads for group in content.groups for row in group.rows)
     if reading:
         lines.insert(
             1, f"Of these rows {reading} read the reference data alone and check the reading, not the simulator."
@@ -247,9 +249,9 @@ def in_words(content: Mapping[str, Any]) -> list[str]:
     return [line for line in (*lines, together_in_words(content)) if line]
 
 
-def _unit(row: Mapping[str, Any]) -> str:
+def _unit(row: ValidationRow) -> str:
     """Return the unit as it follows a number; nothing for a plain one."""
-    return "" if row["unit"] in ("-", "") else f" {row['unit']}"
+    return "" if row.unit in ("-", "") else f" {row.unit}"
 
 
 def _typed(value: float) -> str:
@@ -275,16 +277,16 @@ def _value(value: float | None, unit: str) -> str:
     return _number(value) + ("" if unit in ("-", "") else f" {unit}")
 
 
-def _published(row: Mapping[str, Any]) -> str:
+def _published(row: ValidationRow) -> str:
     """Return what is published: a number, a bound or an interval."""
-    tolerance = row["tolerance"]
+    tolerance = row.tolerance
     kind = tolerance["kind"]
     if kind == "interval":
         return f"{_typed(tolerance['low'])}..{_typed(tolerance['high'])}{_unit(row)}"
     sign = {"at_least": "≥ ", "at_most": "≤ "}.get(kind, "")
-    if row["value"] is not None:
-        return f"{sign}{_typed(row['value'])}{_unit(row)}"
-    return sign + _value(row["published"], row["unit"])
+    if row.value is not None:
+        return f"{sign}{_typed(row.value)}{_unit(row)}"
+    return sign + _value(row.published, row.unit)
 
 
 def _small(value: float) -> str:
@@ -292,30 +294,30 @@ def _small(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
 
 
-def _delta(row: Mapping[str, Any]) -> str:
+def _delta(row: ValidationRow) -> str:
     """Return ours less what is published; of a relative tolerance, in percent of it."""
-    delta = row["delta"]
+    delta = row.delta
     if delta is None:
         return "–"
     # What is left of the last digit of a float is no difference.
-    if abs(delta) <= 1e-9 * (row["limit"] or 0.0):
+    if abs(delta) <= 1e-9 * (row.limit or 0.0):
         return "0"
     value, unit = _relative(row, delta)
     return ("+" if value > 0 else "−") + _small(abs(value)) + unit
 
 
-def _limit(row: Mapping[str, Any]) -> str:
+def _limit(row: ValidationRow) -> str:
     """Return how far ours may be, or must be, from what is published."""
-    if row["limit"] is None:
+    if row.limit is None:
         return "–"
-    value, unit = _relative(row, row["limit"])
-    kind = row["tolerance"]["kind"]
+    value, unit = _relative(row, row.limit)
+    kind = row.tolerance["kind"]
     sign = {"at_least": "≥ ", "at_most": "≤ −", "must_miss": "beyond ± "}.get(kind, "± ")
     return (sign.removesuffix("−") if value == 0 else sign) + _small(value) + unit
 
 
-def _relative(row: Mapping[str, Any], amount: float) -> tuple[float, str]:
+def _relative(row: ValidationRow, amount: float) -> tuple[float, str]:
     """Return an amount in the unit of the row, or in percent of what is published for a relative tolerance."""
-    if row["tolerance"]["kind"] == "relative" and row["published"]:
-        return 100.0 * amount / abs(row["published"]), " %"
+    if row.tolerance["kind"] == "relative" and row.published:
+        return 100.0 * amount / abs(row.published), " %"
     return amount, _unit(row)
