@@ -8,7 +8,7 @@ COMPILE  := $(BIN)/python -m compileall -q cli.py sim analysis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check test fresh validate bench fit-steps validation-page pictures docs clean
+.PHONY: help run check house test mutants fresh validate bench fit-steps validation-page pictures docs clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,13 +29,21 @@ help: ## show these targets
 run: .venv/.core ## answer one question: SCENARIO=path
 	$(BIN)/ettrick run $(SCENARIO)
 
-check: .venv/.stamp ## lint, format and types
+check: .venv/.stamp ## lint, format, types, and the ceilings of the house
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.house --check
+
+house: .venv/.stamp ## the size and the order of the code beside their targets
+	$(BIN)/python -m tests.house
 
 test: .venv/.stamp ## every test but the nightly ones and the benchmarks
 	$(BIN)/python -m pytest -n auto
+
+# Arguments by ARGS: --only 3 7, --map FILE to keep which tests reach which, --out FILE, and --before FILE to compare.
+mutants: .venv/.stamp ## change the code in 60 places, one at a time, and say which test notices; ARGS=options
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 # A seed given on the command line replaces the fixed one, so that a nightly run sees new luck; both halves say theirs.
 validate: SEED_ := $(if $(filter random,$(SEED)),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '),$(SEED))

@@ -6,8 +6,9 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.metrics import SHARES
+from analysis.metrics import METRICS
 from sim import units
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,48 +18,9 @@ if TYPE_CHECKING:
     from analysis.statistics.estimates import Interval
     from sim.units import Dimension
 
-NAMES = {
-    "at_risk_at_end": "share of work at risk at the end",
-    "cluster_goodput": "cluster goodput",
-    "cost": "cost",
-    "cost_per_token": "cost of a million tokens",
-    "disruptions": "disruptions",
-    "domain_availability": "availability of domains",
-    "effective_mfu": "effective MFU",
-    "energy": "energy",
-    "energy_per_token": "energy of a million tokens",
-    "ettr": "ETTR",
-    "ettr_no_queue": "ETTR without the queue",
-    "goodput": "goodput",
-    "interruptions": "interruptions",
-    "interruptions_planned": "planned interruptions",
-    "interruptions_unplanned": "unplanned interruptions",
-    "job_availability": "availability of jobs",
-    "mtti": "time between interruptions",
-    "mtti_running": "running time between interruptions",
-    "node_availability": "availability of nodes",
-    "p_finish_by": "probability to finish in time",
-    "program_goodput": "program goodput",
-    "runtime_goodput": "runtime goodput",
-    "scheduling_goodput": "scheduling goodput",
-    "steps_per_day": "steps per day",
-    "time_to_work": "time to finish",
-    "tokens_per_day": "tokens per day",
-    "tokens_per_gpu_day": "tokens per GPU and day",
-    "tokens_per_mw_day": "tokens per MW and day",
-}
-
-"""What metrics are called in sentences."""
-
-_TIME_SHARE = "time_shares."
-
-_DURATIONS = ("mtti", "mtti_running", "time_to_work")
-
-_PER_MILLION = ("cost_per_token", "energy_per_token")
-
 _LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
 
-_TIMES = (("d", 86400.0, 2.0), ("h", 3600.0, 1.0), ("min", 60.0, 1.0), ("s", 1.0, 0.0))
+_TIMES = (("d", DAY, 2.0), ("h", HOUR, 1.0), ("min", MINUTE, 1.0), ("s", 1.0, 0.0))
 
 _ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("J", 1.0))
 
@@ -148,11 +110,12 @@ class Form(NamedTuple):
         return min((1 if half < 3 * 10.0**place else 0) - place, most)
 
 
+PERCENT = Form("%", 0.01, 0.0, 1.0, "points")
+
+
 def name_of(metric: str) -> str:
     """Return what a metric is called in a sentence."""
-    if metric.startswith(_TIME_SHARE):
-        return f"share of time in {metric.removeprefix(_TIME_SHARE).replace('_', ' ')}"
-    return NAMES.get(metric, metric.replace("_", " "))
+    return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")
 
 
 def capital(text: str) -> str:
@@ -167,33 +130,27 @@ def listed(words: Sequence[str]) -> str:
 
 def is_share(metric: str) -> bool:
     """Return whether a metric is a share of something."""
-    return metric in SHARES or metric.startswith(_TIME_SHARE)
+    return metric in METRICS and METRICS[metric].is_share
 
 
 def dimension_of(metric: str) -> Dimension | None:
     """Return what an amount of a metric is written in; ``None`` for a plain number."""
-    if is_share(metric):
-        return units.FRACTION
-    if metric in _DURATIONS:
-        return units.DURATION
-    return units.ENERGY if metric == "energy" else None
+    unit = METRICS[metric].unit if metric in METRICS else "count"
+    return {"share": units.FRACTION, "s": units.DURATION, "J": units.ENERGY}.get(unit)
 
 
 def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
     """Return how a metric is told, given some of its values [SI]."""
-    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    if is_share(metric):
-        return Form("%", 0.01, 0.0, 1.0, "points")
-    if metric in _DURATIONS:
-        return scaled_form(units.DURATION, largest)._replace(least=0.0)
-    per_million = 1e-6 if metric in _PER_MILLION else 1.0
-    if metric.startswith("energy"):
-        return scaled_form(units.ENERGY, largest / per_million, per_million)._replace(least=0.0)
-    if metric.startswith("cost"):
-        prefix, size = _prefix(largest / per_million)
-        return Form(f"{prefix} {currency}".strip(), size * per_million, 0.0)
-    prefix, size = _prefix(largest)
-    return Form(prefix, size, 0.0)
+    unit = METRICS[metric].unit if metric in METRICS else "count"
+    if unit == "share":
+        return PERCENT
+    size = 1e-6 if unit.endswith("per token") else 1.0
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0) / size
+    if unit.startswith(("s", "J")):
+        return scaled_form(units.DURATION if unit == "s" else units.ENERGY, largest, size)._replace(least=0.0)
+    prefix, factor = next(((prefix, factor) for prefix, factor in _LARGE if largest >= factor), ("", 1.0))
+    money = currency if unit.startswith("currency") else ""
+    return Form(f"{prefix} {money}".strip(), factor * size, 0.0)
 
 
 def scaled_form(dimension: Dimension, largest: float, scale: float = 1.0) -> Form:
@@ -203,10 +160,6 @@ def scaled_form(dimension: Dimension, largest: float, scale: float = 1.0) -> For
     else:
         unit, size = next((unit, size) for unit, size in _ENERGIES if largest >= size or unit == "J")
     return Form(unit, size * scale)
-
-
-def _prefix(largest: float) -> tuple[str, float]:
-    return next(((prefix, size) for prefix, size in _LARGE if largest >= size), ("", 1.0))
 
 
 # ----------------------------------------
@@ -254,14 +207,19 @@ def range_text(ends: Sequence[float | None] | None, form: Callable[[float], str]
     return f"{number if unit == high.partition(' ')[2] else low}..{high}"
 
 
-def percent_text(value: float) -> str:
+def percent_text(value: float, digits: int = 2) -> str:
     """Return a share in percent."""
-    return f"{100 * value:.2f} %"
+    return f"{_unsigned_zero(f'{100 * value:,.{digits}f}')} %"
+
+
+def points_text(change: float) -> str:
+    """Return a difference of shares in percentage points, with its sign."""
+    return f"{_unsigned_zero(f'{100 * change:+.2f}')} pt"
 
 
 def count_text(value: float) -> str:
     """Return a number of events."""
-    return f"{value:,.1f}"
+    return _unsigned_zero(f"{value:,.1f}")
 
 
 def amount_text(value: float) -> str:
@@ -270,6 +228,48 @@ def amount_text(value: float) -> str:
         if value >= size:
             return f"{value / size:,.4g} {prefix}"
     return f"{value:,.0f}"
+
+
+def short_text(value: float) -> str:
+    """Return a positive number to four digits or more."""
+    return amount_text(value) if value >= 1000 else f"{value:.4g}"
+
+
+def signed_text(value: float, form: Callable[[float], str] = short_text) -> str:
+    """Return a number with its sign."""
+    return f"{'-' if value < 0 else '+'}{form(abs(value))}" if value else "0"
+
+
+def _unsigned_zero(text: str) -> str:
+    """Return a number without the sign of a zero."""
+    return text if text.strip("+-0.,") else text.lstrip("+-")
+
+
+class CellForms(NamedTuple):
+    """How values of a metric, changes of it, and its spread are told in cells."""
+
+    value: Callable[[float], str]
+    change: Callable[[float], str]
+    spread: Callable[[float], str]
+
+
+def cell_forms(metric: str, currency: str = "") -> CellForms:
+    """Return how a metric is told on the terminal."""
+    unit = METRICS[metric].unit
+    if unit == "share":
+        return CellForms(percent_text, points_text, lambda spread: points_text(spread).removeprefix("+"))
+    size = 1e-6 if unit.endswith("per token") else 1.0
+
+    def energy(value: float) -> str:
+        form = scaled_form(units.ENERGY, abs(value) / size, size)
+        return f"{short_text(value / form.size)} {form.unit}"
+
+    def money(value: float) -> str:
+        return f"{short_text(value / size)} {currency}"
+
+    forms = {"count": count_text, "s": time_text, "1/d": amount_text}
+    form = forms.get(unit) or (money if unit.startswith("currency") else energy)
+    return CellForms(form, lambda change: signed_text(change, form), form)
 
 
 def bar_text(share: float) -> str:
@@ -287,10 +287,8 @@ def time_text(seconds: float) -> str:
     """Return a time as people say it, to three digits."""
     if seconds == float("inf"):
         return "never"
-    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= (2 if unit == "d" else 1) * length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"
+    form = scaled_form(units.DURATION, seconds)
+    return f"{seconds / form.size:.3g} {form.unit}"
 
 
 # ----------------------------------------

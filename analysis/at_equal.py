@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import sim
 from analysis.amounts import amount_text
-from analysis.metrics import provisioned
+from analysis.metrics import METRICS, provisioned
 from analysis.runs import RequestError
+from sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from analysis.study.load import LoadedStudy
     from analysis.study.table import Cell, Table
@@ -22,8 +23,6 @@ Equal = Literal["gpus", "power", "cost"]
 
 """What unlike clusters are compared at."""
 
-_DAY = 86400.0
-
 _MW = 1e6
 
 _HEADLINES: Mapping[Equal, str] = MappingProxyType(
@@ -31,24 +30,6 @@ _HEADLINES: Mapping[Equal, str] = MappingProxyType(
 )
 
 _TITLES: Mapping[Equal, str] = MappingProxyType({"gpus": "GPUs", "power": "power", "cost": "cost"})
-
-_TOKENS = "the tokens of every job are not known: give each a batch, and a step_time or a model"
-
-_MISSING: Mapping[Equal, tuple[tuple[str, str], ...]] = MappingProxyType(
-    {
-        "gpus": (("tokens_per_gpu_day", _TOKENS),),
-        "power": (
-            ("energy", "it is not known what a node draws: give power.idle and power.training"),
-            ("tokens_per_mw_day", _TOKENS),
-        ),
-        "cost": (
-            ("cost", "prices are not known: give cost.gpu_hour, or cost.capex and cost.years"),
-            ("cost_per_token", _TOKENS),
-        ),
-    }
-)
-
-"""For each kind the metrics that it stands on, and what to say of a variant that lacks one."""
 
 _AS_GIVEN = (
     "no cluster was made larger or smaller: how often failures strike, and what they cost, is that of the sizes given"
@@ -79,7 +60,7 @@ class Taken(NamedTuple):
     currency: str
 
 
-def headline_at_equal(kind: Equal, known: Mapping[str, Collection[str]], differs: Sequence[str] = ()) -> str:
+def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Sequence[str] = ()) -> str:
     """Return the metric that compares variants at equal GPUs, power or cost.
 
     ``tokens_per_gpu_day``, ``tokens_per_mw_day`` or ``cost_per_token``. Where nobody knows the tokens of any variant,
@@ -89,8 +70,8 @@ def headline_at_equal(kind: Equal, known: Mapping[str, Collection[str]], differs
     ----------
     kind
         What is equal.
-    known
-        For each variant, by name, the metrics that it has: one replication of it, or `obtainable`.
+    variants
+        By name.
     differs
         What of model, precision, layout and accelerator is not the same in all variants; see `compare.what_differs`.
 
@@ -99,34 +80,18 @@ def headline_at_equal(kind: Equal, known: Mapping[str, Collection[str]], differs
     RequestError
         With a line that names a variant, and what of it is not known.
     """
-    headline = _HEADLINES[kind]
-    has_tokens = any(headline in names for names in known.values())
-    if kind == "gpus" and not has_tokens and not differs:
+    headline = METRICS[_HEADLINES[kind]]
+    is_time_alone = kind == "gpus" and all(headline.lacks(prepared) for prepared in variants.values())
+    if is_time_alone and not differs:
         return "cluster_goodput"
-    for metric, rule in _MISSING[kind]:
-        for name, names in known.items():
-            if metric not in names:
-                message = f"at equal {_TITLES[kind]}: {name}: {rule}"
-                if kind == "gpus" and not has_tokens:
+    for need in headline.needs:
+        for name, prepared in variants.items():
+            if not need.has(prepared):
+                message = f"at equal {_TITLES[kind]}: {name}: {need.rule}"
+                if is_time_alone:
                     message += f" (GPU-time alone compares nothing where {' and '.join(differs)} differ)"
                 raise RequestError(message)
-    return headline
-
-
-def obtainable(prepared: Prepared) -> frozenset[str]:
-    """Return which metrics that compare unlike clusters a scenario will have, before it is played."""
-    has_tokens = all(plan.tokens_per_second > 0 for plan in prepared.jobs)
-    has_power = prepared.upkeep.facility is not None
-    has_prices = prepared.upkeep.cost is not None
-    found = {
-        "cluster_goodput": True,
-        "energy": has_power,
-        "cost": has_prices,
-        "tokens_per_gpu_day": has_tokens,
-        "tokens_per_mw_day": has_tokens and has_power,
-        "cost_per_token": has_tokens and has_prices,
-    }
-    return frozenset(name for name, known in found.items() if known)
+    return headline.name
 
 
 def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> Taken:
@@ -206,10 +171,10 @@ def study_headline(loaded: LoadedStudy) -> str:
     assert kind is not None
     for point in loaded.points():
         try:
-            found = obtainable(sim.prepare(loaded.scenario(point)))
+            prepared = sim.prepare(loaded.scenario(point))
         except (sim.ScenarioError, sim.PathError):
             continue
-        return headline_at_equal(kind, {loaded.study.name: found}, _varied(loaded))
+        return headline_at_equal(kind, {loaded.study.name: prepared}, _varied(loaded))
     return _HEADLINES[kind]
 
 
@@ -256,7 +221,7 @@ class _Size(NamedTuple):
 _SIZES: Mapping[str, _Size] = MappingProxyType(
     {
         "tokens_per_gpu_day": _Size(1, 1.0, "GPU-days"),
-        "cluster_goodput": _Size(1, _DAY, "GPU-days"),
+        "cluster_goodput": _Size(1, DAY, "GPU-days"),
         "tokens_per_mw_day": _Size(1, 1.0, "MW-days"),
         "cost_per_token": _Size(0, 1.0, ""),
     }

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sim
-from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, obtainable, taken
-from analysis.metrics import SHARES, lower_is_better, means
+from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
+from analysis.metrics import SHARES, lower_is_better
 from analysis.results.models import (
     FORMAT,
     AtEqual,
@@ -26,6 +26,7 @@ from analysis.results.models import (
 from analysis.results.run import document, provenance
 from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
 from analysis.statistics.differences import Difference, Ranking, difference, ranking_of
+from analysis.statistics.estimates import means
 from sim import MOST_EVENTS, check_work, run
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def _labels(items: Sequence[Any]) -> tuple[str, ...]:
 
 def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) -> str:
     """Return the headline at equal GPUs, power or cost."""
-    return headline_at_equal(kind, {variant.name: obtainable(variant.prepared) for variant in variants}, differs)
+    return headline_at_equal(kind, {variant.name: variant.prepared for variant in variants}, differs)
 
 
 def _play(variants: Any, index: int) -> Result:

@@ -1,39 +1,311 @@
-"""The metrics of DESIGN by name: from amounts in results to ratios, and from replications to summaries."""
+"""The metrics and buckets by name, and from amounts in results to ratios."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.statistics.estimates import Summary, summarise_ratio
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result, units
+from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
 from sim.formulas import missing_nodes_pmf, quantile
-from sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy
+from sim.steps.power import energy_by_bucket, facility_energy
+from sim.units import DAY, ENERGY, HOUR, YEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    import numpy.typing as npt
+    from sim.steps.power import FacilityEnergy
 
-    from analysis.runs import Tally
-    from sim.steps.power import Facility, FacilityEnergy, PowerState
+# ----------------------------------------
+# Buckets: where a GPU-second can land.
+
+
+class BucketWords(NamedTuple):
+    """How a bucket of the ledger is told and drawn.
+
+    Parameters
+    ----------
+    label
+        In tables and charts.
+    gloss
+        What it holds, in plain words; docs/reference/buckets.md has it exactly.
+    lost_to
+        What the time of a job goes to, in words that stand after "goes to".
+    hue, opacity
+        Colour in charts, as a number for `analysis.page.charts.sheet.hue`.
+    noun
+        What there is more or less of, where the label does not say it.
+    """
+
+    label: str
+    gloss: str
+    lost_to: str
+    hue: int
+    opacity: float = 1.0
+    noun: str = ""
+
+
+_GREY, _INK = -1, -2
+
+# fmt: off
+BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
+    "productive": BucketWords("productive", "training whose result was kept", "training that lasts", 0),
+    "degraded": BucketWords(
+        "degraded", "the slower part of training with a slow node, lost bandwidth or missing replicas",
+        "training slower than in health", 5, noun="slow training"),
+    "checkpoint_stall": BucketWords(
+        "checkpoint stall", "training stands still while its state is saved", "standing still while saving", 6),
+    "lost_work": BucketWords(
+        "lost work", "training since the last saved state, thrown away by a failure and done again",
+        "redoing what failures undid", 7),
+    "detection": BucketWords(
+        "detection", "something has failed and the job does not know yet", "noticing that something has failed", 1),
+    "reschedule": BucketWords(
+        "reschedule", "failed nodes are taken out and others put in", "swapping nodes after a failure", 4,
+        noun="rescheduling"),
+    "initialize": BucketWords(
+        "initialize", "processes start and connect until they can load their state", "starting the processes again", 2,
+        noun="initialising"),
+    "restore": BucketWords(
+        "restore", "the last saved state is loaded", "loading what was saved last", 3, noun="restoring"),
+    "starved": BucketWords(
+        "starved", "the job holds its place and waits for nodes to replace lost ones",
+        "waiting for nodes that replace failed ones", _GREY, noun="waiting for nodes"),
+    "queued": BucketWords(
+        "queued", "the job waits in the queue for all its nodes", "waiting in the queue to start", _GREY, 0.5,
+        noun="queueing"),
+    "maintenance": BucketWords(
+        "maintenance", "planned work on nodes while they stay in the job", "planned work on the nodes", _INK, 0.7),
+    "auxiliary": BucketWords(
+        "auxiliary", "periodic work that stops training, such as evaluation", "other stops", _INK, 0.3),
+    "spare_idle": BucketWords("spare idle", "healthy nodes kept ready as spares", "spares that wait", 2),
+    "draining": BucketWords("draining", "nodes that wait for their jobs to leave", "nodes being emptied", 5),
+    "repair": BucketWords("repair", "nodes in repair, or waiting for it", "nodes in repair", 3),
+    "qualification": BucketWords("qualification", "nodes in tests after a repair", "tests after a repair", 6),
+    "stranded": BucketWords(
+        "stranded", "healthy nodes in a unit of which too few nodes are healthy",
+        "healthy nodes whose unit is not of use", 7),
+    "unallocated": BucketWords(
+        "unallocated", "healthy nodes that no job asked for", "nodes that nobody asked for", _GREY),
+})
+# fmt: on
+
+"""Every bucket, in the order of the ledger."""
+
+RESTART = ("reschedule", "initialize", "restore")
+
+"""Buckets that a closed form has as one, ``restart``."""
+
+
+def bucket_label(name: str) -> str:
+    """Return what a bucket is called, or several that a closed form has as one."""
+    return BUCKETS[name].label if name in BUCKETS else name.replace("_", " ")
+
+
+# ----------------------------------------
+# Metrics.
+
+
+class Need(NamedTuple):
+    """What a scenario must state for some metrics.
+
+    Parameters
+    ----------
+    has
+        Whether a scenario states it.
+    rule
+        What to say where it does not.
+    every_job
+        Whether the metric says nothing about a scenario unless every job has it.
+    """
+
+    has: Callable[[Prepared], bool]
+    rule: str
+    every_job: bool = False
+
+
+_PRICES = Need(
+    lambda prepared: prepared.upkeep.cost is not None,
+    "prices are not known: give cost.gpu_hour, or cost.capex and cost.years",
+)
+
+_POWER = Need(
+    lambda prepared: prepared.upkeep.facility is not None,
+    "it is not known what a node draws: give power.idle and power.training",
+)
+
+_TOKENS = Need(
+    lambda prepared: all(plan.tokens_per_second > 0 for plan in prepared.jobs),
+    "the tokens of every job are not known: give each a batch, and a step_time or a model",
+    every_job=True,
+)
+
+_MFU = Need(
+    lambda prepared: all(plan.mfu is not None for plan in prepared.jobs),
+    "the utilisation of every job is not known: give each a model, a batch and a layout, or an mfu",
+    every_job=True,
+)
+
+_STEP = Need(
+    lambda prepared: all(plan.step_time > 0 for plan in prepared.jobs),
+    "the step of every job is not known: give each a step_time or a model",
+    every_job=True,
+)
+
+_WORK = Need(
+    lambda prepared: any(math.isfinite(plan.target) for plan in prepared.jobs), "no job has an end: give it work"
+)
+
+_DEADLINE = Need(
+    lambda prepared: any(plan.deadline is not None for plan in prepared.jobs), "no job has a deadline: give it one"
+)
+
+Unit = Literal["share", "count", "s", "J", "J per token", "currency", "currency per token", "1/d"]
+
+
+class Metric(NamedTuple):
+    """What a number of a result is called, what it is in, and what it needs.
+
+    Parameters
+    ----------
+    name
+        Its key in documents and studies.
+    label
+        In sentences, headings and tables.
+    plain
+        In sentences for who has never seen the tool.
+    unit
+        Of its values: SI, money, or per day.
+    better
+        Which of two values is the better one.
+    detail
+        What may stand in brackets behind the label.
+    counted
+        What its numbers count, in words: ``tokens a day``.
+    needs
+        What the scenario must state.
+    is_plural
+        Whether its label takes a verb in the plural.
+    is_probability
+        Whether what it counts happens in a replication or does not.
+    """
+
+    name: str
+    label: str
+    plain: str
+    unit: Unit
+    better: Literal["higher", "lower"] = "higher"
+    detail: str = ""
+    counted: str = ""
+    needs: tuple[Need, ...] = ()
+    is_plural: bool = False
+    is_probability: bool = False
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of something; its precision is stated in points."""
+        return self.unit == "share"
+
+    def lacks(self, prepared: Prepared) -> Need | None:
+        """Return the first thing that it needs and that a scenario does not state; ``None`` if it has all."""
+        return next((need for need in self.needs if not need.has(prepared)), None)
+
+    @property
+    def title(self) -> str:
+        """Its label with what may stand behind it."""
+        return f"{self.label} ({self.detail})" if self.detail else self.label
+
+
+TIME_SHARE = "time_shares."
+
+"""What the names of metrics begin with that are the share of a bucket in the requested GPU-time."""
+
+# fmt: off
+_OF_JOBS = (
+    Metric("ettr", "ETTR", "the useful share of the time (ETTR)", "share", detail="productive / requested"),
+    Metric("ettr_no_queue", "ETTR without the queue", "the useful share of the time without the queue", "share"),
+    Metric("scheduling_goodput", "scheduling goodput", "the share of time in which the job has its nodes", "share"),
+    Metric("runtime_goodput", "runtime goodput", "the useful share of the time with nodes", "share"),
+    Metric("program_goodput", "program goodput", "the share of the peak speed that a step reaches (MFU)", "share",
+           detail="MFU", needs=(_MFU,)),
+    Metric("goodput", "goodput", "goodput", "share", detail="effective MFU", needs=(_MFU,)),
+    Metric("effective_mfu", "effective MFU", "goodput", "share", needs=(_MFU,)),
+    Metric("job_availability", "availability of jobs", "the share of time in which the job runs", "share"),
+    Metric("interruptions", "interruptions", "the number of interruptions", "count", "lower", is_plural=True),
+    Metric("interruptions_planned", "planned interruptions", "the number of planned interruptions", "count", "lower",
+           is_plural=True),
+    Metric("interruptions_unplanned", "unplanned interruptions", "the number of unplanned interruptions", "count",
+           "lower", is_plural=True),
+    Metric("disruptions", "disruptions", "the number of stops", "count", "lower", is_plural=True),
+    Metric("mtti", "time between interruptions", "the time between interruptions", "s", detail="MTTI"),
+    Metric("mtti_running", "running time between interruptions", "the running time between interruptions", "s"),
+    Metric("at_risk_at_end", "share of work at risk at the end", "work not yet saved at the end", "share", "lower"),
+    Metric("tokens_per_day", "tokens per day", "training speed", "1/d", counted="tokens a day", needs=(_TOKENS,),
+           is_plural=True),
+    Metric("steps_per_day", "steps per day", "training speed", "1/d", counted="steps a day", needs=(_STEP,),
+           is_plural=True),
+    Metric("time_to_work", "time to finish", "the time to finish", "s", "lower", needs=(_WORK,)),
+    Metric("p_finish_by", "probability to finish in time", "the probability to finish in time", "share",
+           needs=(_WORK, _DEADLINE), is_probability=True),
+)
+
+_OF_THE_CLUSTER = (
+    Metric("cluster_goodput", "cluster goodput", "the useful share of the time of all GPUs (cluster goodput)", "share",
+           detail="productive / owned"),
+    Metric("node_availability", "availability of nodes", "the share of nodes in working order", "share"),
+    Metric("domain_availability", "availability of domains", "the share of domains in working order", "share"),
+    Metric("tokens_per_gpu_day", "tokens per GPU and day", "training speed for each GPU", "1/d",
+           counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True),
+    Metric("tokens_per_mw_day", "tokens per MW and day", "training speed for each megawatt", "1/d",
+           counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True),
+    Metric("energy", "energy", "the energy", "J", "lower", needs=(_POWER,)),
+    Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token", "lower",
+           needs=(_POWER, _TOKENS)),
+    Metric("cost", "cost", "the cost", "currency", "lower", needs=(_PRICES,)),
+    Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token", "lower",
+           needs=(_PRICES, _TOKENS)),
+)
+# fmt: on
+
+_OF_TIME = tuple(
+    Metric(
+        f"{TIME_SHARE}{name}",
+        f"share of time in {BUCKETS[name].label}",
+        f"the share of time for {BUCKETS[name].lost_to}",
+        "share",
+        "higher" if name == "productive" else "lower",
+    )
+    for name in JOB_BUCKETS
+)
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {metric.name: metric for metric in (*_OF_JOBS, *_OF_THE_CLUSTER, *_OF_TIME)}
+)
+
+"""Every metric that a scenario may have."""
+
+SHARES = frozenset(name for name, metric in METRICS.items() if metric.is_share)
+
+"""Metrics that are shares; their precision is stated in points."""
+
+PROBABILITIES = frozenset(name for name, metric in METRICS.items() if metric.is_probability)
+
+"""Metrics whose mean is a probability: what happens in a replication happens or does not."""
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether of two values of a metric the lower one is the better."""
+    return metric in METRICS and METRICS[metric].better == "lower"
+
 
 # ----------------------------------------
 # What a run took: energy by what drew it, and money by what it was paid for.
 
-_YEAR = units.DURATION.units["year"]
-
-_DAY = units.DURATION.units["d"]
-
-_HOUR = units.DURATION.units["h"]
-
-_KWH = units.ENERGY.units["kWh"]
-
-_MW = 1e6
+_KWH, _MW = ENERGY.units["kWh"], 1e6
 
 
 def spending(prepared: Prepared, result: Result) -> dict[str, Ratio]:
@@ -104,10 +376,10 @@ def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
 
 def _endowment(prepared: Prepared, result: Result) -> dict[str, float]:
     """Return what a replication had at hand, used or not: GPU-days, and MW-days where the power of a node is known."""
-    found = {"gpu_day": result.owned / _DAY}
+    found = {"gpu_day": result.owned / DAY}
     power = provisioned(prepared)
     if power is not None:
-        found["mw_day"] = power / _MW * _seconds(result) / _DAY
+        found["mw_day"] = power / _MW * _seconds(result) / DAY
     return found
 
 
@@ -168,64 +440,6 @@ def _energy(prepared: Prepared, result: Result) -> FacilityEnergy | None:
     return facility_energy(nodes, facility.network * seconds, facility.storage * seconds, facility.pue)
 
 
-def energy_content(tally: Tally) -> dict[str, Any] | None:
-    """Return the energy of a mean replication by what drew it, and what that rests on, as plain data.
-
-    Returns
-    -------
-    dict or None
-        ``None`` if it is not known what a node draws.
-    """
-    facility = tally.prepared.upkeep.facility
-    if facility is None:
-        return None
-    nodes = {bucket: float(np.mean(tally.amounts[f"energy.{bucket}"])) for bucket in CLUSTER_BUCKETS}
-    seconds = float(np.mean(tally.amounts["seconds"]))
-    whole = facility_energy(sum(nodes.values()), facility.network * seconds, facility.storage * seconds, facility.pue)
-    node = facility.node
-    return {
-        "nodes_j": nodes,
-        "network_j": whole.network,
-        "storage_j": whole.storage,
-        "overhead_j": whole.overhead,
-        "total_j": whole.total,
-        "pue": facility.pue,
-        "switches": facility.switches,
-        "switch_w": facility.switch,
-        "node": {
-            "idle_w": node.idle,
-            "training_w": node.training,
-            "gpus": node.gpus,
-            "measured": node.measured,
-            "source": node.source,
-        },
-        "assumptions": _assumptions(facility, tally.cluster),
-    }
-
-
-def _assumptions(facility: Facility, cluster: Any) -> list[str]:
-    """Return what the energy rests on that nobody has measured."""
-    lines = [] if facility.node.measured else [f"power of a node: estimate ({facility.node.source})"]
-    spent = dict(zip(CLUSTER_BUCKETS, cluster.tolist(), strict=True))
-    for name, state in STATES.items():
-        buckets = [bucket for bucket, of in STATE_OF_BUCKET.items() if of == name and spent[bucket]]
-        if buckets and not state.measured:
-            lines.append(f"nodes in {', '.join(buckets)}: {_told(state)} ({state.basis})")
-    lines.append(f"facility: PUE {facility.pue:g}, {facility.switches:,} switches of {facility.switch:g} W")
-    if not facility.storage:
-        lines.append("storage: not counted, for power.storage is 0 W")
-    return lines
-
-
-def _told(state: PowerState) -> str:
-    """Return what a node in a state draws, in words."""
-    if state.utilisation is None:
-        return "off"
-    if state.utilisation in (0, 1):
-        return "as in training" if state.utilisation else "as idle"
-    return f"{100 * state.utilisation:g} % of the way from idle to training"
-
-
 def _repairs(prepared: Prepared, result: Result) -> dict[str, int]:
     """Return the repairs that are paid for, by class of part [-]."""
     found: dict[str, int] = {}
@@ -241,117 +455,20 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     assert cost is not None
     repairs = _repairs(prepared, result)
     energy = _energy(prepared, result)
-    years = _seconds(result) / _YEAR
-    gpu_years = result.owned / _YEAR
+    years = _seconds(result) / YEAR
+    gpu_years = result.owned / YEAR
     return {
         "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
         "energy": (cost.energy or 0.0) * (energy.total if energy is not None else 0.0) / _KWH,
         "storage": (cost.storage or 0.0) * years,
         "repair": math.fsum(cost.repair.get(part, 0.0) * number for part, number in repairs.items()),
         "labour": (cost.labour or 0.0) * sum(repairs.values()),
-        "rent": (cost.gpu_hour or 0.0) * result.owned / _HOUR,
+        "rent": (cost.gpu_hour or 0.0) * result.owned / HOUR,
     }
 
 
-def cost_content(tally: Tally) -> dict[str, Any] | None:
-    """Return the cost of a mean replication by what it is paid for, as plain data.
-
-    Returns
-    -------
-    dict or None
-        ``None`` if the scenario has no prices.
-    """
-    cost = tally.prepared.upkeep.cost
-    if cost is None:
-        return None
-    parts = {
-        name.removeprefix("cost."): float(np.mean(each))
-        for name, each in tally.amounts.items()
-        if name.startswith("cost.")
-    }
-    return {
-        "currency": cost.currency,
-        "allocation": cost.allocation,
-        **parts,
-        "total": math.fsum(parts.values()),
-        "repairs": {part: number / tally.replications for part, number in sorted(tally.repairs.items())},
-    }
-
-
-_DAY_METRICS = 86400.0
-
-SHARES = frozenset(
-    {
-        "ettr",
-        "ettr_no_queue",
-        "scheduling_goodput",
-        "runtime_goodput",
-        "program_goodput",
-        "goodput",
-        "effective_mfu",
-        "cluster_goodput",
-        "node_availability",
-        "domain_availability",
-        "job_availability",
-        "p_finish_by",
-        "at_risk_at_end",
-    }
-)
-
-"""Metrics that are shares; their precision is stated in points."""
-
-_LOWER = (
-    "at_risk_at_end",
-    "cost",
-    "cost_per_token",
-    "disruptions",
-    "energy",
-    "energy_per_token",
-    "interruptions",
-    "interruptions_planned",
-    "interruptions_unplanned",
-    "time_to_work",
-)
-
-_TIME_SHARE = "time_shares."
-
-METRICS = (
-    "ettr",
-    "ettr_no_queue",
-    "scheduling_goodput",
-    "runtime_goodput",
-    "program_goodput",
-    "goodput",
-    "effective_mfu",
-    "cluster_goodput",
-    "job_availability",
-    "node_availability",
-    "domain_availability",
-    "interruptions",
-    "interruptions_planned",
-    "interruptions_unplanned",
-    "disruptions",
-    "mtti",
-    "mtti_running",
-    "at_risk_at_end",
-    "tokens_per_day",
-    "tokens_per_gpu_day",
-    "tokens_per_mw_day",
-    "steps_per_day",
-    "time_to_work",
-    "p_finish_by",
-    "energy",
-    "energy_per_token",
-    "cost",
-    "cost_per_token",
-    *(f"{_TIME_SHARE}{bucket}" for bucket in JOB_BUCKETS),
-)
-
-"""Every metric that a scenario may have."""
-
-_OF_ALL_JOBS = frozenset({"program_goodput", "goodput", "effective_mfu", "tokens_per_day", "steps_per_day"})
-
-"""Metrics that say nothing about a scenario unless every job has them."""
+# ----------------------------------------
+# From what a replication counted to metrics.
 
 
 def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dict[str, Ratio]:
@@ -395,9 +512,9 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
         metrics["program_goodput"] = Ratio(plan.mfu * productive, productive)
         metrics["goodput"] = metrics["effective_mfu"] = Ratio(plan.mfu * productive, requested)
     if plan.tokens_per_second:
-        metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, since_arrival / _DAY_METRICS)
+        metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, since_arrival / DAY)
     if plan.step_time > 0:
-        metrics["steps_per_day"] = Ratio(job.steps, since_arrival / _DAY_METRICS)
+        metrics["steps_per_day"] = Ratio(job.steps, since_arrival / DAY)
     if math.isfinite(plan.target):
         # Unfinished is later than anything that was seen, not a number of its own.
         metrics["time_to_work"] = Ratio(since_arrival if job.finished else math.inf, 1)
@@ -415,19 +532,15 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """
     planned = [source.planned for source in prepared.sources]
     jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
+    days = max(max(job.end for job in result.jobs) - min(job.arrival for job in result.jobs), 0.0) / DAY
     pooled: dict[str, Ratio] = {}
     for name in dict.fromkeys(name for row in jobs for name in row):
         mine = [row[name] for row in jobs if name in row]
-        if name in _OF_ALL_JOBS and len(mine) < len(jobs):
+        if len(mine) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
             continue
-        is_count = name.startswith(("interruptions", "disruptions"))
-        base = 1.0 if is_count else sum(ratio.base for ratio in mine)
+        unit = METRICS[name].unit
+        base = 1.0 if unit == "count" else days if unit == "1/d" else sum(ratio.base for ratio in mine)
         pooled[name] = Ratio(sum(ratio.amount for ratio in mine), base)
-    for name in ("tokens_per_day", "steps_per_day"):
-        if name not in pooled:
-            continue
-        span = max(job.end for job in result.jobs) - min(job.arrival for job in result.jobs)
-        pooled[name] = Ratio(pooled[name].amount, max(span, 0.0) / _DAY_METRICS)
     productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
     pooled["cluster_goodput"] = Ratio(productive, result.capacity)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
@@ -440,61 +553,7 @@ def time_shares(result: Result) -> dict[str, Ratio]:
     """Return the share of the jobs' requested GPU-time in each bucket, as metrics ``time_shares.<bucket>``."""
     requested = sum(job.requested for job in result.jobs)
     spent = np.sum([job.buckets for job in result.jobs], axis=0).tolist()
-    return {f"{_TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent, strict=True)}
-
-
-def lower_is_better(metric: str) -> bool:
-    """Return whether of two values of a metric the lower one is the better."""
-    return metric in _LOWER or (metric.startswith(_TIME_SHARE) and metric != f"{_TIME_SHARE}productive")
-
-
-def summaries(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, Summary]:
-    """Return the summary of each metric over replications; ratios are ratios of sums."""
-    return {name: summarise_ratio(*_columns(rows, name)) for name in (rows[0] if rows else ())}
-
-
-def means(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, float | None]:
-    """Return the mean of each metric as in `summaries`, without the rest."""
-    found: dict[str, float | None] = {}
-    for name in rows[0] if rows else ():
-        amount, base = map(sum, _columns(rows, name))
-        found[name] = amount / base if base and math.isfinite(amount) else None
-    return found
-
-
-def contributions(ratios: Sequence[Ratio]) -> npt.NDArray[np.float64] | None:
-    """Return what each replication contributes to a ratio of sums, shape (n,); their mean is that ratio.
-
-    ``None`` with nothing in the denominators, or an infinite amount.
-    """
-    amounts, bases = np.array(ratios, dtype=np.float64).reshape(-1, 2).T
-    base = float(bases.mean()) if len(bases) else 0.0
-    if not (np.all(np.isfinite(amounts)) and base):
-        return None
-    if np.all(bases == bases[0]):
-        return amounts / base  # not the same to the last bit, and it is what the docstring says
-    ratio = float(amounts.mean()) / base
-    found: npt.NDArray[np.float64] = ratio + (amounts - ratio * bases) / base
-    return found
-
-
-def lower_bound(rows: Sequence[Mapping[str, Ratio]], name: str) -> float | None:
-    """Return what a time between events is longer than, at 95 % confidence, when no event was seen [s].
-
-    No event in a time T has a probability of exp(-T / mean): 5 % for a mean of ``T / ln 20``, about a third of T.
-
-    Returns
-    -------
-    float or None
-        ``None`` when there were events (the mean says more), or no time in which to see one.
-    """
-    amount, base = map(sum, _columns(rows, name))
-    return amount / math.log(20) if amount and not base else None
-
-
-def _columns(rows: Sequence[Mapping[str, Ratio]], name: str) -> tuple[list[float], list[float]]:
-    """Return the amounts and the bases of a metric, one of each per replication."""
-    return [row[name].amount for row in rows], [row[name].base for row in rows]
+    return {f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent, strict=True)}
 
 
 # ----------------------------------------

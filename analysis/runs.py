@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from analysis.metrics import SHARES, add_down_times, amounts_of, job_ratios, job_spending, means, ratios
+from analysis.metrics import SHARES, add_down_times, amounts_of, job_ratios, job_spending, ratios
 from analysis.statistics.differences import LUCK_SIZE, Luck, controlled
-from analysis.statistics.estimates import ratio_interval
+from analysis.statistics.estimates import means, ratio_interval
 from analysis.statistics.intervals import unseen
 from analysis.study.table import Rows
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, MOST_EVENTS, Bucket, Prepared, Ratio, Result, check_work, run

@@ -10,10 +10,10 @@ import numpy as np
 
 import sim
 from analysis.compare import Variant, compare
-from analysis.metrics import contributions, means, summaries
 from analysis.results.models import FORMAT, DifferenceFound, WorthBase, WorthDocument, WorthGroup, WorthRow
 from analysis.results.run import provenance, replays_a_log
 from analysis.statistics.differences import Difference, difference
+from analysis.statistics.estimates import contributions, means, summaries
 from sim import MOST_EVENTS, Ratio, catalog, closed_form, prepare, units
 
 if TYPE_CHECKING:

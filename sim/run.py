@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from sim.engine import simulate
+from sim.engine.simulation import simulate
 from sim.failures import draw_trace
 from sim.failures.effects import CRASH
 from sim.prepare.prepare import complete

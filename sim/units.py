@@ -86,6 +86,10 @@ DURATION = Dimension(
     show_with=("d", "h", "min", "s", "ms", "us", "ns"),
 )
 
+MINUTE, HOUR, DAY, YEAR = (DURATION.units[name] for name in ("min", "h", "d", "year"))
+
+"""Times [s]."""
+
 SIZE = Dimension(
     name="size",
     units=_prefixed({"B": 1.0, "b": 0.125, "bit": 0.125}, PREFIXES),

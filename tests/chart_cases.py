@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+from analysis.metrics import BUCKETS
 from analysis.page.charts.data import (
     Bar,
     Bars,
@@ -28,7 +29,6 @@ from analysis.page.charts.data import (
     Tornado,
     Waterfall,
 )
-from analysis.page.charts.tables import BUCKETS
 
 LONG = "a long name that tells rather a lot of $what$ it names, Größe and 集群 included, and then goes on and on"
 SIZES = tuple(10.0**power for power in range(-3, 13))

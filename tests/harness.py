@@ -16,7 +16,7 @@ import pytest
 
 import sim
 from sim import rng
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.engine.state_nodes import POOLS, Place
 from sim.failures import FailureTrace
 from sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob

@@ -128,8 +128,8 @@ def main() -> int:
         return 0
     found = list(_differences(asked.against, asked.folder, dict(text.split("=", 1) for text in asked.renamed)))
     for line in found[:_SHOWN]:
-        print(line)  # noqa: T201
-    print(f"{len(found):,} numbers differ")  # noqa: T201
+        print(line)
+    print(f"{len(found):,} numbers differ")
     return int(bool(found))
 
 

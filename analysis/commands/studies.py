@@ -187,7 +187,7 @@ def sweep(
 ) -> None:
     """Run every point of a study and answer its questions."""
     from analysis.page.chapters.study import format_sweep
-    from analysis.study.obtainable import against_metrics
+    from analysis.study.load import against_metrics
     from analysis.sweep import command
     from analysis.sweep.document import against_sweep
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import number_of
+from analysis.metrics import PROBABILITIES
 from analysis.optimize.estimate import replications_to_hold
 from analysis.optimize.evaluate import Bench, front_of, standing_of
 from analysis.optimize.problem import Line, draws_of, problem_of
@@ -32,7 +33,6 @@ from analysis.results.models import (
     TrialFound,
 )
 from analysis.results.run import provenance
-from analysis.statistics.intervals import PROBABILITIES
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of

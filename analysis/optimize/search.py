@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis.metrics import contributions
 from analysis.optimize.evaluate import standing_of
 from analysis.optimize.problem import Line
 from analysis.runs import RequestError
-from analysis.statistics.estimates import t_quantile
+from analysis.statistics.estimates import contributions, t_quantile
 from analysis.study.amounts import Point
 from analysis.study.table import drawn_table
 

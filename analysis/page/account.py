@@ -6,39 +6,15 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from analysis.amounts import Form, form_of, number_of
-from sim import NO_FAILURE, units
+from analysis.amounts import PERCENT, Form, form_of, number_of
+from sim import NO_FAILURE
+from sim.units import HOUR, YEAR
 
 if TYPE_CHECKING:
     from analysis.page.material import Focus, Material
     from analysis.page.traced import Traced
 
 _Share = TypeVar("_Share", float, "Traced")
-
-HOUR, YEAR = units.DURATION.units["h"], units.DURATION.units["year"]
-
-GLOSSES = {
-    "productive": "training whose result was kept",
-    "degraded": "the slower part of training with a slow node, lost bandwidth or missing replicas",
-    "checkpoint_stall": "training stands still while its state is saved",
-    "lost_work": "training since the last saved state, thrown away by a failure and done again",
-    "detection": "something has failed and the job does not know yet",
-    "reschedule": "failed nodes are taken out and others put in",
-    "initialize": "processes start and connect until they can load their state",
-    "restore": "the last saved state is loaded",
-    "starved": "the job holds its place and waits for nodes to replace lost ones",
-    "queued": "the job waits in the queue for all its nodes",
-    "maintenance": "planned work on nodes while they stay in the job",
-    "auxiliary": "periodic work that stops training, such as evaluation",
-    "spare_idle": "healthy nodes kept ready as spares",
-    "repair": "nodes in repair, or waiting for it",
-    "qualification": "nodes in tests after a repair",
-    "stranded": "healthy nodes in a unit of which too few nodes are healthy",
-    "unallocated": "healthy nodes that no job asked for",
-    "draining": "nodes that wait for their jobs to leave",
-}
-
-"""What each bucket holds, in plain words; docs/reference/buckets.md has it exactly."""
 
 
 class Account(NamedTuple):
@@ -107,11 +83,6 @@ def basis(focus: Focus) -> str:
     return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, played again."
 
 
-def phase_name(bucket: str) -> str:
-    """Return what a bucket is called."""
-    return bucket.replace("_", " ")
-
-
 def cause_name(cause: str) -> str:
     """Return what a cause is called."""
     if cause == NO_FAILURE:
@@ -122,7 +93,7 @@ def cause_name(cause: str) -> str:
 def percent(value: float, interval: tuple[float, float] | None = None) -> str:
     """Return a share in percent, with its interval, unless it is but a rounding error wide."""
     is_wide = interval is not None and interval[1] - interval[0] > 1e-9
-    return form_of("ettr", [value]).value(value, interval if is_wide else None)
+    return PERCENT.value(value, interval if is_wide else None)
 
 
 def hours(seconds: float) -> str:

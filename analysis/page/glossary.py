@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from analysis.metrics import BUCKETS, METRICS
 from analysis.page.account import cause_name
 from analysis.page.model import plain
 from sim import NO_FAILURE
@@ -105,66 +106,10 @@ TERMS: tuple[tuple[str, str, str], ...] = (
 
 """Terms: what each is called, how it is recognised in a text, and what it means."""
 
-BUCKETS = {
-    "productive": "training that lasts",
-    "degraded": "training slower than in health",
-    "checkpoint_stall": "standing still while saving",
-    "lost_work": "redoing what failures undid",
-    "detection": "noticing that something has failed",
-    "reschedule": "swapping nodes after a failure",
-    "initialize": "starting the processes again",
-    "restore": "loading what was saved last",
-    "starved": "waiting for nodes that replace failed ones",
-    "queued": "waiting in the queue to start",
-    "maintenance": "planned work on the nodes",
-    "auxiliary": "other stops",
-    "spare_idle": "spares that wait",
-    "draining": "nodes being emptied",
-    "repair": "nodes in repair",
-    "qualification": "tests after a repair",
-    "stranded": "healthy nodes whose unit is not of use",
-    "unallocated": "nodes that nobody asked for",
-}
-
-"""What time goes to, in words that stand after "goes to"."""
-
-METRICS = {
-    "at_risk_at_end": "work not yet saved at the end",
-    "cluster_goodput": "the useful share of the time of all GPUs (cluster goodput)",
-    "cost": "the cost",
-    "cost_per_token": "the cost of training",
-    "disruptions": "the number of stops",
-    "domain_availability": "the share of domains in working order",
-    "effective_mfu": "goodput",
-    "energy": "the energy",
-    "energy_per_token": "the energy of training",
-    "ettr": "the useful share of the time (ETTR)",
-    "ettr_no_queue": "the useful share of the time without the queue",
-    "goodput": "goodput",
-    "interruptions": "the number of interruptions",
-    "interruptions_planned": "the number of planned interruptions",
-    "interruptions_unplanned": "the number of unplanned interruptions",
-    "job_availability": "the share of time in which the job runs",
-    "mtti": "the time between interruptions",
-    "mtti_running": "the running time between interruptions",
-    "node_availability": "the share of nodes in working order",
-    "p_finish_by": "the probability to finish in time",
-    "program_goodput": "the share of the peak speed that a step reaches (MFU)",
-    "runtime_goodput": "the useful share of the time with nodes",
-    "scheduling_goodput": "the share of time in which the job has its nodes",
-    "steps_per_day": "training speed",
-    "time_to_work": "the time to finish",
-    "tokens_per_day": "training speed",
-    "tokens_per_gpu_day": "training speed for each GPU",
-    "tokens_per_mw_day": "training speed for each megawatt",
-}
-
-"""What metrics are called in sentences for people."""
-
 
 def bucket_words(bucket: str) -> str:
     """Return what time goes to, in words that stand after "goes to"."""
-    return BUCKETS.get(bucket, bucket.replace("_", " "))
+    return BUCKETS[bucket].lost_to if bucket in BUCKETS else bucket.replace("_", " ")
 
 
 def cause_words(cause: str) -> str:
@@ -174,9 +119,7 @@ def cause_words(cause: str) -> str:
 
 def metric_words(metric: str) -> str:
     """Return what a metric is called in a sentence for people."""
-    if metric.startswith("time_shares."):
-        return f"the share of time for {bucket_words(metric.removeprefix('time_shares.'))}"
-    return METRICS.get(metric, metric.replace("_", " "))
+    return METRICS[metric].plain if metric in METRICS else metric.replace("_", " ")
 
 
 def glossed(opening: Opening) -> Opening:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.metrics import cost_content, energy_content, lower_bound, nodes_down, summaries
+from analysis.metrics import nodes_down
 from analysis.results.models import (
     FORMAT,
     ClosedForm,
@@ -33,18 +33,20 @@ from analysis.results.models import (
 )
 from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
-from analysis.statistics.estimates import ratio_interval, summarise
+from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import exact_interval, possible
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, closed_form, yamlfile
+from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-    from analysis.runs import Ensemble
+    from analysis.runs import Ensemble, Tally
     from analysis.statistics.estimates import Interval
     from sim import Prepared, Ratio, Scenario
+    from sim.steps.power import Facility, PowerState
 
 _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")
 
@@ -357,3 +359,90 @@ def _notes(ensemble: Ensemble) -> list[str]:
     if ensemble.precise is False:
         notes.append(f"the precision asked for was not reached in {count} replications")
     return notes
+
+
+# ----------------------------------------
+# What a run took, by what drew it and by what it was paid for.
+
+
+def energy_content(tally: Tally) -> dict[str, Any] | None:
+    """Return the energy of a mean replication by what drew it, and what that rests on, as plain data.
+
+    Returns
+    -------
+    dict or None
+        ``None`` if it is not known what a node draws.
+    """
+    facility = tally.prepared.upkeep.facility
+    if facility is None:
+        return None
+    nodes = {bucket: float(np.mean(tally.amounts[f"energy.{bucket}"])) for bucket in CLUSTER_BUCKETS}
+    seconds = float(np.mean(tally.amounts["seconds"]))
+    whole = facility_energy(sum(nodes.values()), facility.network * seconds, facility.storage * seconds, facility.pue)
+    node = facility.node
+    return {
+        "nodes_j": nodes,
+        "network_j": whole.network,
+        "storage_j": whole.storage,
+        "overhead_j": whole.overhead,
+        "total_j": whole.total,
+        "pue": facility.pue,
+        "switches": facility.switches,
+        "switch_w": facility.switch,
+        "node": {
+            "idle_w": node.idle,
+            "training_w": node.training,
+            "gpus": node.gpus,
+            "measured": node.measured,
+            "source": node.source,
+        },
+        "assumptions": _assumptions(facility, tally.cluster),
+    }
+
+
+def _assumptions(facility: Facility, cluster: Any) -> list[str]:
+    """Return what the energy rests on that nobody has measured."""
+    lines = [] if facility.node.measured else [f"power of a node: estimate ({facility.node.source})"]
+    spent = dict(zip(CLUSTER_BUCKETS, cluster.tolist(), strict=True))
+    for name, state in STATES.items():
+        buckets = [bucket for bucket, of in STATE_OF_BUCKET.items() if of == name and spent[bucket]]
+        if buckets and not state.measured:
+            lines.append(f"nodes in {', '.join(buckets)}: {_told(state)} ({state.basis})")
+    lines.append(f"facility: PUE {facility.pue:g}, {facility.switches:,} switches of {facility.switch:g} W")
+    if not facility.storage:
+        lines.append("storage: not counted, for power.storage is 0 W")
+    return lines
+
+
+def _told(state: PowerState) -> str:
+    """Return what a node in a state draws, in words."""
+    if state.utilisation is None:
+        return "off"
+    if state.utilisation in (0, 1):
+        return "as in training" if state.utilisation else "as idle"
+    return f"{100 * state.utilisation:g} % of the way from idle to training"
+
+
+def cost_content(tally: Tally) -> dict[str, Any] | None:
+    """Return the cost of a mean replication by what it is paid for, as plain data.
+
+    Returns
+    -------
+    dict or None
+        ``None`` if the scenario has no prices.
+    """
+    cost = tally.prepared.upkeep.cost
+    if cost is None:
+        return None
+    parts = {
+        name.removeprefix("cost."): float(np.mean(each))
+        for name, each in tally.amounts.items()
+        if name.startswith("cost.")
+    }
+    return {
+        "currency": cost.currency,
+        "allocation": cost.allocation,
+        **parts,
+        "total": math.fsum(parts.values()),
+        "repairs": {part: number / tally.replications for part, number in sorted(tally.repairs.items())},
+    }

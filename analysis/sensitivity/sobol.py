@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.metrics import contributions
 from analysis.runs import RequestError
-from analysis.statistics.estimates import t_quantile
+from analysis.statistics.estimates import contributions, t_quantile
 from analysis.study.questions.question import common_rows
 
 if TYPE_CHECKING:

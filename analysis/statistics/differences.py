@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.metrics import contributions
-from analysis.statistics.estimates import Interval, mean_interval, t_quantile, two_way
-from analysis.statistics.intervals import PROBABILITIES, is_zero_or_one
+from analysis.metrics import PROBABILITIES
+from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile, two_way
+from analysis.statistics.intervals import is_zero_or_one
 from sim import Bucket, starved_at_most
 
 if TYPE_CHECKING:
@@ -340,11 +340,9 @@ def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95
     int or None
         At least 2; ``None`` for more than `MANY`, and for variants that do not differ at all.
     """
-    # scipy.stats has this ready made, and would double the time of a short run by its import.
-    from scipy.special import stdtrit
 
     def margin(n: int) -> float:
-        return abs(mean) + float(stdtrit(n - 1, (1 - confidence) / 2)) * spread / math.sqrt(n)
+        return abs(mean) - t_quantile(confidence, n - 1) * spread / math.sqrt(n)
 
     numbers = range(2, MANY + 1)
     found = bisect.bisect_right(numbers, 0.0, key=margin)

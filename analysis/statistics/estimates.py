@@ -18,7 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy.typing as npt
+
+    from sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -278,10 +282,68 @@ def _ratio(a: FloatArray, b: FloatArray) -> float | None:
 
 def t_quantile(confidence: float, degrees: float) -> float:
     """Return Student's quantile that leaves ``(1 - confidence) / 2`` above it; degrees need not be whole."""
-    from scipy.special import stdtrit
-
     _check_probability("confidence", confidence)
-    return -float(stdtrit(degrees, (1.0 - confidence) / 2.0))
+    return t_upper((1.0 - confidence) / 2.0, degrees)
+
+
+def t_upper(tail: float, degrees: float) -> float:
+    """Return Student's quantile that leaves a probability above it."""
+    from scipy.special import stdtrit  # scipy.stats has it too, and would double the time of a short run by its import
+
+    return -float(stdtrit(degrees, tail))
+
+
+# ----------------------------------------
+# Metrics over replications: a ratio of sums each.
+
+
+def summaries(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, Summary]:
+    """Return the summary of each metric over replications; ratios are ratios of sums."""
+    return {name: summarise_ratio(*_columns(rows, name)) for name in (rows[0] if rows else ())}
+
+
+def means(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, float | None]:
+    """Return the mean of each metric as in `summaries`, without the rest."""
+    found: dict[str, float | None] = {}
+    for name in rows[0] if rows else ():
+        amount, base = map(sum, _columns(rows, name))
+        found[name] = amount / base if base and math.isfinite(amount) else None
+    return found
+
+
+def contributions(ratios: Sequence[Ratio]) -> FloatArray | None:
+    """Return what each replication contributes to a ratio of sums, shape (n,); their mean is that ratio.
+
+    ``None`` with nothing in the denominators, or an infinite amount.
+    """
+    amounts, bases = np.array(ratios, dtype=np.float64).reshape(-1, 2).T
+    base = float(bases.mean()) if len(bases) else 0.0
+    if not (np.all(np.isfinite(amounts)) and base):
+        return None
+    if np.all(bases == bases[0]):
+        return amounts / base  # not the same to the last bit, and it is what the docstring says
+    ratio = float(amounts.mean()) / base
+    found: FloatArray = ratio + (amounts - ratio * bases) / base
+    return found
+
+
+def lower_bound(rows: Sequence[Mapping[str, Ratio]], name: str) -> float | None:
+    """Return what a time between events is longer than, at 95 % confidence, when no event was seen [s].
+
+    No event in a time T has a probability of exp(-T / mean): 5 % for a mean of ``T / ln 20``, about a third of T.
+
+    Returns
+    -------
+    float or None
+        ``None`` when there were events (the mean says more), or no time in which to see one.
+    """
+    amount, base = map(sum, _columns(rows, name))
+    return amount / math.log(20) if amount and not base else None
+
+
+def _columns(rows: Sequence[Mapping[str, Ratio]], name: str) -> tuple[list[float], list[float]]:
+    """Return the amounts and the bases of a metric, one of each per replication."""
+    return [row[name].amount for row in rows], [row[name].base for row in rows]
 
 
 # ----------------------------------------

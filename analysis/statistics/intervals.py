@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from analysis.metrics import SHARES, contributions
-from analysis.statistics.estimates import Interval, mean_interval, t_quantile
+from analysis.metrics import PROBABILITIES, SHARES
+from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
-
-PROBABILITIES = frozenset({"p_finish_by"})
-
-"""Metrics whose mean is a probability: what happens in a replication happens or does not."""
 
 RESAMPLES = 2000
 
@@ -190,7 +186,7 @@ def possible(metric: str, interval: Interval | None) -> Interval | None:
     """Return the part of an interval that a metric can be in: none is negative, and no share above one."""
     if interval is None:
         return None
-    most = 1.0 if metric in SHARES or metric.startswith("time_shares.") else math.inf
+    most = 1.0 if metric in SHARES else math.inf
     return max(interval[0], 0.0), min(interval[1], most)
 
 

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import ValidationError
 
 import sim
+from analysis.metrics import METRICS
 from analysis.study.amounts import label_of, settings_text
 from analysis.study.axis import Axis
+from analysis.study.inputs import Inputs
 from analysis.study.model import Study
 from sim import yamlfile
 from sim.input import complaints
-from sim.yamlfile import FILE_KEYS, Document, DocumentError, content_of
+from sim.yamlfile import FILE_KEYS, Document, DocumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from analysis.study.amounts import Point, Value
     from sim.yamlfile import Keys
@@ -198,54 +200,6 @@ def _file_label(content: Any) -> str:
 # The content of clusters and of what is extended is part of a study when it has been read. Files that strategies read
 # while a scenario is made are not: their names are strings at a key of :data:`sim.yamlfile.FILE_KEYS`, at the end of a
 # path or in a mapping.
-
-
-def with_files(path: str, content: Any, change: Callable[[str], str]) -> Any:
-    """Return what is written to a path of a scenario, with every name of a file in it changed."""
-    if isinstance(content, str):
-        return change(content) if path.rpartition(".")[2] in FILE_KEYS else content
-    if isinstance(content, dict):
-        return {key: with_files(str(key), value, change) for key, value in content.items()}
-    return [with_files("", item, change) for item in content] if isinstance(content, list) else content
-
-
-def names_files(text: str) -> bool:
-    """Return whether a text ``path=value`` may name a file; false for sure where it cannot."""
-    return text.partition("=")[0].rpartition(".")[2] in FILE_KEYS or any(f'"{key}"' in text for key in FILE_KEYS)
-
-
-def file_digest(name: str) -> str | None:
-    """Return SHA-256 of what is in a file, which is read again only if it has changed; ``None`` if it is not there."""
-    try:
-        found = Path(name).stat()
-        return _digest(name, found.st_mtime_ns, found.st_size)
-    except (OSError, ValueError):  # the latter for a name that no file can have
-        return None
-
-
-@functools.lru_cache(maxsize=1024)
-def _digest(name: str, _changed: int, _size: int) -> str:
-    return hashlib.sha256(content_of(Path(name))).hexdigest()
-
-
-class Inputs:
-    """What was in the files that settings name when each was first asked for: the same for as long as this is kept."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def told(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Return texts ``path=value`` with digests in place of the names of files that are there."""
-        return tuple(self._told(text) if names_files(text) else text for text in texts)
-
-    def _told(self, text: str) -> str:
-        path, _, value = text.partition("=")
-        return f"{path}={json.dumps(with_files(path, json.loads(value), self._digest), ensure_ascii=False)}"
-
-    def _digest(self, name: str) -> str:
-        if name not in self._known:
-            self._known[name] = file_digest(name) or name
-        return self._known[name]
 
 
 RESOLVED = "scenario.resolved.yaml"
@@ -634,3 +588,65 @@ def kind_of(name: str) -> str:
     if "vary" in data:
         return "study"
     return "scenario" if {"cluster", "jobs"} <= data.keys() else ""
+
+
+# ----------------------------------------
+# Which metrics the points of a study can have, known before they are simulated.
+
+_MOST_PREPARED = 60
+
+"""Points that are looked at: one takes some tens of milliseconds at most."""
+
+
+def against_metrics(loaded: LoadedStudy) -> list[str]:
+    """Return a line for each metric that a study names and no point can have; nothing if all can be had.
+
+    Points are looked at until all metrics are found, each with a value that none before it had. What one point states
+    and what another one states may come together in a third, so a metric is only refused for what no point states; nor
+    is any where one of these points cannot run.
+    """
+    named = dict(_metrics_named(loaded))
+    needs = {need for metric in named.values() for need in METRICS[metric].needs}
+    if not needs:
+        return []
+    shared = sim.Shared()
+    for overrides in _points_of_all_values(loaded):
+        try:
+            prepared = shared.prepare(loaded.template, overrides)
+        except (sim.ScenarioError, sim.PathError):
+            return []  # what such a point states is not known; after it was played it is
+        needs = {need for need in needs if not need.has(prepared)}
+        if not needs:
+            return []
+    found = []
+    for at, metric in named.items():
+        rule = next((need.rule for need in METRICS[metric].needs if need in needs), None)
+        if rule is not None:
+            found.append(complaints.line(loaded.document, at, f"no point has a {metric}: {rule}"))
+    return found
+
+
+def _metrics_named(loaded: LoadedStudy) -> Iterator[tuple[Keys, str]]:
+    """Yield every place at which a study names a metric that is to be told, with the metric."""
+    study = loaded.study
+    yield from ((("metrics", index), name) for index, name in enumerate(study.metrics))
+    for place, question in enumerate(study.questions):
+        yield from (
+            (("questions", place), name) for name in question.metrics if name in METRICS and name not in study.metrics
+        )
+    if study.precision is not None and study.precision.metric:
+        yield ("precision", "metric"), study.precision.metric
+
+
+def _points_of_all_values(loaded: LoadedStudy) -> Iterator[tuple[str, ...]]:
+    """Yield what makes the scenarios of points that show every value of every axis."""
+    seen: set[tuple[int, str]] = set()
+    count = 0
+    for point in loaded.points():
+        values = {(place, value.label) for place, value in enumerate(point.values)}
+        if point.draw == 0 and not values <= seen:
+            seen |= values
+            count += 1
+            yield loaded.overrides(point)
+        if count == _MOST_PREPARED:
+            return

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from analysis.metrics import contributions
+from analysis.metrics import PROBABILITIES
 from analysis.statistics.differences import Difference
-from analysis.statistics.estimates import summarise_ratio, t_quantile, two_way
+from analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
 from analysis.statistics.intervals import (
-    PROBABILITIES,
     binomial_interval,
     is_zero_or_one,
     mean_estimate,
@@ -256,9 +255,9 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
 
     Replication i is the same luck in every draw, so neither are draws a sample of their own nor are replications: the
     error of the mean has a part of each, as in `analysis.statistics.estimates.two_way`. Of a probability its variance
-    is turned into a number of independent trials, whose exact interval this gives. But inputs or luck that none of D draws and R
-    replications met may make all runs fail: so the interval is never surer than that of min(D, R) runs which all end
-    alike, and one run that failed cannot make it surer than none.
+    is turned into a number of independent trials, whose exact interval this gives. But inputs or luck that none of D
+    draws and R replications met may make all runs fail: so the interval is never surer than that of min(D, R) runs
+    which all end alike, and one run that failed cannot make it surer than none.
 
     Returns
     -------

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import sim
 from analysis.results.files import ELSEWHERE, is_unfinished, made_folder, not_to_be_used, whole_files, write_file
 from analysis.study.amounts import label_of
-from analysis.study.load import RESOLVED, file_digest, with_files
+from analysis.study.inputs import file_digest, with_files
+from analysis.study.load import RESOLVED
 from analysis.sweep.journal import Journal
 from analysis.sweep.results import has_parquet, write_parquet, write_tables
 from analysis.sweep.task import model_digest

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import sim
 from analysis.metrics import ratios, time_shares
 from analysis.statistics.differences import Luck
-from analysis.study.load import Inputs, names_files
+from analysis.study.inputs import Inputs, names_files
 from sim import units
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ MAKERS = (
     "metrics.py",
     "statistics/differences.py",
     "statistics/estimates.py",
-    "study/load.py",
+    "statistics/intervals.py",
+    "study/inputs.py",
     "sweep/task.py",
 )
 

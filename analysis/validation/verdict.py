@@ -19,6 +19,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from analysis.statistics.estimates import t_upper
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -136,10 +138,8 @@ def luck_of(row: Row, estimate: Estimate, stochastic: int) -> float:
     """Return the half-width that the error rate of the table leaves to a row [unit of the row]."""
     if estimate.error == 0:
         return 0.0
-    from scipy.special import stdtrit
-
     sides = 1 if row.tolerance.kind in ("at_least", "at_most") else 2
-    return -float(stdtrit(estimate.replications - 1, FAMILY / sides / max(stochastic, 1))) * estimate.error
+    return t_upper(FAMILY / sides / max(stochastic, 1), estimate.replications - 1) * estimate.error
 
 
 def combined(verdicts: Iterable[Verdict]) -> Combined | None:

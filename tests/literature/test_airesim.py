@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.failures.spread import hidden_at_start
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Lognormal, Weibull

@@ -15,7 +15,7 @@ import pytest
 
 import sim
 from sim.cluster import FABRIC_PARTS, ClusterSpec
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from tests.harness import prepared
 from tests.intervals import LEAST, close
 from tests.topology_cases import graph_for_file

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.failures import Component, draw_trace
 from sim.scenario.laws import Exponential, Fixed, Gamma, Lognormal, Uniform, Weibull
 from tests.harness import Z, check_source, play, prepared, trace

@@ -14,9 +14,9 @@ import pytest
 from scipy.stats import binom
 
 import sim
-from analysis.metrics import contributions, ratios
+from analysis.metrics import ratios
 from analysis.statistics.differences import Luck, controlled, ranking_of
-from analysis.statistics.estimates import mean_interval
+from analysis.statistics.estimates import contributions, mean_interval
 from analysis.statistics.intervals import mean_estimate
 from sim import Ratio
 

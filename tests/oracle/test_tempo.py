@@ -21,6 +21,7 @@ from scipy import integrate, stats
 import sim
 from sim.failures import Component, draw_trace
 from sim.failures.tempo import Tempo
+from sim.scenario.laws import Fixed
 from tests.harness import prepared
 from tests.intervals import LEAST, Z, agree, close
 from tests.source_checks import pooled
@@ -219,7 +220,7 @@ def test_ageing_units_run_in_operational_time(renews: str) -> None:
     law = {"law": "weibull", "shape": 3, "mean": "20 d"}
     tempo = {"calendar": {"period": "10 d", "factors": [0.2, 1.8]}, "trend": {"exponent": 2, "reference": "20 d"}}
     source = source_of(tempo, law=law, renews=renews)
-    source = replace(source, repair=sim.laws.Fixed.from_seconds(value=0.0))
+    source = replace(source, repair=Fixed.from_seconds(value=0.0))
     case = prepared(
         cluster={"nodes": 512, "gpus_per_node": 1, "fabric": {"rails": 1}},
         horizon="30 d",

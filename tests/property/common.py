@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, settings
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

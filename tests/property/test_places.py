@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.engine.state_nodes import PackedPool, Place, Units
 from tests import harness
 from tests.harness import _Watched

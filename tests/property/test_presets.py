@@ -15,7 +15,7 @@ import pytest
 
 import sim
 from sim import catalog
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.engine.state_nodes import Place
 from sim.policies.contracts import Bucket
 from tests import harness

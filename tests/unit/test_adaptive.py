@@ -17,7 +17,7 @@ from scipy.stats import binom
 from analysis.runs import Precision, RequestError
 from analysis.statistics.intervals import mean_estimate
 from analysis.study.amounts import Point
-from analysis.study.load import Inputs
+from analysis.study.inputs import Inputs
 from analysis.study.model import PrecisionSpec
 from analysis.study.table import Outcome
 from analysis.sweep.campaign import Campaign

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, obtainable, taken
+from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
 from analysis.compare import Variant, compare, compare_document
-from analysis.metrics import job_ratios, job_spending, lower_is_better, ratios
+from analysis.metrics import METRICS, job_ratios, job_spending, lower_is_better, ratios
 from analysis.page.chapters.compare import format_comparison
 from analysis.results.run import render
 from analysis.runs import RequestError
@@ -113,9 +113,8 @@ def test_jobs_share_gpus_and_power_as_they_share_the_cost() -> None:
 def test_what_is_obtainable_is_what_a_run_has(changes: dict[str, Any]) -> None:
     """Before a run it is known which metrics it will have."""
     variant = prepared(**changes)
-    asked = obtainable(prepared(cost=COST))
-    assert {"tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token", "cluster_goodput", "energy", "cost"} == asked
-    assert obtainable(variant) == asked & set(of(variant))
+    asked = {"tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token", "cluster_goodput", "energy", "cost"}
+    assert {name for name in asked if METRICS[name].lacks(variant) is None} == asked & set(of(variant))
 
 
 def test_both_are_better_high() -> None:
@@ -126,38 +125,40 @@ def test_both_are_better_high() -> None:
 # ---------------------------------------------------------------------------------------------- the headline
 
 
-ALL = {"cluster_goodput", "energy", "cost", "tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token"}
+NO_TOKENS: dict[str, Any] = {"jobs": small.SMALL["jobs"]}
+NO_POWER: dict[str, Any] = {"cluster": {**H100, "accelerator": "mine"}, "jobs": [BARE]}
 
 
 def test_each_kind_has_its_headline() -> None:
     """GPUs, power and cost divide by what they are called after."""
-    headlines = [headline_at_equal(kind, {"a": ALL, "b": ALL}, ("accelerator",)) for kind in get_args(Equal)]
+    alike = dict.fromkeys("ab", prepared(cost=COST))
+    headlines = [headline_at_equal(kind, alike, ("accelerator",)) for kind in get_args(Equal)]
     assert headlines == ["tokens_per_gpu_day", "tokens_per_mw_day", "cost_per_token"]
 
 
 def test_gpu_time_stands_in_for_tokens_where_the_work_is_alike() -> None:
     """Without tokens, cluster goodput compares what differs in nothing that changes a GPU-hour; else it is refused."""
-    known = {"a": {"cluster_goodput"}, "b": {"cluster_goodput"}}
+    known = dict.fromkeys("ab", prepared(**NO_TOKENS))
     assert headline_at_equal("gpus", known) == "cluster_goodput"
     with pytest.raises(RequestError, match=r"a: the tokens .* not known.*where accelerator differ"):
         headline_at_equal("gpus", known, ("accelerator",))
     with pytest.raises(RequestError, match=r"^at equal GPUs: b: the tokens"):
-        headline_at_equal("gpus", {"a": ALL, "b": {"cluster_goodput"}})
+        headline_at_equal("gpus", {"a": prepared(), "b": prepared(**NO_TOKENS)})
 
 
 @pytest.mark.parametrize(
-    ("kind", "missing", "line"),
+    ("kind", "changes", "line"),
     [
-        ("power", {"energy", "tokens_per_mw_day"}, "b: it is not known what a node draws: give power.idle"),
-        ("power", {"tokens_per_mw_day"}, "b: the tokens of every job are not known"),
-        ("cost", {"cost", "cost_per_token"}, "b: prices are not known: give cost.gpu_hour"),
-        ("cost", {"cost_per_token"}, "b: the tokens of every job are not known"),
+        ("power", NO_POWER, "b: it is not known what a node draws: give power.idle"),
+        ("power", NO_TOKENS, "b: the tokens of every job are not known"),
+        ("cost", {}, "b: prices are not known: give cost.gpu_hour"),
+        ("cost", {**NO_TOKENS, "cost": COST}, "b: the tokens of every job are not known"),
     ],
 )
-def test_what_is_not_known_is_refused_by_name(kind: Any, missing: set[str], line: str) -> None:
+def test_what_is_not_known_is_refused_by_name(kind: Any, changes: dict[str, Any], line: str) -> None:
     """The line names the variant and the key that would help."""
     with pytest.raises(RequestError, match=f"^at equal {kind}: {line}"):
-        headline_at_equal(kind, {"a": ALL, "b": ALL - missing})
+        headline_at_equal(kind, {"a": prepared(cost=COST), "b": prepared(**changes)})
 
 
 def test_the_option_offers_its_choices() -> None:

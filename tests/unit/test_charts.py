@@ -46,8 +46,8 @@ from analysis.page.charts.sheet import (
     width_of,
     wrapped,
 )
-from analysis.page.charts.tables import BUCKETS
-from sim import Topology
+from analysis.page.charts.tables import color_of
+from sim import JOB_BUCKETS, Topology
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
 
 if TYPE_CHECKING:
@@ -402,7 +402,8 @@ def test_thousands_of_short_phases_cover_no_more_than_their_time() -> None:
 
 def test_a_phase_has_one_colour_in_all_pictures() -> None:
     """Phases have the colours that they have in the pictures of recovery."""
-    for bucket, (color, opacity) in BUCKETS.items():
+    for bucket in JOB_BUCKETS:
+        color, opacity = color_of(bucket)
         known = tables._PHASES.get("stepping" if bucket == "productive" else bucket)
         mixed = [1 - opacity * (1 - part) for part in to_rgb(color)]
         assert known is None or to_rgb(known) == pytest.approx(mixed, abs=0.02)

@@ -10,10 +10,10 @@ import pytest
 from analysis import compare as module
 from analysis import runs
 from analysis.compare import Comparison, Variant, compare, compare_document, what_differs
-from analysis.metrics import means
 from analysis.page.chapters.compare import format_comparison
 from analysis.results.run import render
 from analysis.runs import Precision, RequestError, replicate
+from analysis.statistics.estimates import means
 from tests import small
 
 JOB: dict[str, Any] = {

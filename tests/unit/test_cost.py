@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.metrics import cost_content, job_spending, ratios, spending
+from analysis.metrics import job_spending, ratios, spending
 from analysis.page.chapters.run import format_run
-from analysis.results.run import document, render
+from analysis.results.run import cost_content, document, render
 from analysis.runs import replicate
 from tests import small
 from tests.unit.bad_input import costs

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sim
+from sim.policies.contracts import Bucket
 from tests.harness import Z, _Watched, losses, play, prepared, seconds, trace
 
 EXACT = 1e-9
@@ -196,7 +197,7 @@ def test_a_slow_node_that_is_noticed_is_swapped_after_a_save() -> None:
     assert result.counts["hits"] == result.counts["failures"] == result.counts["faults"] == 1
     assert result.jobs[0].interruptions == result.jobs[0].disruptions == {1: 1}
     # The node is out from 400 s to 600 s.
-    assert result.outside.sum(axis=(0, 2))[sim.contracts.Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
+    assert result.outside.sum(axis=(0, 2))[Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
 
 
 def test_an_asynchronous_save_is_awaited_until_it_is_durable() -> None:
@@ -278,7 +279,7 @@ def test_a_slow_node_that_is_noticed_outside_a_job_is_repaired_there() -> None:
     assert seconds(result, 1)["productive"] == pytest.approx(970.0, rel=EXACT)
     assert result.counts["outside"] == result.counts["failures"] == 1
     assert result.jobs[0].interruptions == result.jobs[1].interruptions == {}
-    assert result.outside.sum(axis=(0, 2))[sim.contracts.Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
+    assert result.outside.sum(axis=(0, 2))[Bucket.REPAIR] == pytest.approx(200.0, rel=EXACT)
 
 
 def test_a_slow_node_that_is_noticed_in_repair_is_one_that_was_down_already() -> None:
@@ -349,7 +350,7 @@ def test_degraded_time_falls_into_the_windows_in_which_it_was_spent() -> None:
     """Slow from 150 s to 450 s, seen in windows of 200 s."""
     one = case(slow(0.5, heals="300 s"), windows="200 s")
     result = play(one, [(150, 0, 0)])
-    degraded = result.jobs[0].totals[:, sim.contracts.Bucket.DEGRADED, 1] / 2
+    degraded = result.jobs[0].totals[:, Bucket.DEGRADED, 1] / 2
     assert degraded == pytest.approx([25.0, 100.0, 25.0, 0.0, 0.0], rel=EXACT)
     assert result.jobs[0].totals.sum(axis=(1, 2)) / 2 == pytest.approx([200.0] * 5, rel=EXACT)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.metrics import means, ratios
+from analysis.metrics import ratios
+from analysis.statistics.estimates import means
 from sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import NEVER, SHRINK, cause, nodes

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sim
-from analysis.metrics import means, ratios
+from analysis.metrics import ratios
+from analysis.statistics.estimates import means
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import SHRINK, cause, nodes
 from tests.unit.test_engine_damage import HOST, REMOTE, software

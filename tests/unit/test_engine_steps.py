@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.metrics import means, ratios
+from analysis.metrics import ratios
+from analysis.statistics.estimates import means
 from sim.policies.contracts import Acquire, Background, Plan, Restore, Run
 from tests.harness import play, prepared, seconds
 from tests.unit.test_effects import cause, nodes, slow

@@ -24,10 +24,11 @@ from scipy import stats
 import sim
 from analysis import runs
 from analysis.compare import Variant, compare
-from analysis.metrics import means, ratios
+from analysis.metrics import ratios
 from analysis.results.run import document, render
 from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, replicate
 from analysis.statistics.differences import Luck
+from analysis.statistics.estimates import means
 from sim import Prepared, Ratio
 from tests import small
 

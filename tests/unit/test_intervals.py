@@ -200,7 +200,7 @@ def test_what_the_data_do_not_support_is_none() -> None:
 def test_intervals_stay_where_the_metric_can_be() -> None:
     """No share is above one and nothing is below zero."""
     assert possible("ettr", (-0.1, 1.1)) == (0.0, 1.0)
-    assert possible("time_shares.idle", (0.2, 1.1)) == (0.2, 1.0)
+    assert possible("time_shares.restore", (0.2, 1.1)) == (0.2, 1.0)
     assert possible("interruptions", (-0.1, 1.1)) == (0.0, 1.1)
     assert possible("ettr", None) is None
     high = mean_estimate(rows([0.999, 1.0, 0.9999, 1.0]), "ettr").interval

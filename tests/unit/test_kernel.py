@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import sim
-from sim.engine import Simulation
 from sim.engine.kernel import Call, Kernel, Order
+from sim.engine.simulation import Simulation
 from tests.harness import play, prepared, seconds, trace
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import sim
-from analysis.metrics import means, ratios
+from analysis.metrics import ratios
+from analysis.statistics.estimates import means
 from sim.policies.contracts import Bucket
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import cause, nodes, slow

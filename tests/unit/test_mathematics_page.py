@@ -17,8 +17,8 @@ from tests.intervals import Z
 
 DOCS = Path(sim.__file__).parents[1] / "docs" / "explanation"
 PAGE = (DOCS / "mathematics.md").read_text(encoding="utf-8")
-THEORY = {path.stem for path in (Path(sim.__file__).parent / "theory").glob("[a-z]*.py")}
-PLUMBING = {"broadcast", "expansion"}
+THEORY = {path.stem for path in (Path(sim.__file__).parent / "formulas").glob("[a-z]*.py")}
+PLUMBING = {"arrays"}
 """Modules of theory that say nothing of jobs."""
 
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from analysis.metrics import METRICS, SHARES, job_ratios, lower_bound, means, ratios, summaries, time_shares
+from analysis.metrics import METRICS, SHARES, job_ratios, ratios, time_shares
+from analysis.statistics.estimates import lower_bound, means, summaries
 from sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import small
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.engine.state_nodes import Level, Place, Pool
 from tests.harness import prepared, trace
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from analysis.metrics import energy_content, spending
+from analysis.metrics import spending
+from analysis.results.run import energy_content
 from sim import CLUSTER_BUCKETS, catalog
 from sim.steps.hardware import NodePower
 from sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power

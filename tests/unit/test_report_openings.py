@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from analysis.metrics import BUCKETS
 from analysis.page.build import OPENINGS
 from analysis.page.chapters import sensitivity
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, not_covered, stated
-from analysis.page.glossary import BUCKETS, TERMS, cause_words
+from analysis.page.glossary import TERMS, cause_words
 from analysis.page.material import Material, read_results
 from analysis.page.model import Number, Picture, plain
 from sim import JOB_BUCKETS

@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SECTIONS: dict[str, Callable[[Any], Section | None]] = {
-    module.__name__.rpartition(".")[2]: module.section for module in (run, run, typical, run, run, cluster, step, run)
+    "where_time_goes": run.section,
+    "losses": run.losses_section,
+    "typical": typical.section,
+    "rolling": run.rolling_section,
+    "missing_nodes": run.missing_nodes_section,
+    "cluster": cluster.section,
+    "step": step.step_section,
+    "closed_form": run.closed_form_section,
 }
 TRAIN = small.SMALL["jobs"][0]
 RACKS = {"use": "component", "name": "rack", "part": "rack", "rate": "400 per 1000 rack-day"}

@@ -16,11 +16,8 @@ import pytest
 from analysis.amounts import in_words, label_text, phrase, phrases
 from analysis.page.cells import Axis, axes_of, levels_of, lines_along
 from analysis.page.chapters import answers, compare, front, optimum
-from analysis.page.chapters import front as finish
-from analysis.page.chapters import sensitivity as tornado
-from analysis.page.chapters import sensitivity as variance
+from analysis.page.chapters import sensitivity as drivers
 from analysis.page.chapters import study as curves
-from analysis.page.chapters import study as heat_maps
 from analysis.page.chapters.compare import bridge_of
 from analysis.page.chapters.front import Sample, chance_curve, front_data, samples_along
 from analysis.page.chapters.sensitivity import drawn_ends
@@ -38,8 +35,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECTIONS: dict[str, Callable[[Material], Section | None]] = {
-    module.__name__.rpartition(".")[2]: module.section
-    for module in (answers, compare, compare, curves, heat_maps, front, finish, tornado, variance, optimum)
+    "answers": answers.section,
+    "comparison": compare.section,
+    "bridge": compare.bridge_section,
+    "curves": curves.section,
+    "heat_maps": curves.heat_maps_section,
+    "front": front.section,
+    "finish": front.finish_section,
+    "tornado": drivers.section,
+    "variance": drivers.variance_section,
+    "optimum": optimum.section,
 }
 
 STUDY = """\
@@ -677,7 +682,7 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
 def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -> None:
     """Each cell is shaded by its mean and shows it; what cannot run has no shade and says so."""
     content = materials["infeasible"].main
-    (picture,) = pictures(made(heat_maps.heat_maps_section(materials["infeasible"]))).values()
+    (picture,) = pictures(made(curves.heat_maps_section(materials["infeasible"]))).values()
     chart = picture.chart
     assert isinstance(chart, HeatMap)
     for (row, column), value, text in zip(
@@ -699,7 +704,7 @@ def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, Material]) -
 def test_a_wide_heat_map_is_thinned_evenly() -> None:
     """Of more columns than there is room for both ends and those between are kept."""
     content = study({"x": numbers(*range(50)), "y": numbers(*range(45))}, lambda x, y: (x + y) / 100)
-    (picture,) = pictures(made(heat_maps.heat_maps_section(of_document(RUN, content)))).values()
+    (picture,) = pictures(made(curves.heat_maps_section(of_document(RUN, content)))).values()
     chart = picture.chart
     assert (len(chart.rows), len(chart.columns)) == (40, 12)
     assert (chart.rows[0], chart.rows[-1], chart.columns[0], chart.columns[-1]) == ("0", "49", "0", "44")
@@ -805,7 +810,7 @@ def test_what_is_unfinished_at_the_horizon_is_not_called_never() -> None:
             for place, time in enumerate((*sample.times, *[44 * 3600.0] * 65))
         ]),
     )  # fmt: skip
-    section = made(finish.finish_section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
+    section = made(front.finish_section(SimpleNamespace(focus=focus, against=None, table=[], sweep=None)))  # type: ignore[arg-type]
     assert "finished after day 1.833" in section.title
     told = " ".join(texts(section))
     assert "never" not in told
@@ -821,7 +826,7 @@ def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
 def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, Material]) -> None:
     """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
     material = materials["study"]
-    section = made(finish.finish_section(material))
+    section = made(front.finish_section(material))
     picture = pictures(section)["finish"]
     assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
     assert picture.table is not None
@@ -896,7 +901,7 @@ def no_sweep(content: dict[str, Any]) -> Any:
 
 def test_a_tornado_has_the_changes_of_the_document() -> None:
     """Both ends of what is unknown; of several choices the lowest and the highest change, in order of the input."""
-    chart = pictures(made(tornado.section(no_sweep(sensitivity()))))["tornado"].chart
+    chart = pictures(made(drivers.section(no_sweep(sensitivity()))))["tornado"].chart
     assert isinstance(chart, Tornado)
     rate, spares = chart.swings
     assert (rate.low[0], rate.high[0]) == ("0.5", "2")
@@ -917,7 +922,7 @@ def test_a_tornado_names_the_largest_change_that_is_resolved() -> None:
         for move, mean in zip(swing["moves"], changes, strict=True):
             move["change"] = change(mean, 0.001 if mean in (0.01, 0.04) else 0.1)
     content["tornado"].append(other)
-    title = made(tornado.section(no_sweep(content))).title
+    title = made(drivers.section(no_sweep(content))).title
     assert title.startswith("Other from 1 to 0.5 changes ETTR by +4")
     assert title.endswith("the most that is resolved")
 
@@ -935,12 +940,12 @@ def test_a_tornado_names_nothing_that_luck_may_have_done() -> None:
     for swing in content["tornado"]:
         for move in swing["moves"]:
             move["change"] = change(0.01, 0.02)
-    assert "by more than luck may" in made(tornado.section(no_sweep(content))).title
+    assert "by more than luck may" in made(drivers.section(no_sweep(content))).title
 
 
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
     """First-order and total indices with their intervals, and a bar that adds up to all of the variance."""
-    found = pictures(made(variance.variance_section(no_sweep(sensitivity()))))
+    found = pictures(made(drivers.variance_section(no_sweep(sensitivity()))))
     stack, bars = found["variance-of-a-run"].chart, found["variance-by-input"].chart
     assert isinstance(stack, Stack)
     assert [part.amount for part in stack.parts] == pytest.approx([50, 30, 20])
@@ -954,11 +959,11 @@ def test_variance_that_is_not_told_apart_is_said_so() -> None:
     """Without indices there is no bar, and the reason is there."""
     content = sensitivity()
     content["indices"] |= {"by_axis": [], "together": None, "reason": "too few rows"}
-    section = made(variance.variance_section(no_sweep(content)))
+    section = made(drivers.variance_section(no_sweep(content)))
     assert list(pictures(section)) == ["variance-of-a-run"]
     assert "Too few rows." in section.text
     content |= {"indices": None, "indices_missing": "some points cannot run"}
-    section = made(variance.variance_section(no_sweep(content)))
+    section = made(drivers.variance_section(no_sweep(content)))
     assert section.items == ()
     assert section.text == ("Some points cannot run.",)
 
@@ -972,7 +977,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     (place / "single.yaml").write_text(text, encoding="utf-8")
     small.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
     material = Material(read_results(place / "single"))
-    chart = pictures(made(tornado.section(material)))["tornado"].chart
+    chart = pictures(made(drivers.section(material)))["tornado"].chart
     data = material.main["answers"][0]["data"]
     assert [swing.name for swing in chart.swings] == [
         material.main["axes"][axis["axis"]]["title"] for axis in data["axes"]

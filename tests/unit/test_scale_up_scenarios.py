@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from sim.engine import Simulation
+    from sim.engine.simulation import Simulation
 
 # ------------------------------------------------------------------------------------------------- NVL72 racks
 

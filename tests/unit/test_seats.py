@@ -18,7 +18,7 @@ from tests.harness import _Watched, play, prepared, seconds, trace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine import Simulation
+    from sim.engine.simulation import Simulation
     from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import sim
-from sim import run
+from sim.run import _TRACES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,8 @@ def _scenario(*changes: str) -> sim.Scenario:
 def _drawn(monkeypatch: pytest.MonkeyPatch, *variants: Sequence[str]) -> int:
     """Return how often failures were drawn for one replication of each variant."""
     calls: list[int] = []
-    monkeypatch.setattr(run, "trace", lambda prepared, number: calls.append(number) or sim.trace(prepared, number))
+    draw = sim.trace
+    monkeypatch.setattr(sys.modules["sim.run"], "trace", lambda one, number: calls.append(number) or draw(one, number))
     desk = sim.Shared()
     for changes in variants:
         desk.trace(desk.prepare(_TEMPLATE, changes), 0)
@@ -89,9 +91,9 @@ def test_only_the_last_ones_are_kept() -> None:
     """Memory does not grow with the number of variants."""
     desk = sim.Shared()
     prepared = desk.prepare(_TEMPLATE)
-    for replication in range(run._TRACES + 5):
+    for replication in range(_TRACES + 5):
         desk.trace(prepared, replication)
-    assert len(desk._traces._known) == run._TRACES
+    assert len(desk._traces._known) == _TRACES
 
 
 def test_a_template_makes_the_scenarios_of_its_file() -> None:

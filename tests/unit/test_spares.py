@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.engine import Simulation
+from sim.engine.simulation import Simulation
 from sim.engine.state_nodes import Place
 from sim.policies.contracts import Bucket
 from tests.harness import Z, _Watched, play, prepared, seconds, trace

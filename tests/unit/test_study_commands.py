@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from analysis.progress import Progress
-from analysis.study.load import load_study
-from analysis.study.obtainable import against_metrics
+from analysis.study.load import against_metrics, load_study
 from tests import small
 
 WRONG = 2

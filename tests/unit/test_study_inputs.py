@@ -10,7 +10,8 @@ import pytest
 
 import sim
 from analysis.results.run import scenario_digest
-from analysis.study.load import LoadedStudy, load_study, names_files, with_files
+from analysis.study.inputs import names_files, with_files
+from analysis.study.load import LoadedStudy, load_study
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.folder import StudyFolder
 from analysis.sweep.journal import Journal

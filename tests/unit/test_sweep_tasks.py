@@ -20,7 +20,7 @@ import pytest
 import analysis
 import sim
 from analysis.commands.studies import load_study as load_for_command
-from analysis.metrics import contributions
+from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
 from analysis.study.table import Rows
 from analysis.sweep import task as module
@@ -67,7 +67,7 @@ def test_the_digest_is_of_every_file_that_makes_a_record() -> None:
             found.add(name)
             waiting += imported(name)
     assert set(MAKERS) == found
-    assert {"metrics.py", "spending.py", "controls.py"} <= found
+    assert {"metrics.py", "statistics/differences.py"} <= found
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_a_changed_byte_of_what_makes_a_record_is_another_version(
     simulator, package = sources
     known = {source_digest(SIMULATOR, PACKAGE)}
     assert source_digest(simulator, package) in known
-    for path in [*(package / name for name in MAKERS), simulator / "run.py", simulator / "theory" / "goodput.py"]:
+    for path in [*(package / name for name in MAKERS), simulator / "run.py", simulator / "formulas" / "goodput.py"]:
         content = path.read_bytes()
         path.write_bytes(content[:-1] + b" ")
         known.add(source_digest(simulator, package))
@@ -95,7 +95,6 @@ def test_a_changed_byte_of_what_makes_a_record_is_another_version(
     (package / "plots.py").write_text("")
     (package / "sweep" / "journal.py").write_text("")
     (simulator / "notes.txt").write_text("nothing")
-    (simulator / "inventory.py").write_text("")
     assert source_digest(simulator, package) == source_digest(SIMULATOR, PACKAGE)
     monkeypatch.setattr(module.metadata, "version", lambda name: f"other {name}")
     assert source_digest(simulator, package) not in known

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine import Simulation
 from sim.engine.kernel import Order
+from sim.engine.simulation import Simulation
 from sim.engine.state_nodes import Place, Units
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.policies.contracts import Bucket

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
-    amount_text,
+    CellForms,
     capital,
-    count_text,
+    cell_forms,
     empty_table,
     form_of,
     label_text,
     listed,
+    name_of,
     number_of,
     percent_text,
     phrases,
@@ -22,9 +23,9 @@ from analysis.amounts import (
     text_or_dash,
 )
 from analysis.compare import by_value
-from analysis.metrics import METRICS, SHARES, lower_is_better, ratios, time_shares
-from analysis.page.account import GLOSSES, YEAR, asked_for, phase_name
-from analysis.page.cell_text import Page, console
+from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
+from analysis.page.account import asked_for
+from analysis.page.cell_text import Page, console, folded
 from analysis.page.cells import axes_of, candidates_section
 from analysis.page.chapters.inputs import luck, more_runs, not_covered, stated
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
@@ -49,11 +50,12 @@ from analysis.page.traced import (
     told,
 )
 from analysis.statistics.differences import MANY, Difference, difference
-from sim import JOB_BUCKETS, Ratio, units
+from sim import JOB_BUCKETS, Ratio
+from sim.units import HOUR, YEAR
 from sim.yamlfile import TAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -81,38 +83,9 @@ _LEAST_SHARE = 5e-5
 
 """A share that rounds to 0.01 %; what is less in all variants is not shown."""
 
-_LABELS = {
-    "ettr": "ETTR",
-    "goodput": "goodput",
-    "cluster_goodput": "cluster\ngoodput",
-    "tokens_per_gpu_day": "tokens per\nGPU-day",
-    "tokens_per_mw_day": "tokens per\nMW-day",
-    "tokens_per_day": "tokens\nper day",
-    "cost_per_token": "cost of a\nmillion tokens",
-    "cost": "cost",
-    "interruptions": "inter-\nruptions",
-}
+_BESIDE = ("goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
 
-_ONLY_AS_HEADLINE = ("ettr", "cluster_goodput", "tokens_per_gpu_day", "tokens_per_mw_day")
-
-"""ETTR is the productive share of the second table; the others are asked for with --at-equal."""
-
-_MEANINGS = {
-    "ettr": "ETTR (productive / requested)",
-    "goodput": "goodput (effective MFU)",
-    "cluster_goodput": "cluster goodput (productive / owned)",
-    "tokens_per_gpu_day": "tokens per GPU-day",
-    "tokens_per_mw_day": "tokens per MW-day",
-    "tokens_per_day": "tokens per day",
-    "cost_per_token": "cost per token",
-}
-
-
-class _Forms(NamedTuple):
-    """How values of a metric and differences of it are told."""
-
-    value: Callable[[float], str]
-    change: Callable[[float], str]
+"""Metrics beside the headline of the first table, in its order."""
 
 
 def format_comparison(content: dict[str, Any], *, width: int | None = None) -> str:
@@ -123,7 +96,7 @@ def format_comparison(content: dict[str, Any], *, width: int | None = None) -> s
     variants = content["variants"]
     prefix = _common_path(list(variants))
     metric = content["headline"]
-    out.print(f"{_MEANINGS[metric]} on the same failures", style="bold")
+    out.print(f"{METRICS[metric].title} on the same failures", style="bold")
     out.print(f"  {number_of(content['replications'], 'replication')}, seed {content['seed']}")
     if content["unranked_because"] is not None:
         out.print(f"  not ranked by goodput: {content['unranked_because']}", soft_wrap=True)
@@ -162,35 +135,10 @@ def _common_path(names: list[str]) -> str:
     return start if is_alone and all(name.startswith(start) for name in names) else ""
 
 
-def _forms(content: dict[str, Any], metric: str) -> _Forms:
+def _forms(content: dict[str, Any], metric: str) -> CellForms:
     """Return how a metric is told."""
-    if metric in SHARES:
-        return _Forms(percent_text, _points)
-    if metric == "interruptions":
-        return _Forms(count_text, lambda change: f"{change:+,.1f}")
-    if metric in ("cost", "cost_per_token"):
-        cost = next(iter(content["variants"].values()))["cost"]
-        scale = 1e6 if metric == "cost_per_token" else 1.0
-        return _Forms(
-            lambda amount: f"{_short(scale * amount)} {cost['currency']}",
-            lambda change: f"{_signed(scale * change)} {cost['currency']}",
-        )
-    return _Forms(amount_text, _signed)
-
-
-def _points(change: float) -> str:
-    """Return a difference of shares in points."""
-    return f"{100 * change:+.2f} pt"
-
-
-def _short(value: float) -> str:
-    """Return a positive number to three digits or more."""
-    return amount_text(value) if value >= 1000 else f"{value:.4g}"
-
-
-def _signed(value: float) -> str:
-    """Return a number with its sign."""
-    return f"{'-' if value < 0 else '+'}{_short(abs(value))}"
+    cost = next(iter(content["variants"].values()))["cost"]
+    return cell_forms(metric, "" if cost is None else cost["currency"])
 
 
 def _print_metrics(out: Console, content: dict[str, Any], prefix: str) -> None:
@@ -198,12 +146,12 @@ def _print_metrics(out: Console, content: dict[str, Any], prefix: str) -> None:
     variants = content["variants"]
     metric = content["headline"]
     forms = _forms(content, metric)
-    others = [name for name in _LABELS if name not in (metric, *_ONLY_AS_HEADLINE)]
-    shown = [name for name in others if all(name in variant["metrics"] for variant in variants.values())]
+    shown = [name for name in _BESIDE if name != metric and all(name in row["metrics"] for row in variants.values())]
     ranks = {name: str(place) for place, name in enumerate(content["order"], start=1)}
     table = empty_table(
-        prefix.rstrip("=") or "variant", *(["rank"] if ranks else []), _LABELS[metric], "difference\nto the first",
-        "95 %\ninterval", *(_LABELS[name] for name in shown),
+        prefix.rstrip("=") or "variant", *(["rank"] if ranks else []), folded(name_of(metric)),
+        "difference\nto the first",
+        "95 %\ninterval", *(folded(name_of(name)) for name in shown),
     )  # fmt: skip
     _let_labels_fold(table)
     for name, variant in variants.items():
@@ -235,7 +183,7 @@ def _print_shares(out: Console, content: dict[str, Any], prefix: str) -> None:
     lost = sorted((name for name in largest if name != "productive"), key=lambda name: -largest[name])
     buckets = ["productive", *(name for name in lost if largest[name] >= _LEAST_SHARE)][: _MOST_BUCKETS + 1]
     out.print("\nWhere the GPU-time went", style="bold")
-    table = empty_table(prefix.rstrip("=") or "variant", *(bucket.replace("_", "\n") for bucket in buckets))
+    table = empty_table(prefix.rstrip("=") or "variant", *(folded(bucket_label(bucket)) for bucket in buckets))
     _let_labels_fold(table)
     for name, mine in shares.items():
         table.add_row(name.removeprefix(prefix), *(text_or_dash(mine[bucket], percent_text) for bucket in buckets))
@@ -329,7 +277,7 @@ def _unresolved(content: dict[str, Any], prefix: str) -> Iterator[str]:
         )
 
 
-def _without_luck(taken: dict[str, Any] | None, forms: _Forms) -> str:
+def _without_luck(taken: dict[str, Any] | None, forms: CellForms) -> str:
     """Return what is left of a difference without the luck of the failures, where that resolves it."""
     if taken is None or taken["ci95"][0] <= 0 <= taken["ci95"][1]:
         return ""
@@ -412,9 +360,7 @@ def in_money(contest: Contest, best: str) -> Words:
 # ----------------------------------------
 # The steps from one ETTR to another, bucket by bucket.
 
-_PREFIX = "time_shares."
-
-_PRODUCTIVE = f"{_PREFIX}productive"
+_PRODUCTIVE = f"{TIME_SHARE}productive"
 
 _SMALLEST = 1e-9
 
@@ -446,7 +392,7 @@ class Step(NamedTuple):
     @property
     def name(self) -> str:
         """What it is called."""
-        return phase_name(self.bucket)
+        return bucket_label(self.bucket)
 
     @property
     def gain(self) -> float:
@@ -488,13 +434,13 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
         The same replications of both, in the same order, so that differences are paired.
     """
     ours, theirs = [time_shares(result) for result in after], [time_shares(result) for result in before]
-    names = [f"{_PREFIX}{bucket}" for bucket in JOB_BUCKETS]
+    names = [f"{TIME_SHARE}{bucket}" for bucket in JOB_BUCKETS]
     first, second = _means(theirs, names), _means(ours, names)
     if first is None or second is None:
         return None
     steps = [
         Step(
-            name.removeprefix(_PREFIX),
+            name.removeprefix(TIME_SHARE),
             first[name],
             second[name],
             difference([row[name] for row in theirs], [row[name] for row in ours]),
@@ -515,7 +461,7 @@ def _drawn(
     small = [step for step in steps if abs(step.gain) < _SEEN * largest]
     if len(small) < 2:
         return tuple(steps)
-    names = [f"{_PREFIX}{step.bucket}" for step in small]
+    names = [f"{TIME_SHARE}{step.bucket}" for step in small]
     both = [
         [Ratio(sum(row[name].amount for name in names), row[_PRODUCTIVE].base) for row in rows]
         for rows in (before, after)
@@ -890,8 +836,6 @@ def _title(contest: Contest) -> str:
 
 Content = dict[str, Any]
 
-_TIME_SHARE = "time_shares."
-
 _SMALLEST_COMPARISON = 1e-6
 
 """Part of a metric below which a difference is not told in a table."""
@@ -1121,7 +1065,7 @@ def _behind_of_comparison(content: Content, headline: Shown) -> Picture | None:
 def _metrics(content: Content) -> Grid:
     """Return all metrics that the variants have, side by side."""
     variants = content["variants"]
-    names = [name for name in METRICS if not name.startswith(_TIME_SHARE)]
+    names = [name for name in METRICS if not name.startswith(TIME_SHARE)]
     names = [name for name in names if any(variant["metrics"].get(name, {}).get("mean") is not None
                                            for variant in variants.values())]  # fmt: skip
     names.remove("effective_mfu") if "effective_mfu" in names else None
@@ -1154,20 +1098,9 @@ def _is_told(found: Content | None, summary: Content) -> bool:
 # ----------------------------------------
 # From one scenario to another, bucket by bucket: what changed, and what that was worth.
 
-_LESS_OF = {
-    "degraded": "slow training",
-    "starved": "waiting for nodes",
-    "queued": "queueing",
-    "reschedule": "rescheduling",
-    "initialize": "initialising",
-    "restore": "restoring",
-}
-
-"""What a bucket is more or less of, where its name does not say it."""
-
 _SHARE = form_of("ettr", [])
 
-_HOURS_OF_A_YEAR = units.DURATION.units["year"] / units.DURATION.units["h"]
+_HOURS_OF_A_YEAR = YEAR / HOUR
 
 
 def bridge_section(material: Material) -> Section | None:
@@ -1295,7 +1228,7 @@ def _mainly(steps: Sequence[Step], gain: float) -> str:
     main = max(steps, key=lambda step: sign * step.gain)
     total = sum(max(sign * step.gain, 0.0) for step in steps)
     how_much = "mostly by" if 2 * sign * main.gain > total else "the largest part by"
-    return f"{how_much} {'less' if main.gain >= 0 else 'more'} {_LESS_OF.get(main.bucket, main.name)}"
+    return f"{how_much} {'less' if main.gain >= 0 else 'more'} {BUCKETS[main.bucket].noun or main.name}"
 
 
 def _lead(found: Bridge, names: tuple[str, str], hours: float | None, count: int) -> str:
@@ -1327,7 +1260,7 @@ def _table(found: Bridge, names: tuple[str, str], hours: float | None) -> Grid:
         row += [_SHARE.change(step.gain, ends)]
         if hours is not None:
             row.append(hours_of(step.gain * hours, None if ends is None else (ends[0] * hours, ends[1] * hours)))
-        rows.append([*row, GLOSSES.get(step.bucket, "")])
+        rows.append([*row, BUCKETS[step.bucket].gloss if step.bucket in BUCKETS else ""])
     whole = None if found.whole is None else _ends(found.whole)
     gain = found.after - found.before
     total = ["ETTR", _SHARE.plain(found.before), _SHARE.plain(found.after), _SHARE.change(gain, whole)]

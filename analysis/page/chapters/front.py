@@ -8,12 +8,13 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import capital, form_of, label_text, name_of, number_of
-from analysis.metrics import contributions, lower_is_better
+from analysis.metrics import lower_is_better
 from analysis.page.cells import axes_of, best_of, place_of, running
 from analysis.page.charts.data import Curves, Front, FrontPoint, Scale, Series
 from analysis.page.material import chosen_cells
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.page.traced import shown_of_cells
+from analysis.statistics.estimates import contributions
 from analysis.statistics.intervals import binomial_interval
 from sim import Ratio, units
 

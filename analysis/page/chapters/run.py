@@ -10,9 +10,9 @@ import numpy as np
 
 from analysis.amounts import (
     Form,
-    amount_text,
     bar_text,
     capital,
+    cell_forms,
     count_text,
     empty_table,
     form_of,
@@ -24,10 +24,8 @@ from analysis.amounts import (
     time_text,
 )
 from analysis.explain import stores_of
-from analysis.metrics import LEVELS, nodes_down
+from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
 from analysis.page.account import (
-    GLOSSES,
-    HOUR,
     account_of,
     asked_for,
     basis,
@@ -37,7 +35,6 @@ from analysis.page.account import (
     hours,
     money,
     percent,
-    phase_name,
 )
 from analysis.page.cell_text import Page, console
 from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
@@ -79,9 +76,10 @@ from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
 from sim.formulas import exceedance, missing_nodes_pmf
+from sim.units import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
     from rich.console import Console
@@ -94,34 +92,36 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The first table of a run: goodput, and what it took.
 
-_MWH = 3.6e9
+_HEADLINE = {
+    "ettr": "",
+    "scheduling_goodput": "  ",
+    "runtime_goodput": "  x ",
+    "program_goodput": "  x ",
+    "goodput": "  = ",
+    "cluster_goodput": "",
+    "tokens_per_day": "",
+    "time_to_work": "",
+    "p_finish_by": "",
+    "mtti": "",
+    "interruptions": "",
+    "energy": "",
+    "cost": "",
+    "cost_per_token": "",
+}
 
-"""One MWh [J]."""
+"""Metrics that a run is judged by, with what says that one is the product of others."""
 
 
 def print_headline(out: Console, content: dict[str, Any]) -> None:
     """Print the metrics that a run is judged by: mean, interval, spread."""
     metrics = content["metrics"]
-    rows: list[tuple[str, str, Callable[[float], str]]] = [
-        ("ettr", "ETTR (productive / requested)", percent_text),
-        ("scheduling_goodput", "  scheduling goodput", percent_text),
-        ("runtime_goodput", "  x runtime goodput", percent_text),
-        ("program_goodput", "  x program goodput (MFU)", percent_text),
-        ("goodput", "  = goodput (effective MFU)", percent_text),
-        ("cluster_goodput", "cluster goodput (all owned)", percent_text),
-        ("tokens_per_day", "tokens per day", amount_text),
-        ("time_to_work", "time to finish", time_text),
-        ("p_finish_by", "P(finish by the deadline)", percent_text),
-        ("mtti", "MTTI", time_text),
-        ("interruptions", "interruptions", count_text),
-        *_spending_rows(content),
-    ]
-    rows = [row for row in rows if row[0] in metrics]
+    names = [name for name in _HEADLINE if name in metrics]
     # Quantiles need many replications; a column of dashes says nothing.
-    quantiles = any(metrics[name]["p05"] is not None and metrics[name]["p95"] is not None for name, _, _ in rows)
+    quantiles = any(metrics[name]["p05"] is not None and metrics[name]["p95"] is not None for name in names)
     out.print("\nGoodput", style="bold")
     table = empty_table("", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if quantiles else []))
-    for name, label, form in rows:
+    for name in names:
+        form = cell_forms(name, "" if content["cost"] is None else content["cost"]["currency"]).value
         metric = metrics[name]
         bound = metric.get("lower_bound95")
         cells = [
@@ -131,7 +131,7 @@ def print_headline(out: Console, content: dict[str, Any]) -> None:
         ]
         if quantiles:
             cells.append(range_text((metric["p05"], metric["p95"]), form))
-        table.add_row(label, *cells)
+        table.add_row(f"{_HEADLINE[name]}{METRICS[name].title}", *cells)
     out.print(table)
     taken = metrics["ettr"]["controlled"]
     if taken is not None and taken["worth"] is not None and taken["worth"] > 1:
@@ -159,31 +159,10 @@ def _rarely(interrupted: int, replications: int) -> str:
     )
 
 
-def _spending_rows(content: dict[str, Any]) -> list[tuple[str, str, Callable[[float], str]]]:
-    """Return key, label and form of what a run takes."""
-    currency = content["cost"]["currency"] if content["cost"] is not None else ""
-    return [
-        ("energy", "energy of the facility", lambda joules: f"{_short(joules / _MWH)} MWh"),
-        ("cost", "cost", lambda amount: f"{_short(amount)} {currency}"),
-        ("cost_per_token", "cost of a million tokens", lambda amount: f"{_short(1e6 * amount)} {currency}"),
-    ]
-
-
-def _short(value: float) -> str:
-    """Return a number to three digits or more."""
-    return amount_text(value) if value >= 100 else f"{value:.3g}"
-
-
 # ----------------------------------------
 # The closed form in words: beside the simulation, and what it says of each cause.
 
-_BUCKETS = {
-    "lost_work": "lost work",
-    "detection": "detection",
-    "restart": "restart",
-    "checkpoint_stall": "checkpoint stalls",
-    "starved": "starved",
-}
+_BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall", "starved")
 
 _ORDERS = {"exact": "exact", "first": "first order", "second": "second order"}
 
@@ -257,9 +236,9 @@ def _print_waste(out: Console, waste: dict[str, dict[str, float]], orders: dict[
     """Print what is not productive, bucket by bucket: exact, and to some orders in the failure rate."""
     out.print("\nWhat the closed form loses, by bucket", style="bold")
     table = empty_table("", *orders.values())
-    for bucket, label in _BUCKETS.items():
+    for bucket in _BUCKETS:
         if any(bucket in waste[order] for order in orders):
-            table.add_row(label, *(percent_text(waste[order].get(bucket, 0.0)) for order in orders))
+            table.add_row(bucket_label(bucket), *(percent_text(waste[order].get(bucket, 0.0)) for order in orders))
     table.add_row("total", *(percent_text(waste[order]["total"]) for order in orders))
     out.print(table)
 
@@ -272,7 +251,7 @@ def _print_causes(out: Console, by_cause: dict[str, dict[str, dict[str, float]]]
         return
     buckets = [bucket for bucket in _BUCKETS if any(bucket in exact[name] for name in names)]
     out.print("\nBy cause", style="bold")
-    table = empty_table("", *(_BUCKETS[bucket] for bucket in buckets), *orders)
+    table = empty_table("", *map(bucket_label, buckets), *orders)
     for name in sorted(names, key=lambda name: -exact[name]["total"]):
         cells = (exact[name].get(bucket, 0.0) for bucket in buckets)
         table.add_row(name, *map(percent_text, (*cells, *(by_cause[order][name]["total"] for order in orders))))
@@ -283,21 +262,6 @@ def _print_causes(out: Console, by_cause: dict[str, dict[str, dict[str, float]]]
 # What the terminal shows: tables and bars.
 
 _MOST_WINDOWS = 12
-
-_NAMES = {
-    "productive": "productive",
-    "degraded": "degraded",
-    "checkpoint_stall": "checkpoint stall",
-    "lost_work": "lost work",
-    "detection": "detection",
-    "reschedule": "reschedule",
-    "initialize": "initialize",
-    "restore": "restore",
-    "starved": "starved (waits for nodes)",
-    "queued": "queued",
-    "maintenance": "maintenance",
-    "auxiliary": "auxiliary",
-}
 
 _WHOSE = {
     "source": "the source's own",
@@ -450,7 +414,7 @@ def _print_shares(out: Console, content: dict[str, Any]) -> None:
         if share == 0 and name not in ("productive", "lost_work"):
             continue
         table.add_row(
-            _NAMES[name], percent_text(share), f"{share * hours:,.0f}", bar_text(share), _main_cause(losses, name)
+            bucket_label(name), percent_text(share), f"{share * hours:,.0f}", bar_text(share), _main_cause(losses, name)
         )
     table.add_row("total", percent_text(sum(shares.values())), f"{hours:,.0f}", "", "")
     out.print(table)
@@ -510,11 +474,9 @@ def _print_closed_form(out: Console, content: dict[str, Any]) -> None:
         table = empty_table("", "closed form", "simulation")
         simulated = content["time_shares"]
         for name, value in formula["time_shares"].items():
-            parts = ("reschedule", "initialize", "restore") if name == "restart" else (name,)
+            parts = RESTART if name == "restart" else (name,)
             other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
-            table.add_row(
-                " + ".join(_NAMES[part] for part in parts), percent_text(value), text_or_dash(other, percent_text)
-            )
+            table.add_row(" + ".join(map(bucket_label, parts)), percent_text(value), text_or_dash(other, percent_text))
         out.print(table)
         out.print(f"  form: {formula['form']}")
         out.print(f"  ETTR: {compared_text(formula)}")
@@ -811,19 +773,13 @@ def _picture(losses: list[_Loss]) -> Picture | None:
 
 _DAY, _MWH_WHERE_TIME_GOES = units.DURATION.units["d"], units.ENERGY.units["MWh"]
 
-_CHAIN = (
-    ("scheduling_goodput", "scheduling goodput", "share of the requested GPU-time in which the jobs had their nodes"),
-    ("runtime_goodput", "× runtime goodput", "share of that time which became training whose result was kept"),
-    ("ettr", "= ETTR", "effective training time ratio: share of the requested GPU-time that became such training"),
-    (
-        "program_goodput",
-        "× program goodput",
-        "share of the arithmetic that the GPUs could do which a healthy step uses",
-    ),
-    ("goodput", "= goodput", "share of the arithmetic that was asked for which became training"),
-)
-
-_HUES = {"spare_idle": 0, "repair": 3, "qualification": 6, "stranded": 7, "unallocated": -1, "draining": 5}
+_CHAIN = {
+    "scheduling_goodput": ("", "share of the requested GPU-time in which the jobs had their nodes"),
+    "runtime_goodput": ("× ", "share of that time which became training whose result was kept"),
+    "ettr": ("= ", "effective training time ratio: share of the requested GPU-time that became such training"),
+    "program_goodput": ("× ", "share of the arithmetic that the GPUs could do which a healthy step uses"),
+    "goodput": ("= ", "share of the arithmetic that was asked for which became training"),
+}
 
 
 def section(material: Material) -> Section | None:
@@ -856,7 +812,7 @@ def waterfall(focus: Focus) -> Waterfall:
     intervals = _intervals(focus)
     losses = [name for name in JOB_BUCKETS if name != "productive" and shares[name]]
     changes = tuple(
-        Change(phase_name(name), -100 * shares[name], intervals.get(name))
+        Change(bucket_label(name), -100 * shares[name], intervals.get(name))
         for name in sorted(losses, key=lambda name: -shares[name])
     )
     left = 100 * shares["productive"]
@@ -894,10 +850,10 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     productive = shares["productive"]
     lost = sum(shares[name] for name in JOB_BUCKETS) - productive
     # Replicas that keep the batch of a missing one do more than their own work: what is lost can be below nothing.
-    parts = [Part("productive", 100 * (productive + min(lost, 0.0)), 2), Part("lost by jobs", 100 * max(lost, 0.0), 1)]
+    parts = [Part("productive", 100 * (productive + min(lost, 0.0)), 0), Part("lost by jobs", 100 * max(lost, 0.0), 1)]
     outside.sort(key=lambda name: -shares[name])
-    parts += [Part(phase_name(name), 100 * shares[name], _HUES[name]) for name in outside]
-    largest = f"{phase_name(outside[0])} ({percent(shares[outside[0]])})"
+    parts += [Part(bucket_label(name), 100 * shares[name], BUCKETS[name].hue) for name in outside]
+    largest = f"{bucket_label(outside[0])} ({percent(shares[outside[0]])})"
     title = f"{percent(productive)} of all GPU-time owned is productive; outside jobs the largest part is {largest}"
     return Stack(title, "%", tuple(part for part in parts if part.amount > 0))
 
@@ -912,7 +868,7 @@ def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
         amounts = [] if account.owned is None else [hours(shares[name] * account.owned)]
         if account.price is not None and account.owned is not None:
             amounts.append(money(shares[name] * account.owned * account.price, account.currency))
-        rows.append((phase_name(name), percent(shares[name]), *amounts, GLOSSES[name]))
+        rows.append((bucket_label(name), percent(shares[name]), *amounts, BUCKETS[name].gloss))
     heads = ["share of owned"] + (["GPU-hours"] if account.owned is not None else [])
     heads += [account.currency] if account.price is not None else []
     columns = (
@@ -946,7 +902,7 @@ def _table(focus: Focus, account: Account) -> Grid:
         return (label, *amounts, gloss)
 
     rows = [row("requested", 1.0, "the GPUs of the jobs, from arrival to end")]
-    rows += [row(phase_name(name), shares[name], GLOSSES[name]) for name in order]
+    rows += [row(bucket_label(name), shares[name], BUCKETS[name].gloss) for name in order]
     columns = (Column("phase", is_number=False), *map(Column, heads), Column("what it is", is_number=False))
     return Grid("Where the requested GPU-time went", columns, rows)
 
@@ -955,8 +911,8 @@ def _chain(focus: Focus) -> Grid:
     """Return goodput as a product, with a gloss for each factor."""
     metrics: Mapping[str, Any] = focus.document["metrics"]
     rows = [
-        (label, percent(metrics[name]["mean"], metrics[name]["mean_ci95"]), gloss)
-        for name, label, gloss in _CHAIN
+        (f"{sign}{METRICS[name].label}", percent(metrics[name]["mean"], metrics[name]["mean_ci95"]), gloss)
+        for name, (sign, gloss) in _CHAIN.items()
         if name in metrics and metrics[name]["mean"] is not None
     ]
     columns = (Column("", is_number=False), Column("mean [95 % interval]"), Column("what it is", is_number=False))
@@ -1057,10 +1013,10 @@ def heat_map(losses: Mapping[str, Mapping[str, float]]) -> HeatMap:
     total = _all_lost(amounts)
     shown = [index for index in range(len(phases)) if np.abs(amounts[:, index]).sum() >= _DRAWN * total]
     rest = [index for index in range(len(phases)) if index not in shown]
-    columns = [phase_name(phases[index]) for index in shown]
+    columns = [bucket_label(phases[index]) for index in shown]
     values = amounts[:, shown]
     if rest:
-        columns.append("other phases" if len(rest) > 1 else phase_name(phases[rest[0]]))
+        columns.append("other phases" if len(rest) > 1 else bucket_label(phases[rest[0]]))
         values = np.column_stack([values, amounts[:, rest].sum(axis=1)])
     texts = [["" if not value else compact(value) for value in row] for row in values]
     column = int(np.argmax(values.sum(axis=0)))
@@ -1126,7 +1082,7 @@ def _text_of_losses(phases: list[str], amounts: NDArray[np.float64], account: Ac
         text += f", worth {money(total * account.price, account.currency)}"
     columns = amounts.sum(axis=0)
     order, gross = np.argsort(-columns, kind="stable")[:3], _all_lost(amounts)
-    text += ". By phase: " + ", ".join(f"{phase_name(phases[i])} {percent(float(columns[i]) / gross)}" for i in order)
+    text += ". By phase: " + ", ".join(f"{bucket_label(phases[i])} {percent(float(columns[i]) / gross)}" for i in order)
     return (f"{text}.",)
 
 
@@ -1142,7 +1098,7 @@ def _table_of_losses(
     total = _all_lost(amounts)
     known = sum(counts.get(cause, 0.0) for cause in causes if cause is not None)
     everything = sum(counts.values())
-    heads = [*map(phase_name, phases), "all", "share of losses", *([account.currency] if account.price else [])]
+    heads = [*map(bucket_label, phases), "all", "share of losses", *([account.currency] if account.price else [])]
     columns = (Column("cause", is_number=False), Column("interruptions"), *map(Column, heads))
 
     def row(name: str, count: float, cells: NDArray[np.float64]) -> tuple[str, ...]:
@@ -1580,8 +1536,6 @@ def _notes_of_missing_nodes(focus: Focus) -> tuple[str, ...]:
 # ----------------------------------------
 # What a formula says, beside what was simulated.
 
-_RESTART = ("reschedule", "initialize", "restore")
-
 _ORDERS_CLOSED_FORM = {"first": "first order", "second": "second order", "exact": "exact"}
 
 _POINT = 0.01
@@ -1636,7 +1590,7 @@ def beside(content: Mapping[str, Any]) -> dict[str, tuple[float | None, float]]:
     simulated shares add up to 1.
     """
     formula, shares = content["closed_form"]["time_shares"], dict(content["time_shares"])
-    shares = {"restart": sum(shares.pop(name) for name in _RESTART), **shares}
+    shares = {"restart": sum(shares.pop(name) for name in RESTART), **shares}
     found: dict[str, tuple[float | None, float]] = {name: (value, shares.pop(name)) for name, value in formula.items()}
     return found | {name: (None, share) for name, share in shares.items() if share}
 
@@ -1702,7 +1656,7 @@ def _table_of_closed_form(content: Mapping[str, Any]) -> Grid:
     rows = []
     for name, (formula, simulated) in beside(content).items():
         told = ("not in the formula", "") if formula is None else (percent(formula), _points(simulated - formula))
-        label = "restart (reschedule, initialize, restore)" if name == "restart" else phase_name(name)
+        label = f"restart ({', '.join(RESTART)})" if name == "restart" else bucket_label(name)
         rows.append((label, told[0], percent(simulated), told[1]))
     heads = ("formula", "simulated", "simulated less formula")
     return Grid("Formula beside simulation", (Column("share of the time", is_number=False), *map(Column, heads)), rows)
@@ -1718,7 +1672,7 @@ def _orders(waste: Mapping[str, Mapping[str, float]]) -> Grid:
     buckets = list(dict.fromkeys(bucket for order in _ORDERS_CLOSED_FORM for bucket in waste[order]))
     buckets.sort(key=lambda bucket: bucket == "total")
     rows = [
-        (phase_name(bucket), *(percent(waste[order].get(bucket, 0.0)) for order in _ORDERS_CLOSED_FORM))
+        (bucket_label(bucket), *(percent(waste[order].get(bucket, 0.0)) for order in _ORDERS_CLOSED_FORM))
         for bucket in buckets
     ]
     note = "First order: each failure by itself. Second order: two that meet, too. Exact: all of them."

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import form_of, listed, time_text
-from analysis.page.account import HOUR
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.material import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
 from analysis.page.model import Column, Grid, Picture, Section
 from sim import units
+from sim.units import HOUR
 from sim.yamlfile import load
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.amounts import capital, empty_table, label_text, name_of, number_of, phrases
-from analysis.metrics import lower_is_better
+from analysis.metrics import TIME_SHARE, lower_is_better
 from analysis.page.cell_text import (
     Sheet,
     finished_text,
@@ -38,7 +38,7 @@ from analysis.page.cells import (
 from analysis.page.chapters.answers import Asked, Rows, answers_of
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, luck, not_covered, not_known
 from analysis.page.charts.data import Curves, HeatMap, Interval, Intervals, Scale, Series
-from analysis.page.glossary import BUCKETS, bucket_words, glossed, metric_words
+from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.material import SENSITIVITY, chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
 from analysis.page.traced import (
@@ -64,7 +64,7 @@ from analysis.page.traced import (
     told,
     verb,
 )
-from sim import catalog
+from sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -327,8 +327,6 @@ _YES_OR_NO = "p_finish_by"
 
 """Of a single run it is 0 or 1, which does not scatter."""
 
-_TIME_SHARE = "time_shares."
-
 _OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effective_mfu", _YES_OR_NO)
 
 """Metrics that phases of time explain."""
@@ -430,10 +428,10 @@ def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
     """Return what time the first option spends on less, and on more, than the second one; empty where that is open."""
     if asked.metric not in _OF_TIME:
         return ()
-    names = [] if pair is None else [one for one in BUCKETS if one != "productive"]
+    names = [] if pair is None else [one for one in JOB_BUCKETS if one != "productive"]
     changes = []
     for name in names:
-        here, there = (asked.rows.mean(one, f"{_TIME_SHARE}{name}") for one in pair or ())
+        here, there = (asked.rows.mean(one, f"{TIME_SHARE}{name}") for one in pair or ())
         if here is not None and there is not None and here.value != there.value:
             changes.append((name, here - there))
     changes.sort(key=lambda change: -abs(change[1].value))
@@ -530,8 +528,8 @@ def _step(asked: Asked, name: str, mine: Mapping[str, str], label: str) -> Estim
 
 def _of_shares(asked: Asked, cell: int | None) -> Words:
     """Return what the largest part of the lost time goes to; empty where that is not known."""
-    lost = {name: found for name in BUCKETS if name != "productive"
-            if (found := _share(asked, cell, f"{_TIME_SHARE}{name}")) is not None and found.mean.value > 0}  # fmt: skip
+    lost = {name: found for name in JOB_BUCKETS if name != "productive"
+            if (found := _share(asked, cell, f"{TIME_SHARE}{name}")) is not None and found.mean.value > 0}  # fmt: skip
     if not lost or cell is None:
         return ()
     name = max(lost, key=lambda one: lost[one].mean.value)

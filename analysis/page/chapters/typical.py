@@ -7,7 +7,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of, time_text
-from analysis.page.account import cause_name, percent, phase_name
+from analysis.metrics import bucket_label
+from analysis.page.account import cause_name, percent
 from analysis.page.charts.data import Calendar, Phase
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.timeline import STEPPING
@@ -196,7 +197,7 @@ def _length(days: float) -> str:
 def _alt(phases: Sequence[Phase], days: float) -> str:
     """Return what is to be seen: how much of the time is which phase."""
     shares = sorted(_times(phases).items(), key=lambda item: -item[1])
-    text = ", ".join(f"{phase_name(bucket)} {percent(time / days)}" for bucket, time in shares[:4])
+    text = ", ".join(f"{bucket_label(bucket)} {percent(time / days)}" for bucket, time in shares[:4])
     return f"Calendar of {_length(days)}, coloured by what the job does: {text}."
 
 
@@ -214,7 +215,7 @@ def _table(phases: Sequence[Phase], days: float) -> Grid:
     for bucket, time in sorted(_times(phases).items(), key=lambda item: -item[1]):
         lengths = [phase.end - phase.start for phase in phases if phase.bucket == bucket]
         longest = time_text(max(lengths) * DAY)
-        rows.append((phase_name(bucket), time_text(time * DAY), percent(time / days), f"{len(lengths):,}", longest))
+        rows.append((bucket_label(bucket), time_text(time * DAY), percent(time / days), f"{len(lengths):,}", longest))
     heads = ("in all", "share of the time", "how often", "longest")
     return Grid("What the job did, by phase", (Column("phase", is_number=False), *map(Column, heads)), rows)
 

@@ -62,8 +62,8 @@ _DARK_FROM = 6
 
 
 def hue(number: int) -> str:
-    """Return a colour; grey for what belongs to nothing in particular."""
-    return HUES[number % len(HUES)] if number >= 0 else GREY
+    """Return a colour; grey (-1) for what belongs to nothing in particular, and that of type (-2)."""
+    return HUES[number % len(HUES)] if number >= 0 else GREY if number == -1 else INK
 
 
 def on(shade: int) -> str:

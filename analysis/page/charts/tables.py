@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from analysis.metrics import BUCKETS, bucket_label
 from analysis.page.charts.data import Scale
 from analysis.page.charts.sheet import (
     FAINT,
@@ -25,6 +26,7 @@ from analysis.page.charts.sheet import (
     block_width,
     cut,
     decimals_of,
+    hue,
     named_rows,
     on,
     open_sheet,
@@ -181,27 +183,6 @@ def _draw_cell(axes: Axes, row: int, column: int, text: str, size: float, shade:
     )  # fmt: skip
 
 
-BUCKETS = {
-    "productive": (HUES[0], 1.0),
-    "degraded": (HUES[5], 1.0),
-    "checkpoint_stall": (HUES[6], 1.0),
-    "lost_work": (HUES[7], 1.0),
-    "detection": (HUES[1], 1.0),
-    "reschedule": (HUES[4], 1.0),
-    "initialize": (HUES[2], 1.0),
-    "restore": (HUES[3], 1.0),
-    "starved": (GREY, 1.0),
-    "queued": (GREY, 0.5),
-    "maintenance": (INK, 0.7),
-    "auxiliary": (INK, 0.3),
-}
-
-"""Colour and opacity of what a job does, in the order of the key."""
-
-_OTHER = (FAINT, 1.0)
-
-"""For what is none of them."""
-
 _HALF = 0.38
 
 """Half the height of a row that is filled, in rows."""
@@ -213,6 +194,12 @@ _COLUMNS = 200
 _HOURS = (1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 4, 1 / 2, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0)
 
 """How long a column may be [h]; where none is long enough, it is a number of days."""
+
+
+def color_of(bucket: str) -> tuple[str, float]:
+    """Return the colour and the opacity of a bucket; faint for what is none."""
+    found = BUCKETS.get(bucket)
+    return (FAINT, 1.0) if found is None else (hue(found.hue), found.opacity)
 
 
 def draw_calendar(chart: Calendar) -> Figure:
@@ -262,7 +249,7 @@ def _key(chart: Calendar) -> list[Entry]:
         spent[phase.bucket] += phase.end - phase.start
     total = sum(spent.values())
     return [
-        Entry(f"{bucket.replace('_', ' ')} {told(100 * days / total, 1)} %", *BUCKETS.get(bucket, _OTHER))
+        Entry(f"{bucket_label(bucket)} {told(100 * days / total, 1)} %", *color_of(bucket))
         for bucket, days in spent.items()
         if total
     ]
@@ -294,7 +281,7 @@ def _draw_columns(axes: Axes, chart: Calendar, rows: int, width: float) -> None:
     shares = np.divide(spent, lengths, out=np.zeros_like(spent), where=lengths > 0)
     tops = np.cumsum(shares, axis=0)
     for bucket, high, share in zip(order, tops, shares, strict=True):
-        color, alpha = BUCKETS.get(bucket, _OTHER)
+        color, alpha = color_of(bucket)
         corners = [_corners(ends[row], row, *run) for row in range(rows) for run in _runs(high[row], share[row])]
         path = Path.make_compound_path(*(Path(each, closed=True) for each in corners))
         axes.add_patch(PathPatch(path, facecolor=color, linewidth=0, alpha=alpha, gid=bucket))
@@ -363,11 +350,11 @@ class Episode(NamedTuple):
 
 
 _PHASES = {
-    "stepping": BUCKETS["productive"][0],
-    "stepping, fewer": BUCKETS["degraded"][0],
-    **{name: BUCKETS[name][0] for name in ("detection", "reschedule", "initialize", "restore", "starved")},
+    "stepping": hue(BUCKETS["productive"].hue),
+    "stepping, fewer": hue(BUCKETS["degraded"].hue),
+    **{name: hue(BUCKETS[name].hue) for name in ("detection", "reschedule", "initialize", "restore", "starved")},
     "queued": "#c3c7cd",
-    "checkpoint_stall": BUCKETS["checkpoint_stall"][0],
+    "checkpoint_stall": hue(BUCKETS["checkpoint_stall"].hue),
 }
 
 """Colours as on a calendar, in the order of the key."""

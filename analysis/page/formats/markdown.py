@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from analysis.metrics import bucket_label
 from analysis.page.charts import data
 from analysis.page.model import Column, Grid, plain
 
@@ -219,7 +220,7 @@ def _calendar(chart: data.Calendar) -> Grid:
     for phase in chart.phases:
         days[phase.bucket] = days.get(phase.bucket, 0.0) + phase.end - phase.start
     order = sorted(days, key=lambda name: -days[name])
-    return _grid(chart.title, ["", "days"], ([name.replace("_", " "), number_text(days[name], 2)] for name in order))
+    return _grid(chart.title, ["", "days"], ([bucket_label(name), number_text(days[name], 2)] for name in order))
 
 
 _TABLES: dict[type, Callable[[Any], Grid]] = {

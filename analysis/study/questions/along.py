@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from analysis.amounts import capital, dimension_of, form_of, name_of, number_of
-from analysis.metrics import contributions
 from analysis.statistics.differences import difference_data, ranking_of
+from analysis.statistics.estimates import contributions
 from analysis.study.questions.question import (
     METRIC,
     Answer,

@@ -8,9 +8,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from analysis.amounts import form_of, listed, name_of, number_of
-from analysis.metrics import contributions
 from analysis.statistics.differences import ranking_of
-from analysis.statistics.estimates import t_quantile
+from analysis.statistics.estimates import contributions, t_quantile
 from analysis.statistics.intervals import mean_estimate
 from analysis.study.questions.question import (
     METRIC,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
-from analysis.amounts import NAMES, Form, scaled_form
-from analysis.metrics import lower_is_better
+from analysis.amounts import Form, scaled_form
+from analysis.metrics import METRICS, lower_is_better
 from analysis.statistics.differences import difference
 from analysis.study.amounts import amounts_of, numbers_of
 from analysis.study.questions.words import more_replications
@@ -102,9 +102,9 @@ def silence(table: Table, metric: str) -> str:
     known = dict.fromkeys(name for cell in table.running for name in cell.stated.metrics)
     if metric in known:
         return ""
-    if metric in NAMES:
+    if metric in METRICS:
         return f"No point has the metric {metric}: the scenario does not say what it takes."
-    return f"There is no metric {metric}{suggest(metric, [*NAMES, *known])}."
+    return f"There is no metric {metric}{suggest(metric, [*METRICS, *known])}."
 
 
 METRIC = Field("", description="The metric; omitted: the first one of the study.")
