@@ -56,20 +56,20 @@ bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 
 # The published steps are not part of the repository: they lie beside it, or in the folder DATA.
 fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=folder of the tables
-	$(BIN)/python -m analysis.calibrate.__main__ $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m analysis.calibrate $(if $(DATA),--data $(DATA))
 
 validation-page: .venv/.stamp ## play the validation table, and write its page of the reference anew
 	$(BIN)/python -m analysis.validation.record
 
-# Of the shipped results; step times are drawn by analysis.calibrate.__main__, which needs the published steps.
+# Of the shipped results; step times are drawn by docs/pictures/steps.py, which needs the published steps.
 pictures: .venv/.stamp ## draw the pictures of README and of the documentation anew
 	rm -rf build/pictures
 	$(BIN)/ettrick run llama3-405b-54d --out build/pictures/llama3 --quiet > /dev/null
 	$(BIN)/ettrick plot build/pictures/llama3 where-the-time-goes --out docs/howto/images/where-the-time-goes.svg
 	$(BIN)/ettrick sweep recovery-at-scale --out build/pictures/recovery --quiet > /dev/null
 	$(BIN)/ettrick plot build/pictures/recovery the-answer --out docs/howto/images/recovery-at-scale.svg
-	$(BIN)/python -m analysis.pictures.recovery docs/explanation/images
-	$(BIN)/python -m analysis.pictures.mathematics docs/explanation/images
+	$(BIN)/python docs/pictures/recovery.py docs/explanation/images
+	$(BIN)/python docs/pictures/mathematics.py docs/explanation/images
 
 docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/_build; a warning is an error
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json

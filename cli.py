@@ -148,8 +148,8 @@ def layouts(
 
     import sim
     from analysis.layouts import describe_layouts, format_layouts
-    from analysis.progress import Progress
     from analysis.results.run import render
+    from analysis.terminal import Progress
 
     try:
         search = sim.LayoutSearch(described, job, gpus, any_tensor=any_tensor, try_parameters=try_parameters)

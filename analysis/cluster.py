@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.amounts import empty_table, label_grid, number_of, percent_text
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.listing import terminal_width, wrapped
+from analysis.terminal import Page, console
 from sim import FABRIC_PARTS, load_cluster, placement, shipped
 
 if TYPE_CHECKING:

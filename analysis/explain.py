@@ -23,6 +23,7 @@ from analysis.results.models import (
     Note,
     Phase,
     PhasePart,
+    PlannedJob,
     Preset,
     Recovery,
     Rung,
@@ -194,59 +195,44 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
     )
 
 
+_PLANNED = tuple(PlannedJob.__annotations__)
+
+
 def _job(prepared: Prepared, index: int) -> ExplainedJob:
     job, spec = prepared.jobs[index], prepared.scenario.jobs[index]
-    planned: dict[str, Any] = dict.fromkeys(_PLANNED) if job.plan is None else _planned(job, job.plan)
-    return ExplainedJob(
-        gpus=job.gpus,
-        nodes=job.nodes,
-        lacks=spec.lacks,
-        step=describe_step(prepared, index),
-        calibration=_calibration(prepared, index),
-        tokens_per_s=job.tokens_per_second or None,
-        tokens_per_day=job.tokens_per_second * _DAY or None,
-        power=_power(prepared, job),
-        start_up=StartUp(
+    known: dict[str, Any] = {
+        "gpus": job.gpus,
+        "nodes": job.nodes,
+        "lacks": spec.lacks,
+        "step": describe_step(prepared, index),
+        "calibration": _calibration(prepared, index),
+        "tokens_per_s": job.tokens_per_second or None,
+        "tokens_per_day": job.tokens_per_second * _DAY or None,
+        "power": _power(prepared, job),
+        "start_up": StartUp(
             communicators_s=communicator_time(job.gpus),
             communicators_extrapolated=job.gpus < _LEAST_PUBLISHED,
             first_step_s=start_time(job.gpus),
         ),
-        pool_paces=list(job.pool_paces),
-        recovery=describe_recovery(prepared, index),
-        **planned,
-    )
-
-
-_PLANNED = (
-    "parts",
-    "utilisation",
-    "model",
-    "accelerator",
-    "efficiencies",
-    "constants",
-    "layout",
-    "execution",
-    "groups",
-    "memory_shares",
-    "checkpoint",
-    "degraded",
-)
-
-
-def _planned(job: PreparedJob, plan: StepPlan) -> dict[str, Any]:
-    """Return the fields that only the model of steps knows."""
-    work, chip, size = plan.work, plan.machine.chip, checkpoint_size(plan.work.shape)
-    return {
-        "parts": parts(plan),
-        "utilisation": utilisation(plan),
-        "model": ModelFound(
+        "pool_paces": list(job.pool_paces),
+        "recovery": describe_recovery(prepared, index),
+    }
+    if job.plan is None:
+        known |= dict.fromkeys(_PLANNED)
+        return ExplainedJob(**known)
+    plan, work, chip, size = job.plan, job.plan.work, job.plan.machine.chip, checkpoint_size(job.plan.work.shape)
+    return PlannedJob(
+        **known,
+        parts=parts(plan),
+        utilisation=utilisation(plan),
+        model=ModelFound(
             title=work.shape.title,
             source=work.shape.source,
             parameters=work.shape.parameters,
             active_parameters=work.shape.active_parameters,
             has_experts=work.shape.experts is not None,
         ),
-        "accelerator": AcceleratorFound(
+        accelerator=AcceleratorFound(
             title=chip.title,
             source=chip.source,
             generation=chip.generation,
@@ -258,24 +244,24 @@ def _planned(job: PreparedJob, plan: StepPlan) -> dict[str, Any]:
             memory_bytes_per_s=chip.memory_bandwidth,
             scale_up_bytes_per_s=chip.scale_up,
         ),
-        "efficiencies": _efficiencies(plan),
-        "constants": _constants(plan),
-        "layout": LayoutFound(
+        efficiencies=_efficiencies(plan),
+        constants=_constants(plan),
+        layout=LayoutFound(
             **sizes(work),
             sequence=work.sequence,
             sequences=work.sequences,
             tokens=work.sequence * work.sequences,
             microbatches=work.microbatches,
         ),
-        "execution": {name: getattr(work, name) for name in _EXECUTION} | {"shard_ranks": work.shard_ranks or None},
-        "groups": _groups(plan),
-        "memory_shares": {
+        execution={name: getattr(work, name) for name in _EXECUTION} | {"shard_ranks": work.shard_ranks or None},
+        groups=_groups(plan),
+        memory_shares={
             **{name: part / chip.memory for name, part in plan.memory._asdict().items()},
             "total": plan.crowding,
         },
-        "checkpoint": CheckpointSize(bytes=size, bytes_per_gpu=size / work.gpus, bytes_per_parameter=CHECKPOINT_BYTES),
-        "degraded": degraded(job),
-    }
+        checkpoint=CheckpointSize(bytes=size, bytes_per_gpu=size / work.gpus, bytes_per_parameter=CHECKPOINT_BYTES),
+        degraded=degraded(job),
+    )
 
 
 def _calibration(prepared: Prepared, index: int) -> Calibration | None:

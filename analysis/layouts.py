@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
-from analysis.page.cell_text import Page, console
 from analysis.results.models import FORMAT, LayoutRow, LayoutsDocument
 from analysis.results.step import sizes
+from analysis.terminal import Page, console
 from sim import NoLayoutError, closed_form
 from sim.steps import memory_use, problems
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from analysis.progress import Progress
+    from analysis.terminal import Progress
     from sim import Candidate, LayoutSearch
     from sim.steps import Workload
 

@@ -17,7 +17,7 @@ from sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from analysis.progress import Progress
+    from analysis.terminal import Progress
     from sim import Candidate, LayoutSearch
     from sim.steps import Accelerator, ModelShape, Workload
 

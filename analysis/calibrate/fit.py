@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sim.catalog.steps import LOGITS
+from sim.catalog import steps
 from sim.steps import Constants, Efficiencies, Machine, breakdown
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Numbers:
         generation, precision = row.chip.generation, row.work.precision
         shares = Efficiencies(
             gemm=self.gemm[generation, precision],
-            logits=self.gemm[generation, "bf16"] if precision == "bf16" else LOGITS,
+            logits=self.gemm[generation, "bf16"] if precision == "bf16" else steps.LOGITS,
             attention=self.attention[generation],
             sigma=0.0,
             basis="fitted",
@@ -93,6 +93,12 @@ class Numbers:
 def predict(rows: Iterable[Row], numbers: Numbers) -> Array:
     """Return the modelled times of steps [s]."""
     return np.array([breakdown(row.work, numbers.machine(row)).total for row in rows])
+
+
+def as_shipped(row: Row) -> float:
+    """Return the modelled time of a step with the numbers of the catalog, as a user's scenario gets them [s]."""
+    shares = steps.efficiencies(row.chip, row.work.precision, experts=row.work.shape.experts is not None)
+    return breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
 
 
 def errors(rows: Sequence[Row], numbers: Numbers) -> Array:

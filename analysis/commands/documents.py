@@ -106,7 +106,7 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     """Return the report of a folder, or end with one line about why there is none."""
     from analysis.page.build import report_of
     from analysis.page.material import ReportError, damage_in_a_line
-    from analysis.progress import Progress
+    from analysis.terminal import Progress
 
     try:
         with damage_in_a_line(folder), Progress("replications", quiet=quiet) as progress:
@@ -135,8 +135,8 @@ def validate(
 ) -> None:
     """Compare with published values, with theory and with other programs; status 1 if a row fails."""
     from analysis.page.chapters import validation
-    from analysis.progress import Progress
     from analysis.results.run import render
+    from analysis.terminal import Progress
     from analysis.validation.lab import Lab
     from analysis.validation.play import against, describe, play, seed_of
     from analysis.validation.table import load_table

@@ -85,9 +85,9 @@ def run(
     import sim
     from analysis import runs
     from analysis.page.chapters.run import format_run
-    from analysis.progress import Progress
     from analysis.results import files as reasons
     from analysis.results.run import document, render
+    from analysis.terminal import Progress
 
     is_quiet = quiet or as_json
     most = math.inf if yes else sim.MOST_EVENTS
@@ -136,7 +136,7 @@ def _replicated(
 ) -> Ensemble:
     """Return the replications of a scenario."""
     from analysis import runs
-    from analysis.progress import Progress
+    from analysis.terminal import Progress
     from sim import prepare
 
     prepared = prepare(described)
@@ -204,10 +204,10 @@ def compare(
     from analysis import compare as variants
     from analysis.compare import compare as play
     from analysis.page.chapters import compare as compare_text
-    from analysis.progress import Progress
     from analysis.results import files
     from analysis.results.run import render
     from analysis.runs import Precision, RequestError
+    from analysis.terminal import Progress
     from sim import MOST_EVENTS, WorkError
 
     keep = Keeping(out, "compare.json", overwrite=overwrite)
@@ -320,9 +320,9 @@ def explain(
 
     from analysis.explain import describe
     from analysis.page.chapters.cluster import format_explanation
-    from analysis.progress import Progress
     from analysis.results.run import render
     from analysis.runs import replicate
+    from analysis.terminal import Progress
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
@@ -359,8 +359,8 @@ def _explain_worth(
     """Print what each cause and each knob of a scenario is worth."""
     import sim
     from analysis.page.chapters.worth import format_worth
-    from analysis.progress import Progress
     from analysis.results.run import render
+    from analysis.terminal import Progress
     from analysis.worth import worth, worth_document
 
     count = 16 if replications is None else replications
@@ -410,9 +410,9 @@ def init(
     if target.exists() and not overwrite:
         refuse(f"{target}: is there already; name another file or add --overwrite")
 
-    from analysis.progress import Progress
     from analysis.results import files
     from analysis.starter import StarterError, Wishes, starter
+    from analysis.terminal import Progress
 
     wishes = Wishes(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
     try:

@@ -43,11 +43,11 @@ from analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.progress import Progress
     from analysis.study.load import LoadedStudy
     from analysis.sweep.command import Workplace
     from analysis.sweep.task import Shard
     from analysis.sweep.workers import Where
+    from analysis.terminal import Progress
 
 # ----------------------------------------
 # What all commands about studies do: read the study, say where it is played, and tell who stopped it.
@@ -122,10 +122,10 @@ def playing(
     shard: Shard | None = None,
 ) -> Iterator[Workplace]:
     """Yield a study ready to be played, with a bar; end with one line about what is wrong, or about who stopped it."""
-    from analysis.progress import Progress
     from analysis.sweep.command import TROUBLE, workplace
     from analysis.sweep.folder import FolderError
     from analysis.sweep.journal import JournalError
+    from analysis.terminal import Progress
 
     progress = Progress("tasks", quiet=quiet, lines=True)
     stopped = "stopped: nothing was played yet"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
-import sys
 import textwrap
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.amounts import capital, form_of, name_of
+from analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import Console
     from rich.table import Table
 
     from analysis.amounts import Form
@@ -71,41 +69,6 @@ def finished_text(cell: Content) -> str:
 def where_text(content: Content, cell: Content) -> str:
     """Return what a cell is, in words."""
     return ", ".join(f"{content['axes'][name]['title']} = {label}" for name, label in cell["values"].items())
-
-
-# ----------------------------------------
-# Text laid out for a terminal.
-
-
-class Page(io.StringIO):
-    """Text that is laid out for standard output and written to it later, in one go.
-
-    A console on standard output itself would write to it as soon as it is done, and fail there with a traceback.
-    """
-
-    encoding = "utf-8"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-
-    def isatty(self) -> bool:
-        """Return whether standard output is a terminal, and wants colour."""
-        return sys.stdout is not None and sys.stdout.isatty()
-
-    def text(self) -> str:
-        """Return what was laid out, without blanks at the ends of lines."""
-        return "\n".join(line.rstrip() for line in self.getvalue().splitlines())
-
-
-def console(file: IO[str], *, width: int | None = None) -> Console:
-    """Return a console that takes text as it is and honours NO_COLOR, width and pipes."""
-    from rich.console import Console
-
-    if width is None and not file.isatty():
-        # Without a terminal there is no width to respect; a table that is cut helps nobody.
-        width = 120
-    return Console(file=file, markup=False, highlight=False, emoji=False, width=width)
 
 
 # ----------------------------------------

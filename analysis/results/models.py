@@ -71,6 +71,13 @@ def _pair(value: Any) -> tuple[float | None, ...] | None:
     return _number(value[0]), _number(value[1])
 
 
+def _ends(value: Any) -> tuple[float | None, ...]:
+    if value is None:
+        kind = "list_type"
+        raise PydanticCustomError(kind, "must be a list")
+    return _pair(value) or ()
+
+
 _NUMBER = {"type": ["number", "null"]}
 
 Number: TypeAlias = Annotated[float | None, PlainValidator(_number), WithJsonSchema(_NUMBER)]
@@ -89,9 +96,17 @@ Pair: TypeAlias = Annotated[
 ]
 """Both ends of an interval; an end that is not finite is null."""
 
+Ends: TypeAlias = Annotated[
+    tuple[float, float],
+    PlainValidator(_ends),
+    WithJsonSchema({"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}),
+]
+"""As `Pair`, of what always has an interval."""
+
 Texts: TypeAlias = list[str]
 
-Numbers: TypeAlias = dict[str, Number]
+Numbers: TypeAlias = dict[str, Annotated[float, PlainValidator(_number), WithJsonSchema(_NUMBER)]]
+"""Numbers by name; all of them are null where there is nothing that they are shares of."""
 
 Labels: TypeAlias = dict[str, str]
 
@@ -168,7 +183,7 @@ class Summary(Part):
 class Often(Part):
     """A number of events in a replication."""
 
-    mean: Number = Field(description="Mean over replications.")
+    mean: Real = Field(description="Mean over replications.")
     mean_ci95: Pair = Field(description="Its 95 % interval.")
     std: Number = Field(None, description="Standard deviation between replications.")
 
@@ -177,7 +192,7 @@ class JobFound(Part):
     """A job of a run; `band90` of its metrics is null."""
 
     gpus: Count = Field(description="GPUs of the job.")
-    requested_gpu_s: Number = Field(description="Requested GPU-time of a mean replication [GPU s].")
+    requested_gpu_s: Real = Field(description="Requested GPU-time of a mean replication [GPU s].")
     metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
     time_shares: Numbers = Field(description="By [bucket](buckets.md#of-a-job): share of its requested GPU-time.")
     finished: Count = Field(0, description="Replications in which a fixed amount of work was done.")
@@ -191,8 +206,8 @@ class JobFound(Part):
 class NodePower(Part):
     """What a node draws."""
 
-    idle_w: Number = Field(description="Idle [W].")
-    training_w: Number = Field(description="In training [W].")
+    idle_w: Real = Field(description="Idle [W].")
+    training_w: Real = Field(description="In training [W].")
     gpus: Count = Field(description="GPUs of the node.")
     measured: bool = Field(description="Whether both were measured.")
     source: str = Field(description="Who says so.")
@@ -273,7 +288,7 @@ class Extrapolated(Part):
     counted_on_gpus: list[Whole] = Field(description="The smallest and the largest of those jobs.")
     job: str = Field(description="The job that is furthest from these.")
     gpus: Count = Field(description="Its GPUs.")
-    ettr: Number = Field(description="ETTR by the formula with failures in proportion to the GPUs.")
+    ettr: Real = Field(description="ETTR by the formula with failures in proportion to the GPUs.")
     ettr_superlinear: Number = Field(
         description="With failures growing with the power `exponent` beyond (arXiv 2602.00277); null for a smaller job."
     )
@@ -401,16 +416,16 @@ class RunDocument(Document):
 class ControlledDifference(Part):
     """A difference with the variability of the failures that both meet taken out."""
 
-    mean: Number = Field(description="The difference.")
-    ci95: Pair = Field(description="Its 95 % interval.")
+    mean: Real = Field(description="The difference.")
+    ci95: Ends = Field(description="Its 95 % interval.")
     worth: Number = Field(None, description="How many times the replications as narrow an interval takes without.")
 
 
 class DifferenceFound(Part):
     """By how much a metric is above that of another variant, on the same failures."""
 
-    mean: Number = Field(description="The difference.")
-    ci95: Pair = Field(description="Its 95 % interval.")
+    mean: Real = Field(description="The difference.")
+    ci95: Ends = Field(description="Its 95 % interval.")
     resolved: bool = Field(description="Whether zero is outside of the interval.")
     replications_to_resolve: Whole | None = Field(description="Null: more than 10,000, or no difference at all.")
     controlled: ControlledDifference | None = Field(None, description="With a control, or null.")
@@ -448,8 +463,8 @@ class Stores(Part):
 class Behind(Part):
     """How far a variant is behind the best of the others."""
 
-    mean: Number = Field(description="The difference.")
-    ci95: Pair = Field(description="Its interval, together for all variants.")
+    mean: Real = Field(description="The difference.")
+    ci95: Ends = Field(description="Its interval, together for all variants.")
 
 
 class RankingFound(Part):
@@ -581,7 +596,7 @@ class CellFound(Part):
     cell: Count = Field(description="Its number, from 0.")
     point: Count = Field(description="The point with the central values of what is unknown.")
     values: Labels = Field(description="By axis.")
-    numbers: Numbers = Field(description="By axis, in SI units.")
+    numbers: dict[str, Number] = Field(description="By axis, in SI units.")
     status: str = Field(description="`ok`, `infeasible`, `failed` or `crashed`.")
     trouble: str = Field(description="Why it is not `ok`.")
     troubles: list[Trouble] = Field(description="All points of the cell that have no results.")
@@ -809,7 +824,7 @@ class TrialFound(Part):
     """A combination that was tried."""
 
     values: Labels = Field(description="By axis.")
-    numbers: Numbers = Field(description="By axis, in SI units.")
+    numbers: dict[str, Number] = Field(description="By axis, in SI units.")
     aims: dict[str, AimFound | None] = Field(description="By aim.")
     conditions: list[ConditionFound] = Field(description="In their order.")
     met: bool | None = Field(description="Whether all conditions are met.")
@@ -1079,7 +1094,7 @@ class FaultClass(Part):
     fault: str = Field(description="The class.")
     stops: bool = Field(description="Whether they stop the job.")
     causes: Texts = Field(description="Names of the causes.")
-    per_day: Number = Field(description="Interruptions per day; all add up to `interruptions_per_day`.")
+    per_day: Real = Field(description="Interruptions per day; all add up to `interruptions_per_day`.")
     known_after_s: Number = Field(description="Mean time until they are known [s]; null if they never are.")
     first: Numbers = Field(
         description="Probability that each observer is the first; `human` takes what no observer covers, `stated` is a "
@@ -1099,7 +1114,7 @@ class Store(Part):
     read_in_s: Number = Field(description="Reading a checkpoint [s].")
     fetched_in_s: Number = Field(description="Reading by a node whose own checkpoint is gone [s].")
     retain: Whole | None = Field(description="Complete checkpoints that it keeps; null for all.")
-    unreadable: Number = Field(description="Probability that one is unreadable.")
+    unreadable: Real = Field(description="Probability that one is unreadable.")
     clique: Whole | None = Field(description="Nodes of a clique.")
     every_replica: bool = Field(description="Whether every replica holds the whole state.")
 
@@ -1158,15 +1173,15 @@ class Human(Part):
 class Scales(Part):
     """Factors of all times; they are in all times of this table."""
 
-    detection: Number = Field(description="Of detection.")
-    recovery: Number = Field(description="Of recovery.")
-    repair: Number = Field(description="Of repair.")
+    detection: Real = Field(description="Of detection.")
+    recovery: Real = Field(description="Of recovery.")
+    repair: Real = Field(description="Of repair.")
 
 
 class Recovery(Part):
     """How a job comes back."""
 
-    interruptions_per_day: Number = Field(description="How often it is interrupted, before any simulation.")
+    interruptions_per_day: Real = Field(description="How often it is interrupted, before any simulation.")
     detection_mean_s: Number = Field(description="Mean time until an interruption is known [s].")
     classes: list[FaultClass] = Field(description="Classes of faults that the scenario has.")
     stores: list[Store] = Field(description="The one that is saved to most often first.")
@@ -1183,16 +1198,16 @@ class Recovery(Part):
 class Calibration(Part):
     """The measured step that scales the model's."""
 
-    measured_s: Number = Field(description="As measured [s].")
-    modelled_s: Number = Field(description="By the model [s].")
+    measured_s: Real = Field(description="As measured [s].")
+    modelled_s: Real = Field(description="By the model [s].")
 
 
 class JobPower(Part):
     """What a stepping job draws."""
 
-    node_idle_w: Number = Field(description="An idle node [W].")
-    node_training_w: Number = Field(description="A node in training [W].")
-    job_w: Number = Field(description="All nodes of the job in training [W].")
+    node_idle_w: Real = Field(description="An idle node [W].")
+    node_training_w: Real = Field(description="A node in training [W].")
+    job_w: Real = Field(description="All nodes of the job in training [W].")
     joules_per_token: Number = Field(description="Energy of a token [J].")
     measured: bool = Field(description="Whether it was measured.")
     source: str = Field(description="Who says so.")
@@ -1201,9 +1216,9 @@ class JobPower(Part):
 class StartUp(Part):
     """Published times of a start, to compare with: what the simulation takes is in `recovery`."""
 
-    communicators_s: Number = Field(description="Creation of communicators [s].")
+    communicators_s: Real = Field(description="Creation of communicators [s].")
     communicators_extrapolated: bool = Field(description="Whether the job is smaller than all published ones.")
-    first_step_s: Pair = Field(description="Range of the time until the first step [s].")
+    first_step_s: Ends = Field(description="Range of the time until the first step [s].")
 
 
 class TermShare(Part):
@@ -1233,8 +1248,8 @@ class ModelFound(Part):
 
     title: str = Field(description="Its name.")
     source: str = Field(description="Who says so.")
-    parameters: Number = Field(description="Embeddings included.")
-    active_parameters: Number = Field(description="For a token.")
+    parameters: Real = Field(description="Embeddings included.")
+    active_parameters: Real = Field(description="For a token.")
     has_experts: bool = Field(description="Whether it has experts.")
 
 
@@ -1287,23 +1302,23 @@ class GroupLink(Part):
 
     ranks: Whole = Field(description="Ranks of a group.")
     through: str = Field(description="`scale_up` links or `nic`.")
-    bytes_per_s: Number = Field(description="Of a GPU, one direction [B/s].")
+    bytes_per_s: Real = Field(description="Of a GPU, one direction [B/s].")
     nics_together: Whole | None = Field(description="Ranks of a domain that divide its traffic among their NICs.")
-    reached_bytes_per_s: Number = Field(description="What collectives reach [B/s].")
+    reached_bytes_per_s: Real = Field(description="What collectives reach [B/s].")
 
 
 class CheckpointSize(Part):
     """Size of a checkpoint."""
 
-    bytes: Number = Field(description="All of it [B].")
-    bytes_per_gpu: Number = Field(description="If all write as much [B].")
-    bytes_per_parameter: Number = Field(description="Of a parameter [B].")
+    bytes: Real = Field(description="All of it [B].")
+    bytes_per_gpu: Real = Field(description="If all write as much [B].")
+    bytes_per_parameter: Real = Field(description="Of a parameter [B].")
 
 
 class Degraded(Part):
     """A step when something is slow, narrow or missing."""
 
-    time_s: Number = Field(description="Time of the step [s].")
+    time_s: Real = Field(description="Time of the step [s].")
     pace: Real = Field(description="In tokens, relative to the healthy job.")
     basis: str = Field(description="The `model` of steps, or the `communication` that the scenario states.")
     compute: Real = Field(description="What is left of the compute.")
@@ -1324,25 +1339,43 @@ class ExplainedJob(Part):
     tokens_per_day: Number = Field(description="Of the whole job.")
     power: JobPower | None = Field(description="Null if it is not known.")
     start_up: StartUp = Field(description="Published times of a start.")
-    pool_paces: list[Number] = Field(description="Pace on the nodes of each pool of hosts, relative to the first.")
+    pool_paces: list[Real] = Field(description="Pace on the nodes of each pool of hosts, relative to the first.")
     recovery: Recovery = Field(description="How it comes back.")
-    parts: dict[str, StepPart] | None = Field(description="`computing`, `communication`, `bubble` and `rest`.")
-    utilisation: dict[str, Utilisation] | None = Field(description="By convention, `causal` and `full`.")
-    model: ModelFound | None = Field(description="Its size, and who says so.")
-    accelerator: AcceleratorFound | None = Field(description="Of the first pool.")
+    parts: dict[str, StepPart] | None = Field(None, description="`computing`, `communication`, `bubble` and `rest`.")
+    utilisation: dict[str, Utilisation] | None = Field(None, description="By convention, `causal` and `full`.")
+    model: ModelFound | None = Field(None, description="Its size, and who says so.")
+    accelerator: AcceleratorFound | None = Field(None, description="Of the first pool.")
     efficiencies: dict[str, Share] | None = Field(
-        description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
+        None, description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
     )
-    constants: dict[str, Constant] | None = Field(description="By name.")
-    layout: LayoutFound | None = Field(description="How model and batch are spread.")
-    execution: dict[str, Any] | None = Field(description="[As the scenario states it](scenario.md#jobs).")
-    groups: dict[str, GroupLink] | None = Field(description="By kind of group.")
-    memory_shares: Numbers | None = Field(description="What the fullest GPU holds over what it has, by part.")
-    checkpoint: CheckpointSize | None = Field(description="Size of a checkpoint.")
+    constants: dict[str, Constant] | None = Field(None, description="By name.")
+    layout: LayoutFound | None = Field(None, description="How model and batch are spread.")
+    execution: dict[str, Any] | None = Field(None, description="[As the scenario states it](scenario.md#jobs).")
+    groups: dict[str, GroupLink] | None = Field(None, description="By kind of group.")
+    memory_shares: Numbers | None = Field(None, description="What the fullest GPU holds over what it has, by part.")
+    checkpoint: CheckpointSize | None = Field(None, description="Size of a checkpoint.")
     degraded: dict[str, Degraded] | None = Field(
+        None,
         description="`slow_gpu`, `narrow_nics`, `replica_missing_keep`, `replica_missing_shrink` (the batch is kept or "
-        "shrinks) and `tensor_rank_missing`."
+        "shrinks) and `tensor_rank_missing`.",
     )
+
+
+class PlannedJob(ExplainedJob):
+    """A job that the model of steps knows."""
+
+    parts: dict[str, StepPart]
+    utilisation: dict[str, Utilisation]
+    model: ModelFound
+    accelerator: AcceleratorFound
+    efficiencies: dict[str, Share]
+    constants: dict[str, Constant]
+    layout: LayoutFound
+    execution: dict[str, Any]
+    groups: dict[str, GroupLink]
+    memory_shares: Numbers
+    checkpoint: CheckpointSize
+    degraded: dict[str, Degraded]
 
 
 class Fit(Part):

@@ -91,7 +91,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
     )
 
 
-def _by_bucket(causes: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
+def _by_bucket(causes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Return the shares that are not productive by bucket, over all causes, and their total."""
     row = dict.fromkeys(_BUCKETS, 0.0)
     for buckets in causes.values():
@@ -265,14 +265,13 @@ def _metrics(
     return metrics
 
 
-def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float | None]:
+def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float]:
     """Return the shares of the requested GPU-time, ratios of sums [GPU s]."""
-    if not total:
-        return dict.fromkeys(JOB_BUCKETS)
-    return dict(zip(JOB_BUCKETS, (sums / total).tolist(), strict=True))
+    # Of nothing there are no shares: not finite, they are null in the document.
+    return dict(zip(JOB_BUCKETS, (sums / (total or math.nan)).tolist(), strict=True))
 
 
-def _cluster_shares(ensemble: Ensemble) -> dict[str, float | None]:
+def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
     """Return the shares of all GPU-time owned."""
     shares = ensemble.tally.cluster / ensemble.tally.owned
     return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
@@ -284,8 +283,8 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Often]:
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
         interval = possible("interruptions", summary.mean_ci95)
-        rows[name] = Often(mean=summary.mean, mean_ci95=interval, std=summary.std)
-    return dict(sorted(rows.items(), key=lambda row: row[1].mean or 0.0, reverse=True))
+        rows[name] = Often(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
+    return dict(sorted(rows.items(), key=lambda row: row[1].mean, reverse=True))
 
 
 def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -298,7 +297,7 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, flo
     }
 
 
-def _counts(ensemble: Ensemble) -> dict[str, float | None]:
+def _counts(ensemble: Ensemble) -> dict[str, float]:
     """Return the mean number of events by what became of them."""
     counts = {name: number / len(ensemble.rows) for name, number in ensemble.tally.counts.items()}
     return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}

@@ -10,12 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.page.cell_text import console
-from analysis.progress import Progress
 from analysis.results.run import render
+from analysis.terminal import Progress, console
 from analysis.validation.lab import Lab
-from analysis.validation.play import against, describe, play
-from analysis.validation.row import HEADS, LABELS, cells_of, in_words
+from analysis.validation.play import HEADS, LABELS, against, cells_of, describe, in_words, play
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:

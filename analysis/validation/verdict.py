@@ -24,7 +24,8 @@ from analysis.statistics.estimates import t_upper
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.validation.row import Estimate, Row
+    from analysis.validation.lab import Estimate
+    from analysis.validation.table import Row
 
 FAMILY = 0.001
 

@@ -18,13 +18,13 @@ import sim
 from analysis.calibrate.rows import default_folder
 from analysis.validation.lab import Lab
 from analysis.validation.measures import MEASURES
-from analysis.validation.measures.by_hand import HOST, SOFTWARE, failures_at, phases, small
+from analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
 from analysis.validation.play import play
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
 
 if TYPE_CHECKING:
-    from analysis.validation.row import Row
+    from analysis.validation.table import Row
     from analysis.validation.verdict import Verdict
 
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
@@ -190,10 +190,9 @@ def test_failures_by_hand_come_when_they_are_written() -> None:
 
 def test_rows_are_played_without_reference_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Where the tables of published steps are not there, the rows that need them are skipped, and no others fail."""
-    from analysis.validation.measures import collectives, steps
+    from analysis.validation.measures import steps
 
-    for module in (collectives, steps):
-        monkeypatch.setattr(module, "default_folder", lambda: tmp_path)
+    monkeypatch.setattr(steps, "default_folder", lambda: tmp_path)
     steps.forget()
     try:
         findings = play(TABLE, LAB, ["steps", "sizes"])

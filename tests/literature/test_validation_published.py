@@ -13,20 +13,19 @@ import numpy as np
 import pytest
 
 from analysis.validation.lab import Lab
-from analysis.validation.measures import airesim, daly, infinitehbd, inria, llama3, meta_rsc
-from analysis.validation.measures.trace_statistics import STATISTICS, Faults
+from analysis.validation.measures import MEASURES
+from analysis.validation.measures.nodes import LOG, STATISTICS, Faults
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
 from tests.literature.acceptance import acceptance_statistics
 
 if TYPE_CHECKING:
-    from analysis.validation.row import Row
+    from analysis.validation.table import Row
 
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))
-FILES = (airesim, daly, inria, infinitehbd, llama3, meta_rsc)
-MODULES = {module.__name__.rsplit(".", 1)[-1]: module for module in FILES}
+GROUPS = ("airesim", "daly", "inria", "infinitehbd", "llama3", "meta_rsc")
 TABLE = load_table()
-ROWS = {row.id: row for row in TABLE.rows if row.group in MODULES}
+ROWS = {row.id: row for row in TABLE.rows if row.group in GROUPS}
 FORMULAS = [row.id for row in ROWS.values() if not row.is_stochastic]
 SIMULATED = [row.id for row in ROWS.values() if row.is_stochastic]
 # Beginnings of names.
@@ -36,7 +35,7 @@ LAB = Lab(SEED, processes=1)
 
 def check(row: Row, lab: Lab = LAB) -> None:
     """Assert that a row holds, with the share of the error rate that it has in the whole table."""
-    estimate = MODULES[row.group].MEASURES[row.measure](lab, row.replications, **row.arguments)
+    estimate = MEASURES[row.measure](lab, row.replications, **row.arguments)
     verdict = judge(row, estimate, TABLE.stochastic)
     assert verdict.state == "pass", verdict
 
@@ -45,7 +44,7 @@ def check(row: Row, lab: Lab = LAB) -> None:
 def test_formula(name: str) -> None:
     """A row without luck: ours is the stated value, or the wrong formula misses it, within the stated tolerance."""
     row = ROWS[name]
-    if row.needs_data and not infinitehbd.LOG.exists():
+    if row.needs_data and not LOG.exists():
         pytest.skip("skipped: reference data not present")
     check(row)
 
@@ -60,12 +59,10 @@ def test_simulated(name: str) -> None:
 
 
 def test_every_measure_is_used_and_called_as_it_is_written() -> None:
-    """Rows call the measures of their own file with arguments that these have; no measure is without a row."""
-    for group, module in MODULES.items():
-        rows = [row for row in ROWS.values() if row.group == group]
-        assert {row.measure for row in rows} == set(module.MEASURES)
-        for row in rows:
-            inspect.signature(module.MEASURES[row.measure]).bind(LAB, row.replications, **row.arguments)
+    """Rows of the whole table call measures with arguments that these have; no measure is without a row."""
+    assert {row.measure for row in TABLE.rows} == set(MEASURES)
+    for row in TABLE.rows:
+        inspect.signature(MEASURES[row.measure]).bind(LAB, row.replications, **row.arguments)
 
 
 def test_values_are_the_published_ones() -> None:

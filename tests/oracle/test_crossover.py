@@ -12,18 +12,15 @@ from typing import Any
 import pytest
 
 import sim
-from analysis.pictures.crossover import (
-    STORES,
+from analysis.validation.measures.crossover import (
     Crossing,
     Rivals,
-    at_scale,
     expected_crossover,
-    fewest_replicas,
-    main,
     paired_gains,
     published_case,
     simulated_crossover,
 )
+from docs.pictures.crossover import STORES, at_scale, fewest_replicas, main
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 SEED = int(os.environ.get("ETTRICK_SEED", "1"))

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.page.cell_text import console
 from analysis.page.chapters.run import format_run
-from analysis.progress import Progress
 from analysis.results.run import document, render
 from analysis.runs import band, replicate
+from analysis.terminal import Progress, console
 from tests import small
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis.explain import describe
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.cluster import format_explanation
 from analysis.page.chapters.run import compared_text, converges, print_explained
 from analysis.results.run import _by_bucket, _by_cause, _simulated, describe_closed_form, document, render
 from analysis.results.step import PARTS
 from analysis.runs import replicate
+from analysis.terminal import Page, console
 from sim import Ratio
 from sim.catalog import models
 from sim.steps import Breakdown

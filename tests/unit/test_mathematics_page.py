@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import sim
-from analysis.pictures.mathematics import PICTURE, efficiency_of, main, picture, simulated
+from docs.pictures.mathematics import PICTURE, efficiency_of, main, picture, simulated
 from sim.formulas import efficiency, optimal_interval
 from tests.intervals import Z
 
@@ -46,7 +46,7 @@ def test_a_folder_that_is_not_there_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A picture that can be written is, with status 0; one that cannot is one line and the status 2."""
-    monkeypatch.setattr("analysis.pictures.mathematics.picture", lambda: "drawn")
+    monkeypatch.setattr("docs.pictures.mathematics.picture", lambda: "drawn")
     assert main([str(tmp_path)]) == 0
     assert (tmp_path / PICTURE).read_text(encoding="utf-8") == "drawn"
     assert main([str(tmp_path / "none")]) == 2

@@ -35,7 +35,7 @@ from analysis.results.run import document, render
 from analysis.runs import replicate
 from analysis.study.axis import Axis
 from analysis.study.load import load_study
-from analysis.validation.row import conventions
+from analysis.validation.play import conventions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

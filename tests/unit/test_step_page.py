@@ -12,10 +12,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import sim
-from analysis.calibrate.__main__ import main_of_picture, panels
 from analysis.calibrate.rows import default_folder
 from analysis.page import charts
 from analysis.page.charts import StepErrors
+from docs.pictures.steps import main, panels
 from sim.catalog import steps
 
 FOLDER = default_folder()
@@ -152,7 +152,7 @@ def test_the_same_picture_is_the_same_bytes() -> None:
 def test_tables_that_are_not_there_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the published steps the command says which table is missing, and writes nothing."""
     target = tmp_path / "picture.svg"
-    assert main_of_picture([str(target), "--data", str(tmp_path)]) == 2
+    assert main([str(target), "--data", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"step-errors: hardware_presets.csv is not in {tmp_path}\n"
     assert not target.exists()
 
@@ -160,7 +160,7 @@ def test_tables_that_are_not_there_are_one_line(tmp_path: Path, capsys: pytest.C
 def test_a_kind_of_file_that_cannot_be_drawn_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The end of the file's name says the kind; of others the valid ones are named."""
     with pytest.raises(SystemExit):
-        main_of_picture([str(tmp_path / "picture.jpeg")])
+        main([str(tmp_path / "picture.jpeg")])
     assert "picture.jpeg has to end in .svg, .png, .pdf" in capsys.readouterr().err
 
 
@@ -179,7 +179,7 @@ def test_picture_of_the_page_is_current(tmp_path: Path) -> None:
         encoding="utf-8"
     )
     again = tmp_path / "again.svg"
-    assert main_of_picture([str(again)]) == 0
+    assert main([str(again)]) == 0
     now, written = (path.read_text(encoding="utf-8") for path in (again, PICTURE))
     assert re.findall(">([^<>]+)</text>", written) == re.findall(">([^<>]+)</text>", now) != []
     dots = [re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', text) for text in (written, now)]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.progress import Progress
-from analysis.study.load import against_metrics, load_study
+from analysis.study.load import load_study
+from analysis.study.obtainable import against_metrics
+from analysis.terminal import Progress
 from tests import small
 
 WRONG = 2

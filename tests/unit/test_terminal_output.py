@@ -30,7 +30,7 @@ print(format_inventory())
 """
 BAR = """
 import time
-from analysis.progress import Progress
+from analysis.terminal import Progress
 with Progress("quiet", quiet=True) as quiet, Progress("layouts", quiet=False) as progress:
     for each in (quiet, progress):
         each(1, 9)

@@ -11,10 +11,9 @@ import pytest
 from analysis.page.chapters.validation import format_validation
 from analysis.results.run import provenance, render
 from analysis.validation import record
-from analysis.validation.lab import Lab
-from analysis.validation.play import against, describe, described_row, described_verdict, play
+from analysis.validation.lab import Estimate, Lab
+from analysis.validation.play import HEADS, against, cells_of, describe, described_row, described_verdict, play
 from analysis.validation.record import markdown
-from analysis.validation.row import HEADS, Estimate, cells_of
 from analysis.validation.table import Group, Table, chosen, load_table
 from tests.unit.test_validation_verdicts import row
 

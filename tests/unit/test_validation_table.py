@@ -10,11 +10,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from analysis.validation.lab import Lab
+from analysis.validation.lab import Estimate, Lab
 from analysis.validation.measures import MEASURES
 from analysis.validation.play import against, describe, play, seed_of
-from analysis.validation.row import Estimate, Row
-from analysis.validation.table import Table, chosen, load_table
+from analysis.validation.table import Row, Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED
 from cli import app
 

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from analysis.validation import verdict
-from analysis.validation.row import Estimate, Row
+from analysis.validation.lab import Estimate
+from analysis.validation.table import Row
 from analysis.validation.verdict import FAMILY, combined, judge, skipped
 from tests.intervals import LEAST
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import sim
-from analysis.page.cell_text import Page, console
+from analysis.terminal import Page, console
 
 _WIDEST_NAMES = 0.4
 

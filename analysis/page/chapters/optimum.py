@@ -23,7 +23,6 @@ from analysis.amounts import (
 )
 from analysis.optimize.play import why
 from analysis.page.account import currency_of
-from analysis.page.cell_text import Page, console
 from analysis.page.cells import Axis
 from analysis.page.chapters.inputs import more_runs, not_covered, stated
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
@@ -31,6 +30,7 @@ from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import OPTIMIZE
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import COUNT, PERCENT, Places, number, people_form, points_form, ranged, shown, told
+from analysis.terminal import Page, console
 from sim import units
 
 if TYPE_CHECKING:

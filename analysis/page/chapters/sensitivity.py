@@ -21,7 +21,6 @@ from analysis.amounts import (
     time_text,
 )
 from analysis.page.account import currency_of
-from analysis.page.cell_text import Page, console
 from analysis.page.chapters.compare import difference_note
 from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
@@ -42,6 +41,7 @@ from analysis.page.traced import (
     told,
 )
 from analysis.statistics.differences import MANY
+from analysis.terminal import Page, console
 from sim import units
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import Form, empty_table, listed
-from analysis.page.cell_text import Page, console
 from analysis.page.charts.data import Bar, Bars
 from analysis.page.glossary import glossed
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import COUNT, PERCENT, Places, Traced, number, total
 from analysis.results.models import ValidateDocument
-from analysis.validation.play import against
-from analysis.validation.row import HEADS, LABELS, cells_of, conventions, in_words
+from analysis.terminal import Page, console
+from analysis.validation.play import HEADS, LABELS, against, cells_of, conventions, in_words
 from sim import catalog
 
 if TYPE_CHECKING:

@@ -1,54 +1,26 @@
 """What makes our value of a row, by the name that rows call it.
 
-A measure is a function ``measure(lab, replications, **arguments) -> Estimate``. To add some: one file with a dict
-``MEASURES``, and its name below, twice.
+A measure is a public function ``measure(lab, replications, **arguments) -> Estimate`` of one of these files.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from analysis.validation.measures import (
-    airesim,
-    collectives,
-    daly,
-    infinitehbd,
-    inria,
-    llama3,
-    meta_rsc,
-    oracle,
-    presets,
-    recovery,
-    sizes,
-    spares,
-    steps,
-    weaker,
-)
+from analysis.validation.measures import crossover, jobs, nodes, oracle, recovery, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from analysis.validation.row import Estimate
+    from analysis.validation.lab import Estimate
 
 __all__ = ["MEASURES"]
 
-_FILES: tuple[Mapping[str, Any], ...] = (
-    airesim.MEASURES,
-    collectives.MEASURES,
-    daly.MEASURES,
-    infinitehbd.MEASURES,
-    inria.MEASURES,
-    llama3.MEASURES,
-    meta_rsc.MEASURES,
-    oracle.MEASURES,
-    presets.MEASURES,
-    recovery.MEASURES,
-    sizes.MEASURES,
-    spares.MEASURES,
-    steps.MEASURES,
-    weaker.MEASURES,
-)
-
-MEASURES: Mapping[str, Callable[..., Estimate]] = {name: measure for file in _FILES for name, measure in file.items()}
-
-assert len(MEASURES) == sum(len(file) for file in _FILES), "two measures have one name"
+MEASURES: Mapping[str, Callable[..., Estimate]] = {
+    name: measure
+    for file in (crossover, jobs, nodes, oracle, recovery, steps)
+    for name, measure in vars(file).items()
+    if not name.startswith("_")
+    and getattr(measure, "__module__", "") == file.__name__
+    and getattr(measure, "__annotations__", {}).get("return") == "Estimate"
+}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sim
-from analysis.validation.lab import estimate
+from analysis.validation.lab import bare, estimate, seconds
 from sim import Bucket
 from sim.formulas import expected_shares, missing_nodes_pmf, steady_unavailability
 from sim.formulas.elastic import elastic_shares
@@ -19,8 +19,7 @@ from sim.formulas.elastic import elastic_shares
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.validation.lab import Lab
-    from analysis.validation.row import Estimate
+    from analysis.validation.lab import Estimate, Lab
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -34,27 +33,7 @@ _BUCKETS = {
 }
 
 
-def seconds(value: float) -> str:
-    """Return a time as text that is read back to the same number."""
-    return f"{value!r} s"
-
-
-def scenario(name: str, **changes: Any) -> dict[str, Any]:
-    """Return plain data of a small cluster of one GPU a node, where nothing costs time that the case does not name."""
-    base: dict[str, Any] = {
-        "name": name,
-        "cluster": {"nodes": 4, "gpus_per_node": 1, "fabric": {"rails": 1}},
-        "jobs": [{"name": f"{name} job", "gpus": 1}],
-        "detection": {"time": "0 s"},
-        "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
-        "recovery": {"use": "hot-spare", "initialize": "0 s"},
-        "repair": {"time": "0 s"},
-        "scheduler": {"use": "fifo"},
-    }
-    return base | changes
-
-
-def nodes_of(name: str, nodes: int, **law: Any) -> dict[str, Any]:
+def _nodes(name: str, nodes: int, **law: Any) -> dict[str, Any]:
     """Return what a cluster of nodes that fail by a law changes; its job has all of them, and none of the luck."""
     cause = {"use": "component", "name": f"{name} node", "part": "node", **law}
     return {"cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}}, "failures": [cause]}
@@ -81,7 +60,7 @@ def job_share(
     tier = {"interval": seconds(interval), "mode": "blocking", "write": seconds(write), "restore": "0 s"}
     if drain:
         tier |= {"mode": "async", "stall": seconds(write), "write": seconds(drain)}
-    data = scenario(
+    data = bare(
         case,
         horizon=seconds(failures * mtti),
         failures=[{"use": "job", "name": f"{case} job", "law": {"law": "exponential", "mean": seconds(mtti)}}],
@@ -113,7 +92,7 @@ def elastic_share(
     """
     interval, write, drain, step = 1200.0, 10.0, 60.0, 10.0
     nodes = groups * width
-    data = scenario(case, horizon="60 d", **nodes_of(case, nodes + 40, rate=f"{rate!r} per node-day"))
+    data = bare(case, horizon="60 d", **_nodes(case, nodes + 40, rate=f"{rate!r} per node-day"))
     layout = {"data": groups, "tensor": width}
     tier = {"mode": "async", "interval": seconds(interval), "stall": seconds(write), "write": seconds(drain)}
     data |= {
@@ -153,7 +132,7 @@ def waiting_share(
     """
     nodes = needed + spares
     law = {"law": "exponential", "mean": seconds(life * HOUR)}
-    data = scenario(case, horizon=seconds(100 * life * HOUR), **nodes_of(case, nodes, law=law))
+    data = bare(case, horizon=seconds(100 * life * HOUR), **_nodes(case, nodes, law=law))
     data |= {
         "jobs": [{"name": f"{case} job", "gpus": needed}],
         "spares": {"hot": spares},
@@ -172,8 +151,8 @@ def nodes_down(
     Moment 1 is the mean. Lives are exponential and repairs of a fixed length, both in hours.
     """
     law = {"law": "exponential", "mean": seconds(life * HOUR)}
-    cause = nodes_of(case, nodes, law=law, renews="at_return")
-    data = scenario(case, horizon=seconds(20 * life * HOUR), initial="stationary", **cause)
+    cause = _nodes(case, nodes, law=law, renews="at_return")
+    data = bare(case, horizon=seconds(20 * life * HOUR), initial="stationary", **cause)
     data["repair"] = {"time": seconds(repair * HOUR)}
     mean = nodes * steady_unavailability(life, repair)
     values = []
@@ -196,7 +175,7 @@ def aged_failures(
         "fabric": {"rails": 1},
     }
     law = {"law": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
-    data = scenario(case, horizon=seconds(days * DAY), **nodes_of(case, nodes, law=law, renews="never"))
+    data = bare(case, horizon=seconds(days * DAY), **_nodes(case, nodes, law=law, renews="never"))
     data["cluster"] = cluster
     spent = ((age + days) / scale) ** shape - (age / scale) ** shape
     return estimate(_counts(lab, data, replications), nodes * -math.expm1(-spent))
@@ -207,7 +186,7 @@ def stationary_failures(
 ) -> Estimate:
     """Return how many parts fail that have run for ever, N t / E[X] whatever the law; times in days."""
     law = {"law": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
-    data = scenario(case, horizon=seconds(days * DAY), initial="stationary", **nodes_of(case, nodes, law=law))
+    data = bare(case, horizon=seconds(days * DAY), initial="stationary", **_nodes(case, nodes, law=law))
     return estimate(_counts(lab, data, replications), nodes * days / (scale * math.gamma(1.0 + 1.0 / shape)))
 
 
@@ -217,7 +196,7 @@ def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: 
     ``dispersion`` is E(n - mean)^2 / mean, 1; ``replications`` pairs each replication with the next one,
     E(n - mean)(n' - mean) / mean, 0 if they are independent of each other.
     """
-    data = scenario(case, horizon="100 d", **nodes_of(case, nodes, rate=f"{mean / nodes / 100.0!r} per node-day"))
+    data = bare(case, horizon="100 d", **_nodes(case, nodes, rate=f"{mean / nodes / 100.0!r} per node-day"))
     off = (np.array(_counts(lab, data, replications)) - mean) / math.sqrt(mean)
     if of == "mean":
         return estimate(mean + off * math.sqrt(mean), mean)
@@ -226,7 +205,7 @@ def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: 
 
 def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: float) -> Estimate:
     """Return E(n - mean)(n' - mean) / mean of the counts of two causes with one law, 0 if they are independent."""
-    data = scenario(case, horizon="100 d", **nodes_of(case, nodes))
+    data = bare(case, horizon="100 d", **_nodes(case, nodes))
     rate = f"{mean / nodes / 100.0!r} per node-day"
     cause = {"use": "component", "part": "node", "rate": rate}
     data["failures"] = [cause | {"name": f"{case} {number}"} for number in ("one", "two")]
@@ -245,15 +224,3 @@ def _counts(lab: Lab, data: dict[str, Any], replications: int) -> list[float]:
 def _shares(results: Iterable[sim.Result], share: str) -> list[float]:
     """Return a share of the requested time of the first job, by replication."""
     return [float(result.jobs[0].buckets[[*_BUCKETS[share]]].sum() / result.jobs[0].requested) for result in results]
-
-
-MEASURES = {
-    "job_share": job_share,
-    "elastic_share": elastic_share,
-    "waiting_share": waiting_share,
-    "nodes_down": nodes_down,
-    "aged_failures": aged_failures,
-    "stationary_failures": stationary_failures,
-    "poisson_counts": poisson_counts,
-    "two_causes": two_causes,
-}

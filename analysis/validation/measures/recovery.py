@@ -1,35 +1,111 @@
-"""What is published of detection and recovery, out of failures that are simulated one by one."""
+"""Detection and recovery as published, and presets beside one another, out of failures that are written by hand."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-from typing import TYPE_CHECKING
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import sim
-from analysis.validation.lab import estimate
-from analysis.validation.measures.by_hand import HOST, SOFTWARE, failures_at, phases, small
-from analysis.validation.row import Estimate
+from analysis.validation.lab import Estimate, bare, estimate
+from sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
     from analysis.validation.lab import Lab
     from sim import Prepared, Result
 
+_MINUTE = 60.0
+
+
+# ----------------------------------------
+# Small scenarios, failures written by hand, and the phases that the simulator makes of them.
+
+
+_NEVER: dict[str, Any] = {"law": {"law": "exponential", "mean": "1000000 d"}, "renews": "never"}
+
+
+HOST, SOFTWARE = 0, 1
+
+"""Indices of the two sources of a small scenario: a node that dies, and a process that ends."""
+
+
+class Phase(NamedTuple):
+    """What a group did, without regard to why: its bucket by name, and when [s]; `smaller` with replicas away."""
+
+    bucket: str
+    start: float
+    end: float
+
+
+def small(preset: str, horizon: float, replicas: int = 4, nodes: int = 6, **changes: Any) -> dict[str, Any]:
+    """Return replicas of one GPU each as plain data, with a recovery preset and all that it brings along.
+
+    Its two sources never strike by themselves: failures come from :func:`failures_at`.
+    """
+    store = {"interval": "500 s", "mode": "blocking", "write": "10 s", "restore": "20 s"}
+    return {
+        "name": "by hand",
+        "cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}},
+        "horizon": f"{horizon!r} s",
+        "jobs": [{"name": "job", "gpus": replicas, "parallelism": {"data": replicas}}],
+        "failures": [
+            {"use": "component", "name": "host", "part": "node", **_NEVER},
+            {"use": "job", "name": "software", "rate": "1 per 1000000 job-d"},
+        ],
+        "checkpoint": {"tiers": [store], "from_preset": True},
+        "repair": {"time": "200 s"},
+        **changes,
+        "recovery": {"use": preset, **changes.get("recovery", {})},
+    }
+
+
+def failures_at(prepared: Prepared, rows: Iterable[tuple[float, int, int]]) -> Any:
+    """Return failures for ``sim.run``, from rows of time [s], index of the source, and the unit that is struck."""
+    rows = sorted(rows)
+    return replace(
+        sim.trace(prepared, 0),
+        time=np.array([row[0] for row in rows], dtype=np.float64),
+        source=np.array([row[1] for row in rows], dtype=np.int64),
+        slot=np.array([row[2] for row in rows], dtype=np.int64),
+        round=np.arange(len(rows), dtype=np.int64),
+        until=np.full(len(rows), np.nan),
+    )
+
+
+def phases(result: Result) -> list[Phase]:
+    """Return the phases of the replicas that step together, in order of time; the run must have kept its timeline."""
+    assert result.timeline is not None
+    found: list[Phase] = []
+    for span in result.timeline.spans:
+        if span.group != 0:
+            continue
+        bucket, start = "smaller" if span.name else sim.Bucket(span.bucket).name.lower(), span.start
+        if found and found[-1].bucket == bucket and found[-1].end == start:
+            start = found.pop().start
+        found.append(Phase(bucket, start, span.end))
+    return found
+
+
+# ----------------------------------------
+# Detection: after how long a failure is known.
+
+
 _APART = 10_000.0
 
 """Time between two failures that have nothing to do with each other [s]."""
 
+
 _FAILURES = 300
 
 """Of a replication in which they come one by one [-]."""
-
-_MINUTE = 60.0
 
 
 def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> Estimate:
@@ -104,24 +180,25 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
     """
     fabric = {"rails": 1, "radix": 128, "leaf": {"nodes": 50}, "spine": {"leaf_groups": 20}, "core": {}}
     prepared = lab.scenario(
-        {
-            "name": "servers",
-            "cluster": {"nodes": 12_501, "gpus_per_node": 8, "fabric": fabric},
-            "horizon": "60 d",
-            "jobs": [{"name": "job", "gpus": 100_000}],
-            "failures": [{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-day"}],
-            "detection": {"time": "0 s"},
-            "checkpoint": {"tiers": [{"interval": "10 min", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
-            "recovery": {"use": "hot-spare", "initialize": "0 s"},
-            "spares": {"hot": 1},
-            "repair": {"time": "1 min"},
-        }
+        bare(
+            "servers",
+            cluster={"nodes": 12_501, "gpus_per_node": 8, "fabric": fabric},
+            horizon="60 d",
+            jobs=[{"name": "job", "gpus": 100_000}],
+            failures=[{"use": "component", "name": "server", "part": "node", "rate": "2.3 per 1000 node-day"}],
+            spares={"hot": 1},
+            repair={"time": "1 min"},
+        )
     )
     if not replications:
         return Estimate(prepared.jobs[0].mtti / _MINUTE)
     count = estimate(sum(result.jobs[0].interruptions.values()) for result in lab.results(prepared, replications))
     mean = prepared.horizon / _MINUTE / count.value
     return Estimate(mean, mean * count.error / count.value, replications)
+
+
+# ----------------------------------------
+# Copies in memory.
 
 
 def pairs_in_memory(lab: Lab, _: int, machines: int) -> Estimate:
@@ -181,11 +258,35 @@ def wasted_minutes(lab: Lab, replications: int, save: float, load: float, interv
     return Estimate(seconds.value / _MINUTE)
 
 
+def second_level(lab: Lab, replications: int, copies: float = 1.0) -> Estimate:
+    """Return what copies in the hosts' memory gain over a remote store alone, on the same failures of processes [-].
+
+    Parameters
+    ----------
+    copies
+        What a copy blocks, every 2 min [s].
+    """
+    remote = {"interval": "30 min", "mode": "blocking", "write": "200 s", "restore": "200 s"}
+    near = {"store": "host", "interval": "2 min", "stall": f"{copies!r} s", "write": f"{copies!r} s", "restore": "5 s"}
+    found = []
+    for tiers in ([remote, near], [remote]):
+        data = small("slurm-requeue", 20 * 86400.0, checkpoint={"tiers": tiers}, detection={"time": "0 s"})
+        data |= {"failures": [{"use": "job", "name": "software", "rate": "0.5 per job-h"}]}
+        rung = {"name": "restart", "keeps": "hosts", "launch": [{"name": "start", "time": "60 s"}]}
+        data |= {"recovery": {"use": "ladder", "rungs": [rung]}}
+        found.append(lab.ettr(lab.scenario(data), replications))
+    return estimate(both - one for both, one in zip(*found, strict=True))
+
+
+# ----------------------------------------
+# How long a job stands, and who goes on.
+
+
 def torchrun(lab: Lab, replications: int, of: str) -> Estimate:
     """Return the time until a torchrun job steps again [s] after a ``process`` or a ``node``, or the mean ratio [-]."""
     prepared = lab.scenario(small("torchrun-elastic", 5000.0))
     lost = {
-        source: [_stands(prepared, number, source) for number in range(replications)] for source in (HOST, SOFTWARE)
+        source: [_standing(prepared, number, source) for number in range(replications)] for source in (HOST, SOFTWARE)
     }
     if of != "ratio":
         return estimate(lost[HOST if of == "node" else SOFTWARE])
@@ -195,13 +296,12 @@ def torchrun(lab: Lab, replications: int, of: str) -> Estimate:
     return Estimate(ratio, error, replications)
 
 
-def _stands(prepared: Prepared, replication: int, source: int) -> float:
-    """Return how long nobody steps after a failure of a source [s]."""
+def _standing(prepared: Prepared, replication: int, source: int) -> float:
+    """Return how long nobody steps after a failure of a source at 1000 s [s]."""
     rows = failures_at(prepared, [(1000.0, source, 2 if source == HOST else 0)])
     found = phases(sim.run(prepared, replication, rows, keeps_timeline=True))
-    return (
-        next(phase.start for phase in found if phase.start > 1000 and phase.bucket in ("productive", "smaller")) - 1000
-    )
+    again = (phase.start for phase in found if phase.start > 1000 and phase.bucket in ("productive", "smaller"))
+    return next(again) - 1000
 
 
 def back_off(lab: Lab, _: int, attempt: int) -> Estimate:
@@ -242,17 +342,133 @@ def _quorums(lab: Lab) -> Iterator[tuple[bool, bool]]:
             yield any(phase.bucket == "smaller" for phase in found), replicas - lost > replicas / 2
 
 
-MEASURES: Mapping[str, Callable[..., Estimate]] = {
-    "back_off": back_off,
-    "eviction": eviction,
-    "groups_in_memory": groups_in_memory,
-    "jobset_restarts": jobset_restarts,
-    "known_after": known_after,
-    "minutes_between_failures": minutes_between_failures,
-    "pairs_in_memory": pairs_in_memory,
-    "quorums": quorums,
-    "slurm": slurm,
-    "torchrun": torchrun,
-    "wasted": wasted,
-    "wasted_minutes": wasted_minutes,
-}
+def periodic_failures(lab: Lab, _: int, every: float, stall: float, replicas: int = 1, away: float = 0.0) -> Estimate:
+    """Return the share of useful time when a failure comes every so many minutes, to the minute [-].
+
+    Parameters
+    ----------
+    every, stall
+        From failure to failure, and what all stand for each [min].
+    replicas, away
+        With more than one, the others go on after the stall, and that which failed is away for so long more [min].
+
+    Work is durable every second and rolled back by no more.
+    """
+    cycles = 50
+    tier = {"interval": "1 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    recovery: dict[str, Any] = {"use": "hot-spare", "initialize": f"{stall!r} min"}
+    if replicas > 1:
+        recovery |= {"use": "shrink-rejoin", "reconfigure": f"{stall!r} min", "initialize": f"{stall + away!r} min"}
+    data = small("hot-spare", 60.0 * every * (cycles + 1) + 60 * stall, replicas, replicas + 1, spares={"hot": 1})
+    data |= {"checkpoint": {"tiers": [tier]}, "detection": {"time": "0 s"}, "recovery": recovery}
+    prepared = lab.scenario({**data, "repair": {"time": "1 s"}})
+    return Estimate(_useful(prepared, cycles, every * _MINUTE))
+
+
+def _useful(prepared: Any, cycles: int, every: float) -> float:
+    """Return the useful share of the cycles from the first failure to the last [-]."""
+    start = prepared.horizon - every * (cycles + 1)
+    done = []
+    for count in (0, cycles):
+        # The first node and the spare take each other's place.
+        nodes = [0, prepared.nodes - 1]
+        rows = failures_at(
+            prepared, [(start + every * (number + 1), HOST, nodes[number % 2]) for number in range(count)]
+        )
+        (job,) = sim.run(prepared, 0, rows).jobs
+        done.append(float(job.buckets[sim.Bucket.PRODUCTIVE]) / job.gpus)
+    return 1 - (done[0] - done[1]) / (cycles * every)
+
+
+def stall_of_others(lab: Lab, _: int, gpus: int, replicas: int, step: float) -> Estimate:
+    """Return for how long the other replicas stand with torchft when one loses a node [s], and do a step again."""
+    data = small("torchft-hsdp", 4000.0, spares={"hot": 1})
+    data |= {
+        "cluster": {"nodes": gpus // 8 + 1, "gpus_per_node": 8, "fabric": {"rails": 1, "radix": 32768}},
+        "jobs": [
+            {
+                "name": "job",
+                "gpus": gpus,
+                "step_time": f"{step!r} s",
+                "parallelism": {"tensor": 8, "pipeline": gpus // 8 // replicas, "data": replicas},
+            }
+        ],
+    }
+    prepared = lab.scenario(data)
+    failure = 3000.0
+    found = phases(sim.run(prepared, 0, failures_at(prepared, [(failure, HOST, 9)]), keeps_timeline=True))
+    again = next(phase.start for phase in found if phase.start > failure and phase.bucket == "smaller")
+    return Estimate(again - failure + step)
+
+
+def back_after(lab: Lab, replications: int, preset: str) -> Estimate:
+    """Return after how long the others step again when a node is lost with a preset [s]."""
+    prepared = lab.scenario(small(preset, 5000.0))
+    return estimate(_standing(prepared, number, HOST) for number in range(replications))
+
+
+# ----------------------------------------
+# Presets without failures, and on the same failures.
+
+
+_STEP = 6.0
+
+
+def without_failures(lab: Lab, _: int, preset: str) -> Estimate:
+    """Return the share of time that 32 nodes train which never fail [-], beside a count of steps and saves."""
+    job = {"name": "job", "gpus": 256, "step_time": f"{_STEP} s", "parallelism": {"tensor": 8, "data": 32}}
+    store = {"interval": "13 min", "mode": "async", "stall": "3 s", "write": "50 s", "restore": "9 s"}
+    prepared = lab.scenario(
+        {
+            "name": "quiet",
+            "cluster": {"nodes": 34, "gpus_per_node": 8, "fabric": {"rails": 1}},
+            "horizon": "200000 s",
+            "jobs": [job],
+            "failures": [],
+            "checkpoint": {"tiers": [store], "from_preset": True},
+            "spares": {"hot": 1},
+            "repair": {"time": "1 h"},
+            "recovery": {"use": preset},
+        }
+    )
+    result = sim.run(prepared, 0, keeps_timeline=True)
+    start, stepping = phases(result)
+    one = result.jobs[0]
+    ours = float(one.buckets[sim.Bucket.PRODUCTIVE]) / one.requested
+    assert start.bucket == "initialize", "a job starts, and then nothing interrupts it"
+    return Estimate(ours, expected=_counted(prepared, stepping.end - stepping.start) / prepared.horizon)
+
+
+def _counted(prepared: Prepared, seconds: float) -> float:
+    """Return how much of some seconds of stepping and saves is stepping [s], by a count of one step at a time."""
+    checkpoint: Any = prepared.scenario.checkpoint
+    saves = []
+    for tier in checkpoint.tiers:
+        interval = units.parse(tier.interval, units.DURATION)
+        # The next save waits until the last one is through.
+        longest = max(interval, tier.write if tier.mode == "async" else 0.0)
+        saves.append((math.ceil(longest / _STEP - 1e-9), tier.write if tier.mode == "blocking" else tier.stall))
+    spent = productive = 0.0
+    steps = 0
+    while spent < seconds:
+        spent += sum(stall for period, stall in saves if steps and steps % period == 0)
+        part = min(_STEP, max(seconds - spent, 0.0))
+        productive += part
+        spent += part
+        steps += 1
+    return productive
+
+
+def ahead(lab: Lab, replications: int, better: str, worse: str) -> Estimate:
+    """Return by how much the ETTR of one preset is above that of another on the same failures [-].
+
+    16,384 GPUs in 128 replicas with the failures of Llama 3; detection and copies in memory are those of the presets.
+    """
+    first, second = (_ettr(lab, replications, preset) for preset in (better, worse))
+    return estimate(one - other for one, other in zip(first, second, strict=True))
+
+
+def _ettr(lab: Lab, replications: int, preset: str) -> list[float]:
+    """Return the ETTR of each replication [-]."""
+    changes = (f"recovery.use={preset}", "detection={}", "checkpoint.from_preset=true")
+    return lab.ettr(lab.shipped("llama3-405b-54d", changes), replications)

@@ -1,7 +1,8 @@
-"""Published steps beside the model of steps with the numbers that Ettrick ships."""
+"""Steps, sizes, start-up and networks as published, beside the models with the numbers that Ettrick ships."""
 
 from __future__ import annotations
 
+import csv
 import functools
 import math
 from dataclasses import replace
@@ -10,15 +11,29 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from analysis.calibrate.fit import Array, Numbers, large_mape, mape, sources
+import sim
+from analysis.calibrate.fit import Array, Numbers, as_shipped, large_mape, mape, sources
 from analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, recompute_ratios, utilisation
 from analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
-from analysis.validation.row import Estimate
+from analysis.validation.lab import Estimate, bare, estimate
 from sim.catalog import accelerators, models, steps
-from sim.steps import Link, Links, Machine, Workload, breakdown, ideal_links, rerouted_pace
+from sim.steps import (
+    Link,
+    Links,
+    Machine,
+    Workload,
+    breakdown,
+    checkpoint_size,
+    communicator_time,
+    flop_per_token,
+    ideal_links,
+    memory_use,
+    rerouted_pace,
+    start_time,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Sequence
 
     from analysis.calibrate.outcome import Anchor
     from analysis.calibrate.rows import Row
@@ -37,7 +52,7 @@ def _dense() -> tuple[Steps, Array]:
     """Return the published steps of models without experts, and our errors on them [-]."""
     _table("training_steps.csv")
     found = read_steps(default_folder())
-    return found, _errors(tuple(found.rows))
+    return found, _errors(found.rows)
 
 
 def forget() -> None:
@@ -46,15 +61,9 @@ def forget() -> None:
     _anchors.cache_clear()
 
 
-def _errors(rows: tuple[Row, ...]) -> Array:
-    """Return (modelled - measured) / measured with the numbers of the catalog, as a user's scenario gets them [-]."""
-    found = []
-    for row in rows:
-        has_experts = row.work.shape.experts is not None
-        shares = steps.efficiencies(row.chip, row.work.precision, experts=has_experts)
-        time = breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
-        found.append(time / row.measured - 1)
-    return np.array(found)
+def _errors(rows: Sequence[Row]) -> Array:
+    """Return (modelled - measured) / measured with the numbers of the catalog [-]."""
+    return np.array([as_shipped(row) / row.measured - 1 for row in rows])
 
 
 def steps_error(_: Lab, __: int, of: Literal["all", "large", "megatron", "tuned", "experts"]) -> Estimate:
@@ -68,7 +77,7 @@ def steps_error(_: Lab, __: int, of: Literal["all", "large", "megatron", "tuned"
     """
     if of == "experts":
         _table("moe_steps.csv")
-        return Estimate(mape(_errors(tuple(read_mixed(default_folder()).rows))))
+        return Estimate(mape(_errors(read_mixed(default_folder()).rows)))
     dense, error = _dense()
     if of == "large":
         return Estimate(large_mape(dense.rows, error))
@@ -187,16 +196,127 @@ def rerouted(_: Lab, __: int, microbatches: int, stages: int, replicas: int, mis
     return Estimate(1 / rerouted_pace(microbatches, stages, replicas, missing))
 
 
-MEASURES: Mapping[str, Callable[..., Estimate]] = {
-    "bubble": bubble,
-    "deepseek_hours": deepseek_hours,
-    "llama3_mfu": llama3_mfu,
-    "nemotron": nemotron,
-    "nemotron_bias": nemotron_bias,
-    "recomputed": recomputed,
-    "rerouted": rerouted,
-    "steps_bias": steps_bias,
-    "steps_error": steps_error,
-    "strong_loss": strong_loss,
-    "strong_scaling": strong_scaling,
-}
+# ----------------------------------------
+# Parameters, operation counts, and what a GPU and a checkpoint hold, beside what publishers print.
+
+
+_GIB = 2.0**30
+
+
+def token_flop(_: Lab, __: int, model: str, depths: int = 0) -> Estimate:
+    """Return the FLOP of a token of a model with experts at 4,096 tokens [GFLOP], half of attention counted."""
+    return Estimate(flop_per_token(replace(models()[model], depths=depths), 4096) / 1e9)
+
+
+def training_flop(_: Lab, __: int, model: str, tokens: float) -> Estimate:
+    """Return the FLOP of a whole training, attention left out, as publishers count them [FLOP]."""
+    return Estimate(tokens * flop_per_token(models()[model], 0))
+
+
+def parameters(_: Lab, __: int, model: str, active: bool = False) -> Estimate:
+    """Return the parameters of a model, or those that a token meets [10^9]; without modules for further tokens."""
+    shape = replace(models()[model], depths=0)
+    return Estimate((shape.active_parameters if active else shape.parameters) / 1e9)
+
+
+def checkpoint_gib(_: Lab, __: int, model: str) -> Estimate:
+    """Return the size of a checkpoint [GiB]."""
+    return Estimate(checkpoint_size(models()[model]) / _GIB)
+
+
+def gpu_memory(
+    _: Lab, __: int, model: str, layout: tuple[int, int, int, int], part: Literal["state", "activations"], saves: bool
+) -> Estimate:
+    """Return what a GPU holds of a Megatron model [GiB], its layers only.
+
+    Parameters
+    ----------
+    layout
+        Tensor and pipeline ranks, pieces of a stage, and sequences of a microbatch.
+    part, saves
+        Parameters with gradients and optimizer, or activations; with sequence parallelism and selective recomputation,
+        or without both.
+    """
+    tensor, pipeline, virtual, microbatch = layout
+    use = memory_use(
+        Workload(
+            shape=replace(models()[model], vocabulary=0),
+            sequence=2048,
+            sequences=4 * pipeline * microbatch,
+            microbatch=microbatch,
+            tensor=tensor,
+            pipeline=pipeline,
+            virtual=virtual,
+            sharding="none",
+            recompute="selective" if saves else "none",
+            sequence_parallel=saves,
+            fused_attention=False,
+        )
+    )
+    found = use.activations if part == "activations" else use.weights + use.gradients + use.optimizer
+    return Estimate(found / _GIB)
+
+
+# ----------------------------------------
+# Start-up, rates of collectives, and the switches and cables of published clusters.
+
+
+def communicators(_: Lab, __: int, thousands: float) -> Estimate:
+    """Return the time to set up the collectives of so many times 1,024 GPUs [s]."""
+    return Estimate(communicator_time(thousands * 1024))
+
+
+def start_range(_: Lab, __: int, gpus: float, end: str) -> Estimate:
+    """Return the ``low`` or the ``high`` end of the time from a job's start to its first step [s]."""
+    low, high = start_time(gpus)
+    return Estimate(low if end == "low" else high)
+
+
+def starts_in_range(_: Lab, __: int, slack: float) -> Estimate:
+    """Return the share of published starts on H100 that are in the range, made wider by `slack` on both sides [-]."""
+    path = default_folder() / "mlperf_startup_and_jitter.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if "H100" in row["accelerator"] and row["duplicate"] == "0"]
+    found = []
+    for row in rows:
+        if row["init_to_run_s"]:
+            low, high = start_time(int(row["accelerators"]))
+            found.append((1 - slack) * low <= float(row["init_to_run_s"]) <= (1 + slack) * high)
+    return Estimate(sum(found) / len(found))
+
+
+def preset_start(lab: Lab, replications: int, preset: str, gpus: int) -> Estimate:
+    """Return the time from a job's nodes to its first step with a recovery preset, without the restore [s]."""
+    prepared = lab.scenario(
+        bare(
+            "start",
+            cluster={"nodes": gpus // 8, "gpus_per_node": 8, "fabric": {"rails": 1, "radix": 32768}},
+            horizon="1 h",
+            jobs=[{"name": "job", "gpus": gpus, "parallelism": {"tensor": 8, "data": gpus // 8}}],
+            failures=[],
+            recovery={"use": preset},
+        )
+    )
+    jobs = [result.jobs[0] for result in lab.results(prepared, replications)]
+    return estimate(float(job.buckets[sim.Bucket.INITIALIZE]) / job.gpus for job in jobs)
+
+
+def bus_bandwidth(_: Lab, __: int, accelerator: str) -> Estimate:
+    """Return what collectives of the GPUs of one scale-up domain reach [GB/s].
+
+    Worked out from the waits of a step with tensor-parallel GPUs: bytes that one GPU sends over the time that takes.
+    """
+    chip = accelerators()[accelerator]
+    shape = replace(models()["megatron-22b"], vocabulary=0)
+    work = Workload(shape, 2048, 1, tensor=8, overlap_tensor=False)
+    links = Links(Link(chip.scale_up), *[Link(math.inf)] * 5)
+    constants = replace(steps.constants(), latency=0.0)
+    wait = breakdown(work, Machine(chip, steps.efficiencies(chip, "bf16"), links, constants)).tensor
+    # Two all-reduces forward and two backward in each layer.
+    sent = shape.layers * 4 * 2 * 7 / 8 * 2 * 2048 * shape.hidden
+    return Estimate(sent / wait / 1e9)
+
+
+def fabric_count(_: Lab, __: int, topology: str, part: str) -> Estimate:
+    """Return how many switches or cables of one tier a shipped cluster comes to [-]."""
+    return Estimate(sim.load_cluster(sim.find_cluster(topology)).counts()[part])

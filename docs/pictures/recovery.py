@@ -1,4 +1,4 @@
-"""Draw how a job comes back with each recovery preset: ``python -m analysis.pictures.recovery FOLDER``.
+"""Draw how a job comes back with each recovery preset: ``python docs/pictures/recovery.py FOLDER``.
 
 A process that ends with an error, a GPU that is lost and a node that is lost strike the job of the scenario
 ``recovery-16k``, hours apart; what follows is simulated, and drawn as it was. A table of the times goes beside the
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import sim
-from analysis.page.cell_text import console
 from analysis.page.charts import Episode, Stretch, draw_episodes, render
+from analysis.terminal import console
 from sim import Bucket
 
 if TYPE_CHECKING:

@@ -1,12 +1,46 @@
-"""A bar that moves while replications are simulated, or a line now and then where nobody sees a bar move."""
+"""The terminal: text laid out for it, and a bar that moves while replications are simulated."""
 
 from __future__ import annotations
 
+import io
 import sys
 import time
-from typing import Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
-from analysis.page.cell_text import console
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Page(io.StringIO):
+    """Text that is laid out for standard output and written to it later, in one go.
+
+    A console on standard output itself would write to it as soon as it is done, and fail there with a traceback.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        """Return whether standard output is a terminal, and wants colour."""
+        return sys.stdout is not None and sys.stdout.isatty()
+
+    def text(self) -> str:
+        """Return what was laid out, without blanks at the ends of lines."""
+        return "\n".join(line.rstrip() for line in self.getvalue().splitlines())
+
+
+def console(file: IO[str], *, width: int | None = None) -> Console:
+    """Return a console that takes text as it is and honours NO_COLOR, width and pipes."""
+    from rich.console import Console
+
+    if width is None and not file.isatty():
+        # Without a terminal there is no width to respect; a table that is cut helps nobody.
+        width = 120
+    return Console(file=file, markup=False, highlight=False, emoji=False, width=width)
+
 
 _EVERY = 30.0
 

@@ -1,4 +1,4 @@
-"""Draw theory beside the simulator: ``python -m analysis.pictures.mathematics FOLDER``.
+"""Draw theory beside the simulator: ``python docs/pictures/mathematics.py FOLDER``.
 
 Lines are the closed forms of `sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain shapes
 and
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis.page.cell_text import console
 from analysis.statistics.estimates import t_quantile
+from analysis.terminal import console
 from sim import Bucket
 from sim.formulas import daly_interval, efficiency, optimal_interval, young_interval
 

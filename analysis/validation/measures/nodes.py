@@ -1,0 +1,435 @@
+"""Nodes that are down: simulated beside closed forms, and the trace of InfiniteHBD, replayed and modelled."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+import sim
+from analysis.validation.lab import Estimate, bare, estimate
+from sim.formulas import (
+    crew_limited_pmf,
+    enough_probability,
+    missing_nodes_pmf,
+    repairs_pmf,
+    spares_needed,
+    steady_unavailability,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from analysis.validation.lab import Lab
+    from sim import Prepared, Result
+
+    FloatArray = NDArray[np.float64]
+
+_DAY = 86400.0
+
+
+def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    """Return a cluster that nobody uses: its one job arrives when it is over."""
+    cluster = {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}}
+    none = {"name": "none", "gpus": 1, "arrival": f"{days!r} d"}
+    tier = {"interval": "1 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+    data = bare("nodes", cluster=cluster, horizon=f"{days!r} d", jobs=[none], failures=failures)
+    return data | {"checkpoint": {"tiers": [tier]}} | changes
+
+
+# ----------------------------------------
+# Nodes down at once and the spares for them: simulated beside closed forms.
+
+
+def _fault(life: float, repair: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """Return a source of nodes with exponential lives of a mean [day]."""
+    entry = {"use": "component", "name": "node", "law": {"law": "exponential", "mean": f"{life!r} d"}, **changes}
+    return entry if repair is None else {**entry, "repair": repair}
+
+
+def _lognormal(mean: float, sigma: float) -> dict[str, Any]:
+    """Return a log-normal law by its mean [day]."""
+    return {"law": "lognormal", "median": f"{mean * math.exp(-(sigma**2) / 2)!r} d", "sigma": sigma}
+
+
+def down_at_most(
+    lab: Lab, replications: int, case: Literal["independent", "crews", "full"], level: float, crews: int = 0
+) -> Estimate:
+    """Return the share of time with at most as many nodes down as theory has at a level, beside that of theory [-].
+
+    Parameters
+    ----------
+    case
+        ``independent``: 300 nodes and repairs of any law; the binomial law. ``crews``: 40 nodes and so many crews; a
+        birth-death chain. ``full``: 100 nodes of a job that always finds others; Poisson.
+    level
+        Level of the quantile [-].
+    """
+    if case == "full":
+        law, reached = repairs_pmf(100 / 40 * 3, 100), _behind_full_job(lab, replications)
+    elif case == "crews":
+        law, reached = crew_limited_pmf(40, 0, 1 / 30, 1 / 2, crews), _with_crews(lab, replications, crews)
+    else:
+        law, reached = missing_nodes_pmf(300, steady_unavailability(60.0, 3.0)), _independent(lab, replications)
+    expected = np.cumsum(law)
+    most = int(np.searchsorted(expected, level))
+    return estimate(reached[:, most], float(expected[most]))
+
+
+def longer_repairs(lab: Lab, replications: int, factor: float) -> Estimate:
+    """Return the share of time with at most the P90 that repairs `factor` times as long would have [-]."""
+    law = np.cumsum(missing_nodes_pmf(300, steady_unavailability(60.0, 3.0 * factor)))
+    most = int(np.searchsorted(law, 0.9))
+    return estimate(_independent(lab, replications)[:, most], float(law[most]))
+
+
+def _reached(results: tuple[Result, ...], most: int) -> FloatArray:
+    """Return for which share of its time each replication had at most 0, 1, 2 ... nodes down."""
+    rows = np.zeros((len(results), most + 1))
+    for row, result in zip(rows, results, strict=True):
+        for count, time in result.down_times.items():
+            row[count] += time
+    return np.asarray(np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True))
+
+
+def _independent(lab: Lab, replications: int) -> FloatArray:
+    source = _fault(60.0, _lognormal(3.0, 1.2), renews="at_return")
+    prepared = lab.scenario(_idle(300, 300.0, [source], initial="stationary"))
+    return _reached(lab.results(prepared, replications), 300)
+
+
+def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
+    tier = {"name": "bench", "time": {"law": "exponential", "mean": "2 d"}, "crews": crews}
+    data = _idle(40, 2000.0, [_fault(30.0, renews="at_return")], warmup="400 d")
+    prepared = lab.scenario({**data, "repair": {"use": "tiers", "tiers": [tier]}})
+    return _reached(lab.results(prepared, replications), 40)
+
+
+@functools.lru_cache(maxsize=1)
+def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
+    """Return the same from the 80th day on: the job begins with nobody in repair."""
+    begin, end = 80 * _DAY, 400 * _DAY
+    data = _idle(200, 400.0, [_fault(40.0, _lognormal(3.0, 1.0), clock="busy")])
+    data |= {"jobs": [{"name": "job", "gpus": 100}], "recovery": {**data["recovery"], "pools": ["idle"]}}
+    prepared = lab.scenario(data)
+    rows = np.zeros((replications, 101))
+    for number, row in enumerate(rows):
+        result = sim.run(prepared, number, keeps_log=True)
+        times = np.array([(outage.start, outage.end) for outage in result.outages])
+        moments = np.concatenate((np.clip(times, begin, None).ravel(order="F"), [end]))
+        change = np.repeat([1, -1, 0], [len(times), len(times), 1])
+        order = np.argsort(moments, kind="stable")
+        level = np.maximum(np.cumsum(change[order])[:-1], 0)
+        row += np.bincount(level, weights=np.diff(moments[order]), minlength=101)[:101]
+    return np.asarray(np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True))
+
+
+def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
+    """Return the share of time in which a job of 100 nodes waits for one [-], with `less` spares than theory asks for.
+
+    Theory asks for as many as are enough for 95 % of the time.
+    """
+    required, life, repair = 100, 40.0, 2.0
+    down = steady_unavailability(life, repair)
+    spares = spares_needed(required, down, 0.95) - less
+    data = _idle(required + spares, 400.0, [_fault(life, _lognormal(repair, 1.0), renews="at_return")], windows="40 d")
+    prepared = lab.scenario({**data, "jobs": [{"name": "job", "gpus": required}], "spares": {"hot": spares}})
+    # All nodes are new: the first of the ten windows is left out.
+    tables = [result.jobs[0].totals[1:].sum(axis=(0, 2)) for result in lab.results(prepared, replications)]
+    expected = 1 - enough_probability(missing_nodes_pmf(required + spares, down), spares)
+    return estimate((float(table[sim.Bucket.STARVED] / table.sum()) for table in tables), expected)
+
+
+# ----------------------------------------
+# Leaf switches that die.
+
+
+_LEAF_RATE = 0.08 / (365.25 * _DAY)
+
+"""Failures of one leaf switch [1/s], as in the scenario."""
+
+
+_LEAF_OUT = 8 * 3600.0
+
+"""How long it is out [s], as in the scenario."""
+
+
+def leaf_switches(lab: Lab, replications: int, what: Literal["waits", "slower", "gain", "stops"]) -> Estimate:
+    """Return what dying leaf switches cost a job of 15,104 GPUs [-].
+
+    Parameters
+    ----------
+    what
+        ``waits``: share of time in which a job of single-homed nodes stands; ``slower``: share that one of dual-homed
+        nodes loses to half of its bandwidth; ``gain``: what the second home is worth; ``stops``: share of time in which
+        the dual-homed job waits.
+    """
+    single, dual = (_leaf(lab.shipped(f"leaf-{homes}-homed"), lab, replications) for homes in ("single", "dual"))
+    loss = 1 - 1 / 1.1
+    if what == "waits":
+        waits = single[:, sim.Bucket.STARVED] + single[:, sim.Bucket.DETECTION]
+        return estimate(waits, _any_out(120))
+    if what == "slower":
+        return estimate(dual[:, sim.Bucket.DEGRADED], _any_out(240) * loss)
+    if what == "stops":
+        return estimate(dual[:, sim.Bucket.STARVED] + dual[:, sim.Bucket.LOST_WORK])
+    gain = dual[:, sim.Bucket.PRODUCTIVE] - single[:, sim.Bucket.PRODUCTIVE]
+    # Restart, restore and half of an interval of lost work: 5 min, 2 min and 10.5 min, once an outage.
+    restarts = 120 * _LEAF_RATE * 17.5 * 60
+    return estimate(gain, _any_out(120) - _any_out(240) * loss + restarts)
+
+
+def _leaf(prepared: Prepared, lab: Lab, replications: int) -> FloatArray:
+    """Return the shares of the job's time, shape (replications, buckets)."""
+    jobs = [result.jobs[0] for result in lab.results(prepared, replications)]
+    return np.array([job.buckets / job.requested for job in jobs])
+
+
+def _any_out(switches: int) -> float:
+    """Return the share of a year in which at least one switch is out [-]: the number that is out is Poisson (Palm)."""
+    return 1 - math.exp(-switches * _LEAF_RATE * _LEAF_OUT)
+
+
+# ----------------------------------------
+# What a failure trace says about how far its nodes are from independent and alike.
+
+
+TICKS = 10_000
+
+"""Resolution of the published trace [1/day]."""
+
+
+class Faults(NamedTuple):
+    """The faults of a trace.
+
+    Parameters
+    ----------
+    node
+        Whose fault, from 0, shape (n,).
+    start, end
+        When the node went down and came back, from the origin of the trace [day].
+    nodes
+        Nodes in all, those without faults included.
+    days
+        Length of the trace [day].
+    """
+
+    node: NDArray[np.int64]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    nodes: int
+    days: float
+
+
+def daily_dispersion(faults: Faults) -> float:
+    """Return variance over mean of the number of starts of a day [-]; 1 for a Poisson process."""
+    counts = np.bincount(_ticks(faults.start) // TICKS, minlength=math.ceil(faults.days))[: math.ceil(faults.days)]
+    return float(counts.var() / counts.mean())
+
+
+def down_p99(faults: Faults) -> float:
+    """Return the number of nodes down that is not exceeded in 99 % of the time, from the first fault on."""
+    weights = _time_by_nodes_down(faults)
+    return float(np.argmax(np.cumsum(weights) >= 0.99 * weights.sum() * (1 - 1e-12)))
+
+
+def gap_shape(faults: Faults) -> float:
+    """Return the Weibull shape of the positive gaps between starts by maximum likelihood [-]; 1 if Poisson."""
+    from scipy.optimize import brentq
+
+    gaps = np.diff(np.sort(_ticks(faults.start)))
+    gaps = gaps[gaps > 0].astype(np.float64)
+    logs = np.log(gaps / gaps.max())
+
+    def score(shape: float) -> float:
+        powers = np.exp(shape * logs)
+        return float(powers @ logs / powers.sum() - 1 / shape - logs.mean())
+
+    return float(brentq(score, 0.01, 100.0))
+
+
+def top_decile_share(faults: Faults) -> float:
+    """Return the share of the faults on the tenth of the nodes that has most of them [-]."""
+    counts = np.sort(np.bincount(faults.node, minlength=faults.nodes))
+    return float(counts[-math.ceil(faults.nodes / 10) :].sum() / faults.node.size)
+
+
+def unavailability(faults: Faults) -> float:
+    """Return the mean share of the nodes that is down, from the first fault on [-]."""
+    weights = _time_by_nodes_down(faults)
+    return float(weights @ np.arange(weights.size) / weights.sum() / faults.nodes)
+
+
+def _ticks(times: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return times at the resolution of the trace [1/10,000 day]."""
+    return np.rint(times * TICKS).astype(np.int64)
+
+
+def _time_by_nodes_down(faults: Faults) -> NDArray[np.float64]:
+    """Return for how long 0, 1, 2 ... nodes are down from the first fault on [1/10,000 day].
+
+    Outages of a node that overlap count once: a node is down while it has begun more of them than have ended.
+    """
+    last = round(faults.days * TICKS)
+    begin, end = (np.minimum(_ticks(np.minimum(times, faults.days)), last) for times in (faults.start, faults.end))
+    first = int(begin.min())
+    time = np.concatenate((begin, end))
+    node = np.concatenate((faults.node, faults.node))
+    step = np.repeat([1, -1], begin.size)
+    # By node, in time, beginnings first: the running sum is how many outages of the node are open, 0 after its last.
+    order = np.lexsort((-step, time, node))
+    time, step = time[order], step[order]
+    open_ = np.cumsum(step)
+    change = np.where((step == 1) & (open_ == 1), 1, np.where((step == -1) & (open_ == 0), -1, 0))
+    inside = np.argsort(time, kind="stable")
+    level = np.concatenate(([0], np.cumsum(change[inside])))
+    edges = np.concatenate(([first], time[inside], [last]))
+    # Between changes at one instant the level may be anything, but it lasts for no time.
+    return np.bincount(np.maximum(level, 0), weights=np.diff(edges)).astype(np.float64)
+
+
+STATISTICS: dict[str, Callable[[Faults], float]] = {
+    "daily dispersion": daily_dispersion,
+    "nodes down P99": down_p99,
+    "gap shape": gap_shape,
+    "share of worst tenth": top_decile_share,
+    "unavailability": unavailability,
+}
+
+
+# ----------------------------------------
+# InfiniteHBD: the trace replayed, the catalog's model of it, and a model of independent nodes that must miss.
+
+
+LOG = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "infinitehbd" / "fault_events.csv"
+
+"""Reference data that are not part of the project: the trace as a table, a row for each fault."""
+
+
+NODES, DAYS = 400, 348.0
+
+
+SPREAD_OF_MEDIAN = 1.2533
+
+"""Standard error of a median over that of a mean, of a normal distribution [-]."""
+
+
+# Independent nodes with the rate and the unavailability of the trace: 4.2 faults per 1000 node-days, 2.35 % down.
+INDEPENDENT = {
+    "use": "component",
+    "name": "independent",
+    "law": {"law": "exponential", "mean": f"{(1 - 0.0235) / 0.0042!r} d"},
+    "repair": {"law": "exponential", "mean": f"{0.0235 / 0.0042!r} d"},
+    "renews": "at_return",
+}
+
+
+def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) -> Estimate:
+    """Return a statistic of the nodes that are down in the replayed log.
+
+    `statistic` is ``availability``, ``unavailability`` or ``nodes down``: the smallest number that is not exceeded in
+    a share `level` of the time.
+    """
+    columns = {"unit": "node_id", "start": "start_day", "end": "end_day", "cause": "class"}
+    log = {"use": "replay", "file": str(_present()), "time_unit": "d", "columns": columns}
+    result = lab.results(_traced(lab, log), 1)[0]
+    down = result.down_node_seconds / result.node_seconds
+    if statistic != "nodes down":
+        return Estimate({"availability": 1 - down, "unavailability": down}[statistic])
+    counts = sorted(result.down_times)
+    share = np.cumsum([result.down_times[count] for count in counts]) / sum(result.down_times.values())
+    return Estimate(float(counts[int(np.argmax(share >= level - 1e-12))]))
+
+
+def infinitehbd_trace(_: Lab, __: int, *, statistic: str, **arguments: Any) -> Estimate:
+    """Return a statistic of the faults of the log, as they stand there."""
+    return Estimate(_TRACE[statistic](_logged(), **arguments))
+
+
+def infinitehbd_model(lab: Lab, replications: int, *, statistic: str, independent: bool = False) -> Estimate:
+    """Return the median of a statistic over simulated traces, of the catalog's model or of independent nodes."""
+    model = INDEPENDENT if independent else {"use": "infinitehbd"}
+    found = lab.each(_statistics, _traced(lab, model), replications)
+    values = np.array(found)[:, list(STATISTICS).index(statistic)]
+    error = SPREAD_OF_MEDIAN * float(values.std(ddof=1)) / float(np.sqrt(replications))
+    return Estimate(float(np.median(values)), error, replications)
+
+
+def _traced(lab: Lab, source: dict[str, Any]) -> Prepared:
+    """Return new nodes, as many as in the log, whose failures last as long as their source says."""
+    data = _idle(NODES, DAYS, [source])
+    del data["repair"]
+    return lab.scenario(data)
+
+
+def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
+    """Return the statistics of one simulated trace."""
+    outages = sim.run(prepared, number, keeps_log=True).outages
+    node = np.array([outage.node for outage in outages], dtype=np.int64)
+    start, end = (np.array([outage[column] for outage in outages]) / _DAY for column in (1, 2))
+    faults = Faults(node, start, end, NODES, DAYS)
+    return tuple(statistic(faults) for statistic in STATISTICS.values())
+
+
+def _present() -> Path:
+    """Return where the log is."""
+    if not LOG.exists():
+        message = "reference data not present"
+        raise FileNotFoundError(message)
+    return LOG
+
+
+class _Logged(NamedTuple):
+    """The rows of the log: whose fault, of which level, from when to when [day]."""
+
+    level: NDArray[np.str_]
+    faults: Faults
+
+
+def _logged() -> _Logged:
+    """Return the log."""
+    with _present().open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    node = np.unique([row["node_id"] for row in rows], return_inverse=True)[1].astype(np.int64)
+    start, end = (np.array([float(row[name]) for row in rows]) for name in ("start_day", "end_day"))
+    return _Logged(np.array([row["level"] for row in rows]), Faults(node, start, end, NODES, DAYS))
+
+
+def _rate(log: _Logged, level: str = "") -> float:
+    """Return the faults of a level, or of all, per 1000 node-days."""
+    return float(np.char.startswith(log.level, level).sum()) / (NODES * DAYS) * 1000
+
+
+def _repair(log: _Logged, level: float | None = None) -> float:
+    """Return a quantile of the lengths of outages, or without `level` their mean [day]."""
+    lengths = log.faults.end - log.faults.start
+    return float(lengths.mean() if level is None else np.quantile(lengths, level))
+
+
+def _gap_variation(log: _Logged) -> float:
+    """Return the coefficient of variation of the gaps between starts [-]."""
+    gaps = np.diff(np.sort(log.faults.start))
+    return float(gaps.std(ddof=1) / gaps.mean())
+
+
+def _in_bin(log: _Logged, number: int, days: float = 58.0) -> float:
+    """Return how many faults start in a stretch of some days, from one; the last also has those after the end."""
+    last = round(DAYS / days)
+    return float((np.minimum(log.faults.start // days, last - 1) == number - 1).sum())
+
+
+_TRACE: dict[str, Callable[..., float]] = {
+    "faults": lambda log: float(log.faults.node.size),
+    "nodes with faults": lambda log: float(np.unique(log.faults.node).size),
+    **{name: lambda log, of=statistic: of(log.faults) for name, statistic in STATISTICS.items()},
+    "rate": _rate,
+    "repair": _repair,
+    "gap variation": _gap_variation,
+    "in bin": _in_bin,
+}
