@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
 import math
 import sys
 from pathlib import Path
@@ -169,9 +168,10 @@ def schema(
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
+    from analysis.results.files import in_lines
     from analysis.study.model import study_schema
 
-    say(json.dumps(study_schema() if study else sim.schema(), indent=2))
+    say(in_lines(study_schema() if study else sim.schema()))
 
 
 @app.command(name="list")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import sim
 from analysis.amounts import amount_text
@@ -112,7 +112,7 @@ def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> Taken:
 
 
 def _gpus_per_node(prepared: Prepared) -> int:
-    cluster: Any = prepared.scenario.cluster
+    cluster = prepared.scenario.cluster
     return int(cluster.hosts.gpus)
 
 

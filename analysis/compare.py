@@ -204,7 +204,7 @@ def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     """Return which of model, precision, layout and accelerator are not the same in all scenarios."""
     found: dict[str, list[Any]] = {"model": [], "precision": [], "layout": [], "accelerator": []}
     for scenario in scenarios:
-        cluster: Any = scenario.cluster
+        cluster = scenario.cluster
         found["model"].append([job.model for job in scenario.jobs])
         found["precision"].append([job.precision for job in scenario.jobs])
         found["layout"].append([job.parallelism for job in scenario.jobs])
@@ -545,9 +545,9 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
                 found.setdefault(line, []).append(recipe)
             is_wrong = is_wrong or not error.is_answer
             continue
-        if split_stores and loaded.checkpoint.from_preset:  # type: ignore[attr-defined]
+        if split_stores and loaded.checkpoint.from_preset:
             bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
-            if bare.checkpoint.tiers != loaded.checkpoint.tiers:  # type: ignore[attr-defined]
+            if bare.checkpoint.tiers != loaded.checkpoint.tiers:
                 without[recipe.name] = f"{recipe.name} without its stores"
                 scenarios[without[recipe.name]] = bare
     reasons = [_told(line, having, wanted) for line, having in found.items()]

@@ -54,7 +54,7 @@ _DAY = units.DURATION.units["d"]
 
 def describe_recovery(prepared: Prepared, index: int) -> Recovery:
     """Return what there is to say about detection, stores and recovery of a job."""
-    scenario: Any = prepared.scenario
+    scenario = prepared.scenario
     found, job = comeback(prepared, index), prepared.jobs[index]
     name = scenario.recovery.use
     return Recovery(

@@ -171,7 +171,7 @@ def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
         if job.plan is not None and job.plan.is_far:
             line += "; so far from 1, what was measured was executed in another way than the scenario says"
         notes.append(line)
-    pools: Any = search.scenario.cluster
+    pools = search.scenario.cluster
     if len(pools.all_pools) > 1:
         notes.append("all GPUs are taken to be those of the first pool of hosts")
     if search.own is not None and not is_own_found:

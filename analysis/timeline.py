@@ -60,7 +60,7 @@ class Tracks:
 
     def _add_nodes(self, prepared: Prepared, nodes: list[int]) -> None:
         """Add the nodes by the domain that holds them: a scale-up domain of several nodes, else a rack."""
-        cluster: Any = prepared.scenario.cluster
+        cluster = prepared.scenario.cluster
         kind, label = ("scale_up", "scale-up domain") if cluster.nodes_per_domain > 1 else ("rack", "rack")
         domains = cluster.build().domains[kind]
         pids: dict[int, int] = {}

@@ -130,7 +130,7 @@ def _reason(error: Exception) -> str:
 
 def _held(prepared: Prepared) -> Scenario:
     """Return the scenario with the intervals that rules have chosen written out; the scenario itself if none has."""
-    checkpoint: Any = prepared.scenario.checkpoint
+    checkpoint = prepared.scenario.checkpoint
     if not any(map(_by_rule, checkpoint.tiers)):
         return prepared.scenario
     chosen = _spacing(prepared.jobs[0].checkpoint)
@@ -154,13 +154,13 @@ def _spacing(checkpoint: Any) -> dict[str, float]:
 def _ready(scenario: Scenario, of: Prepared) -> Prepared:
     """Return a changed scenario ready to run, in which every job keeps the intervals that rules have chosen for it."""
     found = sim.prepare(scenario)
-    checkpoint: Any = of.scenario.checkpoint
+    checkpoint = of.scenario.checkpoint
     ruled = {tier.store for tier in checkpoint.tiers if _by_rule(tier)}
     if not ruled or len(of.jobs) == 1:
         return found
     jobs = []
     for job, before in zip(found.jobs, of.jobs, strict=True):
-        own = {store: time for store, time in _spacing(before.checkpoint).items() if store in ruled}
+        own: dict[str, float] = {store: time for store, time in _spacing(before.checkpoint).items() if store in ruled}
         jobs.append(replace(job, checkpoint=_spaced(job.checkpoint, own)))
     return replace(found, jobs=tuple(jobs))
 
@@ -260,7 +260,7 @@ def _scaled(section: str) -> Callable[[Scenario, Prepared], tuple[Scenario, str]
 
 def _repair(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     """Shorten all repairs, those that causes have of their own too, without replacing these."""
-    repair: Any = prepared.repair
+    repair = prepared.repair
     shorter = repair.model_copy(update={"scale": _LESS * repair.scale})
     return scenario.model_copy(update={"failures": tuple(_written_out(scenario)), "repair": shorter}), "-10 %"
 
@@ -268,7 +268,7 @@ def _repair(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
 def _checkpoint(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     """Shorten stalls, writes and restores of every store."""
     del prepared
-    checkpoint: Any = scenario.checkpoint
+    checkpoint = scenario.checkpoint
     tiers = []
     for tier in checkpoint.tiers:
         times = {name: getattr(tier, name) for name in _TIMES if getattr(tier, name) is not None}
@@ -302,8 +302,8 @@ def _step_time(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
         raise LeftOutError(message)
     for index, job in enumerate(prepared.jobs):
         changes: dict[str, Any] = {"step_time": _LESS * job.step_time, "mfu": None, "calibration": None}
-        work: Any = scenario.jobs[index].work
-        if math.isfinite(job.target) and work.time:
+        work = scenario.jobs[index].work
+        if not isinstance(work, str) and math.isfinite(job.target) and work.time:
             changes["work"] = work.model_copy(update={"time": _LESS * work.time})
         scenario = scenario.with_job(index, **changes)
     return scenario, "-10 %"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sim
 from sim import units
-from sim.input.registry import DEFAULTS
+from sim.input.scenario import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

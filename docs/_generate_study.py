@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from analysis.results.files import in_lines
 from analysis.study.designs import DESIGNS
 from analysis.study.distributions import DISTRIBUTIONS
 from analysis.study.model import study_schema
@@ -135,7 +136,7 @@ def _summary(part: Node) -> str:
 def main() -> None:
     """Write both files."""
     PAGE.write_text(study_reference(), encoding="utf-8")
-    SCHEMA.write_text(json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    SCHEMA.write_text(in_lines(study_schema()) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.engine.result import JobResult, Ratio, Result, Span, Timeline
-    from sim.input.load import (
+    from sim.input.scenario import Scenario, schema
+    from sim.layouts import Candidate, LayoutSearch, NoLayoutError
+    from sim.load import (
         ScenarioError,
         Template,
         building_blocks,
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
         shipped,
         template,
     )
-    from sim.input.registry import schema
-    from sim.layouts import Candidate, LayoutSearch, NoLayoutError
     from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
     from sim.prepare.explained import Comeback, comeback
     from sim.prepare.placement import Placement, placement
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from sim.prepare.step import check_memory
     from sim.run import MOST_EVENTS, Shared, WorkError, check_work, run, trace
     from sim.scenario.fields import PathError
-    from sim.scenario.model import Scenario
     from sim.yamlfile import dump
 
 __all__ = [
@@ -106,9 +105,9 @@ import_on_use(
         "cluster.topology": "Topology edges",
         "engine.prepared": "Prepared PreparedJob",
         "engine.result": "JobResult Ratio Result Span Timeline",
-        "input.load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
+        "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
         " parse shipped template",
-        "input.registry": "schema",
+        "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError",
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
         "prepare.explained": "Comeback comeback",
@@ -117,7 +116,6 @@ import_on_use(
         "prepare.step": "check_memory",
         "run": "MOST_EVENTS Shared WorkError check_work run trace",
         "scenario.fields": "PathError",
-        "scenario.model": "Scenario",
         "yamlfile": "dump",
     },
 )

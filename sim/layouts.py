@@ -9,6 +9,7 @@ from sim import catalog, units
 from sim.catalog import steps
 from sim.closed_form.renewal import job_shares
 from sim.cluster.placement import Layout
+from sim.policies.recovery import RestartSmaller, ShrinkRejoin
 from sim.prepare.placement import links_of, links_of_nics, placement
 from sim.prepare.prepare import checkpoint_of, examine
 from sim.prepare.step import machine_of, shape_of, workload_of
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sim.engine.prepared import Prepared, PreparedJob
-    from sim.scenario.model import JobSpec, Scenario
+    from sim.input.scenario import Scenario
+    from sim.scenario.model import JobSpec
     from sim.steps import Links, ModelShape, Workload
 
 # ----------------------------------------
@@ -196,8 +198,8 @@ class LayoutSearch:
     @property
     def fewest(self) -> int:
         """Sets of replicas that the recovery needs at least [-]."""
-        recovery: Any = self.scenario.recovery
-        return int(recovery.min_replicas) if recovery.elastic else 1
+        recovery = self.scenario.recovery
+        return recovery.min_replicas if isinstance(recovery, RestartSmaller | ShrinkRejoin) else 1
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield the layouts that are possible, fit, and leave as many sets of replicas as the recovery needs."""
@@ -290,7 +292,7 @@ class LayoutSearch:
 
     def _sets_of(self, work: Workload) -> int:
         """Return how many sets of replicas can leave alone [-]: replicas that share hosts leave together."""
-        recovery: Any = self.scenario.recovery
+        recovery = self.scenario.recovery
         if not recovery.elastic:
             return 1
         key = _sizes(work)
@@ -350,7 +352,7 @@ def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
     if lacking:
         message = f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})"
         raise ValueError(message)
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     each, most = cluster.hosts.gpus, cluster.hosts.nodes * cluster.hosts.gpus
     if gpus > most:
         message = f"{gpus:,} GPUs are more than the {most:,} of the cluster"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Prepared
     from sim.engine.result import Result
     from sim.failures import FailureTrace, Source
-    from sim.input.load import Template
+    from sim.load import Template
 
 MOST_EVENTS = 1e8
 

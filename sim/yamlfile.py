@@ -98,6 +98,22 @@ def dotted(path: Keys) -> str:
     return ".".join(str(step) for step in path)
 
 
+def has(holder: Any, step: str | int) -> bool:
+    """Tell whether there is an item or a key `step` in `holder`."""
+    if isinstance(holder, list | tuple):
+        return isinstance(step, int) and step < len(holder)
+    return isinstance(holder, dict) and step in holder
+
+
+def value_at(data: Any, path: Keys, otherwise: Any) -> Any:
+    """Return what was written at a path; a validated default is not there."""
+    for step in path:
+        if not has(data, step):
+            return otherwise
+        data = data[step]
+    return data
+
+
 def dump(data: Any) -> str:
     """Return YAML that `load` (and any YAML 1.1 or 1.2 reader) turns back into the same data.
 

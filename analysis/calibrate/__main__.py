@@ -1,4 +1,4 @@
-"""Fit the step model to published steps, print how well it does, write the numbers of the catalog: ``make fit-steps``."""
+"""Fit the step model to published steps, print how well it does, write the catalog: ``make fit-steps``."""
 
 from __future__ import annotations
 

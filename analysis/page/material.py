@@ -734,7 +734,7 @@ def _job(prepared: Prepared, job: PreparedJob, ratio: float, mtti: float) -> Pre
 def _checkpoint(prepared: Prepared, job: PreparedJob) -> Any:
     """Return the checkpoints of a job of another size; those that it has where they cannot be worked out anew."""
     known: Any = job.checkpoint
-    checkpoint: Any = prepared.scenario.checkpoint
+    checkpoint = prepared.scenario.checkpoint
     size = checkpoint_size(job.plan.work.shape) if job.plan is not None else None
     try:
         return checkpoint.build(

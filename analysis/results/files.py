@@ -204,3 +204,18 @@ def against_comparison(content: CompareDocument, precision: str | None) -> list[
     if missing:
         found.append(f"{missing} of {missing + len(content.variants)} variants cannot run")
     return found + against_run({}, count, precision, precise=content.precise)
+
+
+def in_lines(content: Any, depth: int = 2) -> str:
+    """Return JSON with a line for each entry down to a depth, and what is deeper in the line of its entry.
+
+    Large generated documents stay short and their differences readable: a definition or a row is a line.
+    """
+    if not depth or not content or not isinstance(content, dict | list):
+        return json.dumps(content, ensure_ascii=False)
+    if isinstance(content, list):
+        entries, (start, end) = [in_lines(item, depth - 1) for item in content], "[]"
+    else:
+        entries = [f"{json.dumps(key)}: {in_lines(value, depth - 1)}" for key, value in content.items()]
+        start, end = "{}"
+    return "\n".join([start, ",\n".join(entries), end])

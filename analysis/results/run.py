@@ -102,10 +102,7 @@ def _by_bucket(causes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 def replays_a_log(prepared: Prepared) -> bool:
     """Return whether failures are those of a log: one history, however many replications there are of it."""
-    return any(
-        entry.use == "replay" and entry.spread_unknown == "once"  # type: ignore[attr-defined]
-        for entry in prepared.scenario.failures
-    )
+    return any(getattr(entry, "spread_unknown", "") == "once" for entry in prepared.scenario.failures)
 
 
 def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:

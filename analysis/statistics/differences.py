@@ -96,7 +96,7 @@ class Luck:
     """
 
     def __init__(self, prepared: Prepared) -> None:
-        recovery: Any = prepared.recovery
+        recovery = prepared.recovery
         # Replicas that leave alone wait alone: that is common, and makes no difference between calm and unlucky runs.
         self._is_rigid = not recovery.elastic
         waits = starved_at_most(prepared) if self._is_rigid else 0.0
@@ -217,7 +217,7 @@ def _is_back_at_once(source: Any) -> bool:
 
 def _is_simple(prepared: Prepared, source: Any) -> bool:
     """Return whether the rate at which a cause disrupts a stepping job is the same at any time, and known."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     return bool(
         source.law is not None
         and source.law.memoryless

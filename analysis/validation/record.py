@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.results.run import render
+from analysis.results.files import in_lines
+from analysis.results.run import plain
 from analysis.terminal import Progress, console
 from analysis.validation.lab import Lab
 from analysis.validation.play import HEADS, LABELS, against, cells_of, describe, in_words, play
@@ -96,8 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
     with Progress("rows", quiet=False) as progress:
         found = play(load_table(), Lab(processes=options.jobs), progress=progress)
     content = describe(found, command="")
-    text = render(content.model_copy(update={"provenance": None}))
-    (options.out / "validation.json").write_text(text + "\n", encoding="utf-8")
+    recorded = {key: value for key, value in plain(content).items() if key != "provenance"}
+    (options.out / "validation.json").write_text(in_lines(recorded, 4) + "\n", encoding="utf-8")
     (options.out / "validation.md").write_text(markdown(content), encoding="utf-8")
     for line in against(content):
         console(sys.stderr).print(line, soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sim.engine.state_nodes import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
@@ -27,21 +27,20 @@ _RARE = 1e-4
 
 def elastic_form(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]]:
     """Return the function from a job to its expected shares [-], for a recovery that has absences."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     one = prepared.jobs[0]
     # A replica that lost a process but no node does not wait for one.
     taking = min(_mtti(prepared, one, _sends_away) / _mtti(prepared, one, takes_nodes), 1.0)
     taking = taking if math.isfinite(taking) else 0.0
     wait = _wait(prepared) * taking
     leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
-    return lambda job: _elastic(
-        job,
-        recovery.absence_for(job.gpus, job.nodes, job.replicas),
-        leaving[job.nodes],
-        wait,
-        taking=taking,
-        reroutes=recovery.reroutes,
-    )
+
+    def shares(job: PreparedJob) -> dict[str, float]:
+        absence = recovery.absence_for(job.gpus, job.nodes, job.replicas)
+        assert absence is not None, "a recovery with absences"
+        return _elastic(job, absence, leaving[job.nodes], wait, taking=taking, reroutes=recovery.reroutes)
+
+    return shares
 
 
 def _elastic(
@@ -119,7 +118,7 @@ def _mtti(prepared: Prepared, job: PreparedJob, kind: Callable[[Source], bool]) 
 
 def success(prepared: Prepared) -> float:
     """Return the probability that a repair removes a fault [-]."""
-    repair: Any = prepared.repair
+    repair = prepared.repair
     return float(repair.success)
 
 
@@ -138,15 +137,16 @@ def _sends_away(source: Source) -> bool:
 
 def _wait(prepared: Prepared) -> float:
     """Return the mean time until there is a node for one that failed [s]; 0 where nobody knows."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     lives = lives_and_repairs(prepared)
     if lives is None:
         return 0.0
     needed = sum(each.nodes for each in prepared.jobs)
     pools = {"idle": Reserve(idle_nodes(prepared)), **prepared.reserves}
-    used = [pools[name] for name in recovery.pools if name in pools and pools[name].nodes]
+    named: tuple[str, ...] = getattr(recovery, "pools", ())
+    used = [pools[name] for name in named if name in pools and pools[name].nodes]
     extra = sum(pool.nodes for pool in used)
-    refills = "idle" not in recovery.pools and any(pool.refills for pool in used)
+    refills = "idle" not in named and any(pool.refills for pool in used)
     found = mean_wait(needed, extra, *lives, idle_nodes(prepared) if refills else 0)
     return found + (used[0].delay if used else 0.0)
 
@@ -290,7 +290,7 @@ def _wait_of_starved(
     prepared: Prepared, job: PreparedJob, takers: Sequence[Source], rates: Sequence[float]
 ) -> Wait | None:
     """Return how a job waits for nodes, its times the means over what takes them; ``None`` where ways differ."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     if recovery.elastic:
         return None
     found: list[Wait | None] = [recovery.waits(Hit(source.fault, job.gpus, job.nodes, 1)) for source in takers]
@@ -348,7 +348,7 @@ def starved_at_most(prepared: Prepared) -> float | None:
 
 def _pools(prepared: Prepared) -> tuple[str, ...]:
     """Return the pools that a recovery names, or its first rung that keeps nodes; else those that the queue takes."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     keeping = [rung for rung in getattr(recovery, "rungs", ()) if rung.keeps != "nothing"]
     named: tuple[str, ...] | None = getattr(keeping[0] if keeping else recovery, "pools", None)
     return ("idle", "spare") if named is None else named

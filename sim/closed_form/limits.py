@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from sim.closed_form.elastic import lives_and_repairs, success, takes_nodes
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.formulas.nodes import starvation
+from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
 from sim.prepare.failures import prior
 from sim.scenario.laws import Fixed
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> list[str]:
     """Return what the formula assumes and the scenario breaks, a line each; `waits_of` is `Renewal.waits`."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     broken = ["long run: the first start and the horizon's edge are left out"]
     broken += _of_lives(prepared)
     broken += _of_effects(prepared)
@@ -92,7 +93,7 @@ def _of_effects(prepared: Prepared) -> list[str]:
         broken.append(f"{steps_on} {_do(narrow, 'take')} bandwidth from it")
     if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
         broken.append("no bugs and no rollouts")
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     late = _names(prepared, lambda source: source.defer)
     if late and recovery.has_unexposed_phases:
         broken.append(f"nothing fails in phases that failures cannot hit, but {_do(late, 'wait')} for their end")
@@ -132,7 +133,7 @@ def _of_nodes_at_hand(prepared: Prepared, waits_of: Callable[[PreparedJob], Wait
 
 def _of_plans(prepared: Prepared) -> list[str]:
     """Return what a formula assumes of what is done after a failure and the scenario breaks."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     rungs, broken = getattr(recovery, "rungs", ()), []
     climbs = any(rung.budget is not None or rung.backoff is not None for rung in rungs)
     if len(rungs) > 1 or climbs or getattr(recovery, "no_progress", None) is not None:
@@ -144,7 +145,7 @@ def _of_plans(prepared: Prepared) -> list[str]:
 
 def _assumptions_of_copies(prepared: Prepared) -> list[str]:
     """Return what a formula assumes of copies and the scenario breaks."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     broken = []
     if any(len(job.checkpoint.rungs) > 1 for job in prepared.jobs):
         if recovery.elastic:
@@ -159,10 +160,11 @@ def _assumptions_of_copies(prepared: Prepared) -> list[str]:
 
 def _assumptions_of_absences(prepared: Prepared, repaired: list[Source]) -> list[str]:
     """Return what the formula for a job that shrinks assumes and the scenario breaks."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     broken = []
     one = prepared.jobs[0]
-    if not recovery.absence_for(one.gpus, one.nodes, one.replicas).is_fixed:
+    absence = recovery.absence_for(one.gpus, one.nodes, one.replicas)
+    if absence is not None and not absence.is_fixed:
         broken.append("stalls and absences are as long as their means")
     if any(source.repair is None or source.recorded is not None for source in repaired):
         broken.append("a healthy node is always at hand")
@@ -286,7 +288,7 @@ def why_not(
 
 def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield that nodes are too few, or not yet in their long run."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     lives = lives_and_repairs(_with_mean_repairs(prepared))
     if recovery.elastic or lives is None:
         return
@@ -325,7 +327,7 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
 
 def _short_by_logs(prepared: Prepared) -> Iterator[str]:
     """Yield that the outages of logs leave too few nodes."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     logs = [source.recorded for source in prepared.sources if source.recorded is not None]
     # Which nodes are down is not looked at, only how many: all of them have to be within reach.
     if recovery.elastic or not logs or _within_reach(prepared) < prepared.nodes:
@@ -347,7 +349,7 @@ def _short_by_logs(prepared: Prepared) -> Iterator[str]:
 
 def _within_reach(prepared: Prepared) -> int:
     """Return the nodes that jobs can get: without those withheld, and pools that the recovery never takes from [-]."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     rungs = [rung for rung in getattr(recovery, "rungs", ()) if rung.keeps != "nothing"]
     taken = {*QUEUE, *getattr(recovery, "pools", ()), *(name for rung in rungs for name in rung.pools)}
     return prepared.serving - sum(pool.nodes for name, pool in prepared.reserves.items() if name not in taken)
@@ -355,7 +357,7 @@ def _within_reach(prepared: Prepared) -> int:
 
 def _with_mean_repairs(prepared: Prepared) -> Prepared:
     """Return the scenario with one repair time where its tiers have a mean; what is blamed wrongly is left out."""
-    repair: Any = prepared.repair
+    repair = prepared.repair
     mean_time = getattr(repair, "mean_time", None)
     if mean_time is None:
         return prepared
@@ -397,7 +399,7 @@ def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[s
 
 def _incidents(prepared: Prepared) -> Iterator[str]:
     """Yield what takes more nodes at once than a job could replace."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     if recovery.elastic:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)
@@ -486,10 +488,10 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
 
 def _climbs(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:
     """Yield what it costs that recoveries fail until a rung has no budget left, or a human is called."""
-    recovery: Any = prepared.recovery
-    rungs = getattr(recovery, "rungs", ())
-    if not rungs:
+    recovery = prepared.recovery
+    if not isinstance(recovery, Ladder):
         return
+    rungs = recovery.rungs
     rate = 1 / job.mtti
     there = 1 - shares.get("starved", 0.0) - shares.get("queued", 0.0)
     # Of failures at a constant rate so many fall into a recovery, which is then tried again.

@@ -304,7 +304,7 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
 
 def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
     """Return the ways back of a job from all its causes; ``None`` where one has none that is described."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     length = prepared.warmup + prepared.horizon
     rates = [
         1 / prior([source], job.nodes / prepared.nodes, length, success(prepared))[0] for source in prepared.sources
@@ -415,7 +415,7 @@ def closed_form(prepared: Prepared) -> ClosedForm:
     renewal = Renewal(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:
-        recovery: Any = prepared.recovery
+        recovery = prepared.recovery
         why = f": {recovery.no_formula}" if recovery.no_formula else ""
         return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
     each = [formula(job) for job in prepared.jobs]
@@ -462,7 +462,7 @@ def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], di
 
 def _elastic(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the formula of replicas that leave alone, if it applies."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     one = prepared.jobs[0]
     return None if recovery.absence_for(one.gpus, one.nodes, one.replicas) is None else elastic_form(prepared)
 

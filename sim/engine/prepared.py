@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from sim.engine.state_jobs import Network
     from sim.engine.state_nodes import Reserve, Units
     from sim.failures import Source
+    from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
-    from sim.policies.contracts import RecoveryStrategy, RepairStrategy, SchedulerStrategy
-    from sim.scenario.model import CostSpec, Scenario
+    from sim.scenario.model import CostSpec
     from sim.steps import StepPlan
     from sim.steps.power import Facility
 
@@ -118,9 +118,9 @@ class Prepared:
     slots_per_node: Mapping[str, int]
     blast: Mapping[str, tuple[Any, Any]]
     jobs: tuple[PreparedJob, ...]
-    repair: RepairStrategy
-    recovery: RecoveryStrategy
-    scheduler: SchedulerStrategy
+    repair: AnyRepair
+    recovery: AnyRecovery
+    scheduler: AnyScheduler
     merged_intervals: int
     counts: Mapping[str, int]
     network: Network | None = None

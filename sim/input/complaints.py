@@ -7,19 +7,19 @@ scenario file knows.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
-from pydantic import WithJsonSchema
+from pydantic import BaseModel, WithJsonSchema
 
 from sim import yamlfile
-from sim.input.registry import field_at, has, keys_at, kinds_at, models_in, names_of, tag_of, value_at
 from sim.scenario.fields import RuleError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from collections.abc import Iterable
+
+    from pydantic import ValidationError
     from pydantic.fields import FieldInfo
 
-    from sim.input.registry import Kinds
     from sim.yamlfile import Document, Keys
 
 _WANTED = {
@@ -82,7 +82,7 @@ def _finding(model: type[BaseModel], data: Any, error: Any) -> _Finding:
         kinds = kinds_at(model, data, path)
         if tagged != path and len(kinds) > 1 and any(step in tag_of(kind)[1] for kind in kinds):
             tagged = path
-        elif has(here, step):
+        elif yamlfile.has(here, step):
             here = here[step]
             path = (*path, step)
         elif position == len(error["loc"]) - 1 and error["type"] == "missing":
@@ -162,7 +162,7 @@ def _rule(model: type[BaseModel], data: Any, finding: _Finding) -> tuple[Keys, s
         return path, f"must be {wanted}, not {given}{_remedy(kind, error['input'])}"
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
-        return path, f"must be {words} {context[key]:g}, not {_given(value_at(data, path, error['input']))}"
+        return path, f"must be {words} {context[key]:g}, not {_given(yamlfile.value_at(data, path, error['input']))}"
     return path, _other(kind, context, error, given)
 
 
@@ -241,3 +241,75 @@ def _given(value: Any) -> str:
     if isinstance(value, int | float):
         return {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}.get(str(value), str(value))
     return {dict: "a mapping", list: "a list", tuple: "a list", type(None): "nothing"}.get(type(value), "this")
+
+
+# ----------------------------------------
+# Which models may stand at a place of a scenario: the way from a path in the data to the models behind it.
+
+Kinds: TypeAlias = tuple[type[BaseModel], ...]
+
+
+def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
+    """Return the key that names a strategy, law, effect or observer (``use``, ``law``, ...), and its names."""
+    for key in ("use", "law", "kind", "observer", "ask"):
+        # A key of this name may also hold a law instead of naming one.
+        if key in kind.model_fields and get_origin(kind.model_fields[key].annotation) is Literal:
+            return key, get_args(kind.model_fields[key].annotation)
+    return "", ()
+
+
+def kinds_at(model: type[BaseModel], data: Any, path: Keys) -> Kinds:
+    """Return the models that may stand at a path of `data`; ``use`` and ``law`` on the way narrow them."""
+    found: Kinds = (model,)
+    here = data
+    is_name = False  # of a mapping whose keys are names, and whose values the models
+    for step in path:
+        if isinstance(step, str) and not is_name:
+            holders = _chosen(found, here)
+            parts = [holder.model_fields[step].annotation for holder in holders if step in holder.model_fields]
+            found = tuple(kind for part in parts for kind in models_in(part))
+            is_name = any(get_origin(part) is dict for part in parts)
+        else:
+            is_name = False
+        here = here[step] if yamlfile.has(here, step) else None
+    return found
+
+
+def _chosen(kinds: Kinds, value: Any) -> Kinds:
+    """Return the models among `kinds` that the tag in `value` names, or all of them."""
+    if len(kinds) < 2 or not isinstance(value, dict | str):
+        return kinds
+    # Plain text may be the name alone.
+    named = [(kind, value if isinstance(value, str) else value.get(tag_of(kind)[0])) for kind in kinds]
+    return tuple(kind for kind, name in named if name in tag_of(kind)[1]) or kinds
+
+
+def models_in(annotation: Any) -> Kinds:
+    """Return the models that occur in an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return (annotation,)
+    return tuple(model for part in get_args(annotation) for model in models_in(part))
+
+
+def field_at(model: type[BaseModel], data: Any, path: Keys) -> FieldInfo | None:
+    """Return the field at a path, if one model alone tells what it is."""
+    holder = data
+    for step in path[:-1]:
+        holder = holder[step] if yamlfile.has(holder, step) else None
+    kinds = _chosen(kinds_at(model, data, path[:-1]), holder)
+    return kinds[0].model_fields.get(str(path[-1])) if len(kinds) == 1 else None
+
+
+def keys_at(model: type[BaseModel], data: Any, path: Keys) -> list[str]:
+    """Return the keys that the mapping at a path may have."""
+    holder = data
+    for step in path:
+        holder = holder[step]
+    kinds = _chosen(kinds_at(model, data, path), holder)
+    return list(dict.fromkeys(name for kind in kinds for name in kind.model_fields))
+
+
+def names_of(kinds: Iterable[type[BaseModel]]) -> list[str]:
+    """Return the names that ``use`` or ``law`` may have for these models: their own first, then their other ones."""
+    names = [tag_of(kind)[1] for kind in kinds]
+    return [name[0] for name in names if name] + [other for name in names for other in name[1:]]

@@ -16,8 +16,9 @@ from sim.steps.power import Facility
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from sim.cluster import ClusterSpec
     from sim.failures import Source
-    from sim.scenario.model import Scenario
+    from sim.input.scenario import Scenario
 
 _SWITCHES = ("leaf", "spine", "core")
 
@@ -68,7 +69,7 @@ def _facility(scenario: Scenario, counts: Mapping[str, int]) -> Facility | None:
 
 def _node(scenario: Scenario, power: PowerSpec) -> NodePower | None:
     """Return what a node draws: as the scenario says, else as the catalog does."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     listed = _listed(cluster)
     if power.idle is None and power.training is None:
         return listed
@@ -88,7 +89,7 @@ def _node(scenario: Scenario, power: PowerSpec) -> NodePower | None:
     return NodePower(idle, training, cluster.hosts.gpus, measured=False, source="; ".join(sources))
 
 
-def _listed(cluster: Any) -> NodePower | None:
+def _listed(cluster: ClusterSpec) -> NodePower | None:
     """Return what a mean node of the cluster draws by the catalog; ``None`` if it does not know all of them."""
     found = []
     chips = known_chips(cluster)

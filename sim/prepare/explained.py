@@ -192,7 +192,7 @@ def _classes(prepared: Prepared, job: PreparedJob) -> tuple[FaultClass, ...]:
 
 def _class(fault: str, stops: bool, sources: list[Source], prepared: Prepared, job: PreparedJob) -> FaultClass:
     """Return what is to be known of the sources of one class."""
-    repair: Any = prepared.repair
+    repair = prepared.repair
     share, length = job.nodes / prepared.nodes, prepared.warmup + prepared.horizon
     rates = [1 / prior([source], share, length, repair.success)[0] for source in sources]
     weights = rates if sum(rates) > 0 else [1.0] * len(sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim import catalog
 from sim.cluster import FABRIC_PARTS
@@ -19,10 +19,10 @@ from sim.scenario.fields import PathError, RuleError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sim.cluster import ClusterSpec
     from sim.failures import Source
     from sim.failures.source import RepairFrom
-    from sim.policies.contracts import RepairStrategy
-    from sim.scenario.model import Scenario
+    from sim.input.scenario import AnyDetection, AnyRecovery, AnyRepair, AnySource, Scenario
 
 _MOST_STRETCHES = 1_000_000
 
@@ -47,9 +47,9 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         At the first mistake.
     """
     sources, origins, merged = _build(scenario, counts)
-    repair: Any = repair_of(scenario)
-    detection: Any = scenario.detection
-    cluster: Any = scenario.cluster
+    repair = repair_of(scenario)
+    detection = scenario.detection
+    cluster = scenario.cluster
     stopping = (*cluster.stopping_parts, "cluster")
     sources = _thin([_with_cables(source, cluster) for source in sources], origins)
     sources = [_with_ages(source, cluster) for source in sources]
@@ -77,15 +77,17 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     return found, merged
 
 
-def repair_of(scenario: Scenario) -> RepairStrategy:
+def repair_of(scenario: Scenario) -> AnyRepair:
     """Return the repair of a scenario; without one every source has its own."""
-    stated: Any = scenario.repair
+    stated = scenario.repair
     return Simple.model_validate({}) if stated is None else stated
 
 
 def repair_warnings(scenario: Scenario) -> tuple[str, ...]:
     """Return what to know of bundles whose repair times the scenario's repair replaces."""
-    stated: Any = scenario.repair
+    stated = scenario.repair
+    if stated is None:
+        return ()
     found = []
     for index, choice in enumerate(scenario.failures):
         if isinstance(choice, Bundle):
@@ -100,7 +102,7 @@ def repair_warnings(scenario: Scenario) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _repair_from(source: Source, choice: Any) -> RepairFrom:
+def _repair_from(source: Source, choice: AnySource) -> RepairFrom:
     """Return whose repair applies to a source that an entry of ``failures`` describes."""
     if source.part == "job":
         return ""
@@ -113,12 +115,11 @@ def _repair_from(source: Source, choice: Any) -> RepairFrom:
     return "bundle" if choice.repair is None else "entry"
 
 
-def _noticing(source: Source, detection: Any) -> Noticing | None:
+def _noticing(source: Source, detection: AnyDetection) -> Noticing | None:
     """Return who notices the faults of a source: its own law, or the scenario's detection."""
     if source.detection is not None:
         return Noticing.by(source.detection).scaled(detection.scale)
-    found: Noticing | None = detection.noticing(source.fault, source.effect.kind)
-    return found
+    return detection.noticing(source.fault, source.effect.kind)
 
 
 def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
@@ -137,12 +138,11 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
                 sources += recorded
                 merged += joined
             elif isinstance(choice, Bundle):
-                stated: Any = scenario.repair
+                stated = scenario.repair
                 causes = choice.expand(catalog.bundle(choice.use), stated)
                 sources += [source.build(counts, jobs) for source in causes]
             else:
-                kind: Any = choice
-                sources.append(kind.build(counts, jobs))
+                sources.append(choice.build(counts, jobs))
         except RuleError as error:
             raise PathError((*path, *error.at), error.rule) from None
         except ValueError as error:
@@ -184,7 +184,7 @@ def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
     return found
 
 
-def _with_domain(source: Source, index: int, cluster: Any) -> Source:
+def _with_domain(source: Source, index: int, cluster: ClusterSpec) -> Source:
     """Return a source that knows how many nodes one of its incidents can take."""
     blast = source.blast
     if blast is None or source.part == "cluster":
@@ -196,7 +196,7 @@ def _with_domain(source: Source, index: int, cluster: Any) -> Source:
     return replace(source, blast=replace(blast, members=members))
 
 
-def _with_cables(source: Source, cluster: Any) -> Source:
+def _with_cables(source: Source, cluster: ClusterSpec) -> Source:
     """Return a source that knows whether the cables decide whom its failures strike."""
     whole = source.blast is not None or source.rollout is not None or not source.effect.stops
     if source.part not in FABRIC_PARTS or whole or (source.part == "nic" and cluster.nodes_behind("nic")):
@@ -204,7 +204,7 @@ def _with_cables(source: Source, cluster: Any) -> Source:
     return replace(source, of_fabric=True, cuts=cluster.share_that_cuts(source.part))
 
 
-def _with_ages(source: Source, cluster: Any) -> Source:
+def _with_ages(source: Source, cluster: ClusterSpec) -> Source:
     """Return a source that knows how old its parts are when the simulation starts."""
     if not any(pool.age for pool in cluster.pools) or not source.slots_per_node or source.law is None:
         return source
@@ -250,7 +250,7 @@ def log_warnings(scenario: Scenario, sources: list[Source]) -> list[str]:
 
 def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str, ...]:
     """Return a line if trays of scale-up switches never fail, though other parts do."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     if cluster.scale_up is None or not cluster.scale_up.switch_trays or not sources:
         return ()
     if any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources):
@@ -262,7 +262,7 @@ def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str
     )
 
 
-def _check_clock(source: Source, index: int, recovery: Any) -> None:
+def _check_clock(source: Source, index: int, recovery: AnyRecovery) -> None:
     """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
     if source.clock != "wall" and (source.of_fabric or source.part not in (*OF_ONE_NODE, "job")):
         rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
@@ -277,10 +277,10 @@ def _check_clock(source: Source, index: int, recovery: Any) -> None:
         raise PathError(("failures", index), rule)
 
 
-def _check_repair(source: Source, index: int, scenario: Scenario, repair: Any) -> None:
+def _check_repair(source: Source, index: int, scenario: Scenario, repair: AnyRepair) -> None:
     """Refuse repairs that nobody has described."""
     path = ("failures", index)
-    choice: Any = scenario.failures[index]
+    choice = scenario.failures[index]
     if not repair.is_stated and _repair_from(source, choice) == "scenario":
         whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
         rule = f"'{source.name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
@@ -302,7 +302,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario, repair: Any) -
         if shared and of_part:
             rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
             raise PathError((*path, "relapse"), rule)
-    recovery: Any = scenario.recovery
+    recovery = scenario.recovery
     if by_tiers and source.fault in recovery.narrows_on:
         rule = f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
         raise PathError((*path, "repair"), rule)
@@ -328,7 +328,7 @@ def _check_tempo(source: Source, index: int, length: float) -> None:
             raise PathError(("failures", index, "tempo", *key), rule)
 
 
-def _check_stationary(source: Source, index: int, repair: Any) -> None:
+def _check_stationary(source: Source, index: int, repair: AnyRepair) -> None:
     """Refuse what has no known state after a long time."""
     if source.law is None or source.part == "job":
         return

@@ -15,7 +15,8 @@ from sim.scenario.fields import PathError, RuleError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sim.scenario.model import Scenario
+    from sim.cluster import ClusterSpec
+    from sim.input.scenario import Scenario
     from sim.steps import Accelerator
 
 
@@ -29,7 +30,7 @@ def sized(scenario: Scenario) -> Scenario:
     PathError
         If such a cluster cannot be built.
     """
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     if cluster.nodes is not None or cluster.pools:
         return scenario
     unit, scale_up = scenario.spares.unit, cluster.scale_up
@@ -39,8 +40,8 @@ def sized(scenario: Scenario) -> Scenario:
     nodes = ceil(needed / used) * each
     try:
         found = cluster.with_nodes(nodes)
-        domains = {} if unit == "node" else found.build().domains
-        if unit in domains:
+        domains = {} if unit in (None, "node") else found.build().domains
+        if unit is not None and unit in domains:
             size = found.domain_nodes.get(unit) or int(np.bincount(domains[unit]).max())
             found = cluster.with_nodes(ceil(nodes / size) * size)
     except RuleError as error:
@@ -65,21 +66,21 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
     PathError
         At the first amount that does not fit.
     """
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     unit = scenario.spares.unit
     scale_up = cluster.scale_up
     per_node = counts["gpu"] // counts["node"]
-    by_domain = scale_up is not None and scale_up.swap_unit != "tray" and cluster.nodes_per_domain > 1
-    if unit is None and not by_domain:
+    whole = scale_up if scale_up is not None and scale_up.swap_unit != "tray" and cluster.nodes_per_domain > 1 else None
+    if unit is None and whole is None:
         return None
     if unit not in (None, *counts):
         raise PathError(("spares", "unit"), catalog.unknown("part", str(unit), counts))
-    if by_domain:
+    if whole is not None:
         if unit not in (None, "scale_up"):
             rule = f"is {unit}, but the cluster's scale-up domains are swapped whole (cluster.scale_up.swap_unit)"
             raise PathError(("spares", "unit"), rule)
         nodes = _units(cluster, "scale_up")
-        found = Units(nodes, scale_up.used // per_node, scale_up.drains)
+        found = Units(nodes, whole.used // per_node, whole.drains)
         _check_amounts(scenario, found, per_node, "scale-up domain")
         return found
     assert unit is not None
@@ -93,7 +94,7 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
     return found
 
 
-def _units(cluster: Any, unit: str) -> tuple[tuple[int, ...], ...]:
+def _units(cluster: ClusterSpec, unit: str) -> tuple[tuple[int, ...], ...]:
     """Return the nodes of each unit that is used whole."""
     topology = cluster.build()
     if unit == "node":
@@ -158,7 +159,7 @@ def _check_replicas(scenario: Scenario, per_node: int, size: int) -> None:
 # From a cluster to its accelerators.
 
 
-def chip_of(cluster: Any, pool: int, precision: str, job: int | None = None) -> Accelerator:
+def chip_of(cluster: ClusterSpec, pool: int, precision: str, job: int | None = None) -> Accelerator:
     """Return the accelerator of a pool of hosts, which has to have a peak at a precision.
 
     Without it the job's precision is to blame if a job is named, else the pool's accelerator.
@@ -183,7 +184,7 @@ def chip_of(cluster: Any, pool: int, precision: str, job: int | None = None) -> 
     return chip
 
 
-def known_chips(cluster: Any) -> list[Accelerator] | None:
+def known_chips(cluster: ClusterSpec) -> list[Accelerator] | None:
     """Return the accelerator of each pool of hosts; ``None`` if the catalog does not have all of them."""
     found = [_resolved(pool.accelerator) for pool in cluster.all_pools]
     return None if None in found else [chip for chip in found if chip is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from sim import catalog, steps
 from sim.cluster import FABRIC_PARTS
 from sim.cluster.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
 from sim.engine.state_nodes import gather, spread
+from sim.policies.recovery import Narrow, RestartSmaller, ShrinkRejoin
 from sim.prepare.parts import known_chips, whole_units
 from sim.scenario.fields import PathError
 
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.cluster import Topology
+    from sim.cluster import ClusterSpec, Topology
     from sim.cluster.placement import HostLoss, Span
     from sim.engine.state_nodes import Units
-    from sim.scenario.model import JobSpec, Parallelism, Scenario
+    from sim.input.scenario import Scenario
+    from sim.scenario.model import JobSpec, Parallelism
     from sim.steps import Accelerator, Link, Links, Workload
     from sim.steps.workload import GroupKind
 
@@ -64,8 +66,8 @@ def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tupl
     PathError
         If the job has no layout, or not the one that the recovery is for.
     """
-    recovery: Any = scenario.recovery
-    checkpoint: Any = scenario.checkpoint
+    recovery = scenario.recovery
+    checkpoint = scenario.checkpoint
     spec = scenario.jobs[index]
     if not (recovery.elastic or recovery.narrows_on or checkpoint.by_replica):
         return 1, ()
@@ -76,10 +78,10 @@ def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tupl
         raise PathError(("recovery", "reroute"), f"needs the model of steps, and job '{spec.name}' lacks {spec.lacks}")
     layout = Layout(spec.parallelism, gpus_per_node)
     groups = layout.failure_groups
-    if recovery.narrows_on and recovery.tensor != spec.parallelism.tensor:
+    if isinstance(recovery, Narrow) and recovery.tensor != spec.parallelism.tensor:
         rule = f"is {recovery.tensor}, but job '{spec.name}' has a tensor width of {spec.parallelism.tensor}"
         raise PathError(("recovery", "tensor"), rule)
-    if recovery.elastic and recovery.min_replicas > groups:
+    if isinstance(recovery, RestartSmaller | ShrinkRejoin) and recovery.min_replicas > groups:
         has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
         if groups == spec.parallelism.data:
             has = f"{groups} replicas"
@@ -104,7 +106,7 @@ def placement(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]] 
     ValueError
         If there is no such part.
     """
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     counts = cluster.counts()
     for part, unit in failed:
         if part not in FABRIC_PARTS:
@@ -122,7 +124,7 @@ def _place(
 ) -> Placement | None:
     """Return how a job sits in an empty cluster, of which jobs use some domains whole."""
     spec = scenario.jobs[index]
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     if spec.parallelism is None or spec.gpus % cluster.hosts.gpus:
         return None
     layout = Layout(spec.parallelism, cluster.hosts.gpus)
@@ -174,7 +176,7 @@ def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple
     place = _place(scenario, index, used)
     if place is None:
         return ()
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     fast = _scale_up(cluster)
     found = []
     for kind, span in place.spans.items():
@@ -195,13 +197,13 @@ def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple
 def _is_cut(scenario: Scenario, spec: JobSpec) -> bool:
     """Return whether there is anything to say: a kind that must fit, or tensor groups that may not."""
     assert spec.parallelism is not None
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     gpus = cluster.nodes_per_domain * cluster.hosts.gpus
     first = spec.parallelism.order[0] == "tensor" and gpus % spec.parallelism.tensor == 0
     return bool(spec.parallelism.within_domain) or not first
 
 
-def _scale_up(cluster: Any) -> float | None:
+def _scale_up(cluster: ClusterSpec) -> float | None:
     """Return the scale-up bandwidth of the slowest of the cluster's accelerators [B/s], if the catalog has them."""
     chips = known_chips(cluster)
     return min(chip.scale_up for chip in chips) if chips is not None else None
@@ -209,7 +211,7 @@ def _scale_up(cluster: Any) -> float | None:
 
 def _nodes(scenario: Scenario, topology: Topology, hosts: int, used: Units | None) -> NDArray[np.int64]:
     """Return the node of each host of a job that starts on an empty cluster, (hosts,)."""
-    scheduler: Any = scenario.scheduler
+    scheduler = scenario.scheduler
     if used is not None:
         taken = [node for unit in used.nodes for node in unit[: used.needed]]
     elif scheduler.pack is not None:
@@ -225,7 +227,7 @@ def _nodes(scenario: Scenario, topology: Topology, hosts: int, used: Units | Non
 # From where a job sits to what its groups communicate over.
 
 
-def links_of_nics(cluster: Any, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:
+def links_of_nics(cluster: ClusterSpec, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:
     """Return what groups communicate over where each has all bandwidth of its NICs, whatever the fabric."""
     network = cluster.fabric.nic * cluster.fabric.rails / cluster.hosts.gpus
     domain = cluster.nodes_per_domain * cluster.hosts.gpus
@@ -234,7 +236,7 @@ def links_of_nics(cluster: Any, work: Workload, layout: Parallelism, chip: Accel
 
 def links_elsewhere(scenario: Scenario, index: int, layout: Parallelism, work: Workload, chip: Accelerator) -> Links:
     """Return what the groups of a measured layout communicated over: where it sits here, if the cluster has room."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     hosts = cluster.hosts
     if layout.gpus % hosts.gpus == 0 and layout.gpus <= hosts.nodes * hosts.gpus:
         place = placement(scenario.with_job(index, gpus=layout.gpus, parallelism=layout), index)
@@ -245,7 +247,7 @@ def links_elsewhere(scenario: Scenario, index: int, layout: Parallelism, work: W
 
 def links_of(scenario: Scenario, place: Placement, chip: Accelerator) -> Links:
     """Return what the groups of a job communicate over, where it sits in an empty cluster."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     per_gpu = cluster.fabric.rails / cluster.hosts.gpus
     levels: Mapping[str, float] = cluster.fabric.bandwidth(cluster.hosts)
 

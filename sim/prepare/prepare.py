@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
     from sim.cluster import Topology
     from sim.failures import Source
+    from sim.input.scenario import Scenario
     from sim.policies.checkpoint import Ladder, Periodic
-    from sim.scenario.model import JobSpec, Scenario
+    from sim.scenario.model import JobSpec
 
 
 def examine(scenario: Scenario) -> Prepared:
@@ -58,7 +59,7 @@ def examine(scenario: Scenario) -> Prepared:
     PathError
         At the first mistake.
     """
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     try:
         counts = cluster.counts()
     except ValueError as error:
@@ -94,8 +95,8 @@ def examine(scenario: Scenario) -> Prepared:
         blast={},
         jobs=jobs,
         repair=repair_of(scenario),
-        recovery=scenario.recovery,  # type: ignore[arg-type]
-        scheduler=scenario.scheduler,  # type: ignore[arg-type]
+        recovery=scenario.recovery,
+        scheduler=scenario.scheduler,
         merged_intervals=merged,
         counts=counts,
         capacity=relative_capacity(scenario),
@@ -143,7 +144,7 @@ def complete(prepared: Prepared, build: Callable[[ClusterSpec], Topology] = Clus
         What builds the topology of its cluster; `sim.Shared` keeps those that several scenarios have in common.
     """
     scenario = prepared.scenario
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     topology = build(cluster)
     if prepared.scheduler.pack is not None:
         prepared = replace(prepared, packed_by=tuple(topology.domains[prepared.scheduler.pack].tolist()))
@@ -190,7 +191,7 @@ def _reserves(scenario: Scenario) -> dict[str, Reserve]:
 
 def _pools(scenario: Scenario) -> list[tuple[tuple[str | int, ...], Any]]:
     """Return the pools that replacements come from, and where the recovery names them."""
-    recovery: Any = scenario.recovery
+    recovery = scenario.recovery
     named = [
         (("recovery", "rungs", index, "pools"), rung.pools)
         for index, rung in enumerate(getattr(recovery, "rungs", ()))
@@ -227,7 +228,7 @@ def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
 
 def _check_pick(scenario: Scenario) -> None:
     """Refuse to pick nodes by a score that nobody keeps."""
-    scheduler: Any = scenario.scheduler
+    scheduler = scenario.scheduler
     if scheduler.pick == "best-score" and not getattr(scenario.repair, "lemons", ()):
         rule = "best-score needs repair with lemons: their policy keeps the score"
         raise PathError(("scheduler", "pick"), rule)
@@ -296,7 +297,7 @@ def checkpoint_of(
     PathError
         If a store or the periodic work of the job does not fit.
     """
-    checkpoint: Any = scenario.checkpoint
+    checkpoint = scenario.checkpoint
     spec = scenario.jobs[index]
     size = steps.checkpoint_size(shape_of(scenario, index)) if spec.model is not None else None
     pauses = _pauses(spec, index, step_time)
@@ -343,9 +344,9 @@ def _target(spec: JobSpec, step_time: float) -> float:
 
 def _preset_warnings(scenario: Scenario) -> tuple[str, ...]:
     """Return what to know of a preset of which a part is not used."""
-    recovery: Any = scenario.recovery
-    detection: Any = scenario.detection
-    checkpoint: Any = scenario.checkpoint
+    recovery = scenario.recovery
+    detection = scenario.detection
+    checkpoint = scenario.checkpoint
     name = recovery.use
     if name not in catalog.recoveries():
         return ()

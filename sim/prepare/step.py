@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sim import catalog
 from sim import steps as perf
 from sim.catalog import steps as steps_module
+from sim.cluster import FatTree
 from sim.failures.bundle import Bundle
 from sim.prepare.parts import chip_of, known_chips
 from sim.prepare.placement import links_elsewhere, links_of, placement
@@ -18,11 +19,12 @@ from sim.scenario.fields import PathError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.cluster import Topology
+    from sim.cluster import ClusterSpec, Topology
     from sim.engine.prepared import PreparedJob
     from sim.engine.state_jobs import Network
     from sim.failures import Source
-    from sim.scenario.model import Batch, Execution, JobSpec, Parallelism, Scenario
+    from sim.input.scenario import Scenario
+    from sim.scenario.model import Batch, Execution, JobSpec, Parallelism
     from sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
 _SLACK = 1.1
@@ -249,7 +251,7 @@ def check_memory(scenario: Scenario, jobs: Sequence[PreparedJob]) -> None:
 
 def _lack_of_memory(scenario: Scenario, work: Workload, chip: Accelerator) -> str:
     """Return in one line how much is missing, of what most is needed, and what would help."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     use, memory = perf.memory_use(work), chip.memory
     largest = sorted(zip(use._fields, use, strict=True), key=lambda part: -part[1])[:2]
     parts = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in largest)
@@ -342,7 +344,7 @@ _NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
 
 def needs_network(scenario: Scenario, sources: tuple[Source, ...]) -> bool:
     """Return whether it makes a difference where in the network jobs sit."""
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     if any(source.of_fabric for source in sources) or len(cluster.all_pools) > 1:
         return True
     worst = min(cluster.fabric.bandwidth(cluster.hosts).values())
@@ -355,7 +357,7 @@ def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ..
     """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
     from sim.engine.state_jobs import Network
 
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     paths = topology.paths if any(source.of_fabric for source in sources) else None
     classes = topology.domains["leaf"] if paths is None else paths.class_of_node
     pods = np.zeros(int(classes.max()) + 1, dtype=np.int32)
@@ -364,7 +366,7 @@ def network_of(scenario: Scenario, topology: Topology, sources: tuple[Source, ..
     return Network(classes.tolist(), pods, pools.tolist(), dict(topology.bandwidth), paths)
 
 
-def planned_bandwidth(cluster: Any, nodes: int) -> float:
+def planned_bandwidth(cluster: ClusterSpec, nodes: int) -> float:
     """Return what a NIC of a job gets when it sits as closely together as it can [B/s]."""
     bandwidth: dict[str, float] = cluster.fabric.bandwidth(cluster.hosts)
     domains = cluster.fabric.domains(cluster.hosts)
@@ -384,7 +386,7 @@ def pool_paces(scenario: Scenario, job: JobSpec, plan: StepPlan | None = None) -
     PathError
         If the catalog does not know one of several accelerators, or its peak at the job's precision.
     """
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     pools = cluster.all_pools
     if len(pools) == 1:
         return (1.0,)
@@ -411,7 +413,7 @@ def relative_capacity(scenario: Scenario) -> float:
     PathError
         As `pool_paces`.
     """
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     paces = pool_paces(scenario, scenario.jobs[0])
     total: float = sum(pool.count * pace for pool, pace in zip(cluster.all_pools, paces, strict=True))
     return total / float(cluster.hosts.nodes)
@@ -422,8 +424,8 @@ def fabric_warnings(scenario: Scenario) -> tuple[str, ...]:
 
     The latter are bundles whose network faults strike nodes, where the cables could spare those.
     """
-    cluster: Any = scenario.cluster
-    if not cluster.states_fabric and cluster.fabric != type(cluster.fabric)():
+    cluster = scenario.cluster
+    if isinstance(cluster.fabric, FatTree) and not cluster.states_fabric and cluster.fabric != FatTree():
         return (f"cluster.fabric is not stated: {cluster.hosts.nodes:,} nodes get a {cluster.fabric.title}",)
     if cluster.fabric.reroute == "none" and cluster.fabric.homes == 1:
         return ()

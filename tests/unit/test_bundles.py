@@ -11,7 +11,7 @@ import pytest
 import sim
 from sim import catalog
 from sim.failures.bundle import Bundle
-from sim.input.registry import registries
+from sim.input.scenario import REGISTRIES
 from sim.scenario.laws import Fixed
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
@@ -48,7 +48,7 @@ def entries(bundle: str) -> list[dict[str, Any]]:
 
 def kinds(bundle: str) -> list[Any]:
     """Return the causes as a scenario would describe them."""
-    model = registries()["failures"][bundle]
+    model = REGISTRIES["failures"][bundle]
     described = model.model_validate({"use": bundle})
     assert isinstance(described, Bundle)
     return described.expand(catalog.bundle(bundle))
@@ -149,7 +149,7 @@ def test_scale_of_one_cause_and_of_all(bundle: str) -> None:
 
 def test_scale_multiplies_that_of_the_catalog() -> None:
     """A scale in the catalog is kept; the user's comes on top."""
-    model = registries()["failures"]["meta-rsc-1"]
+    model = REGISTRIES["failures"]["meta-rsc-1"]
     content = {"sources": [{"use": "component", "name": "node", "rate": "1 per node-day", "scale": 2.0}]}
     (kind,) = model.model_validate({"use": "meta-rsc-1", "scale": 3.0}).expand(content)  # type: ignore[attr-defined]
     assert kind.scale == 6
@@ -159,7 +159,7 @@ def test_scale_multiplies_that_of_the_catalog() -> None:
 def test_overrides_reach_every_source_that_has_the_key(bundle: str, key: str) -> None:
     """What is stated for the bundle holds for each of its causes, except where its kind lacks the key."""
     value, having = REACH[key]
-    stated = registries()["failures"][bundle].model_validate({"use": bundle, key: value})
+    stated = REGISTRIES["failures"][bundle].model_validate({"use": bundle, key: value})
     assert isinstance(stated, Bundle)
     for kind, before in zip(stated.expand(catalog.bundle(bundle)), kinds(bundle), strict=True):
         assert (key in type(kind).model_fields) == (kind.use in having)

@@ -10,7 +10,7 @@ from sim import catalog
 from sim.cluster import FABRIC_PARTS
 from sim.failures import SOURCES
 from sim.failures.effects import Fault
-from sim.input.registry import registries
+from sim.input.scenario import REGISTRIES
 from sim.policies.contracts import FAULTS
 from sim.scenario.fields import RuleError
 
@@ -40,7 +40,7 @@ def built(use: str, **fields: Any) -> Source:
 
 def of_bundle(name: str) -> dict[str, Source]:
     """Return the runtime sources of a bundle by name."""
-    bundle: Any = registries()["failures"][name].model_validate({"use": name})
+    bundle: Any = REGISTRIES["failures"][name].model_validate({"use": name})
     return {cause.name: cause.build(COUNTS, 1) for cause in bundle.expand(catalog.bundle(name))}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import sim
 from sim import yamlfile
-from sim.input.load import choices_first
+from sim.load import choices_first
 from tests.unit.bad_input import BASE
 
 DAY = 86400.0

@@ -11,9 +11,9 @@ import pytest
 
 import sim
 from sim import catalog, yamlfile
-from sim.input import registry
-from sim.input.load import completed
-from sim.input.registry import DEFAULTS, scenario_model, schema
+from sim.input import presets
+from sim.input.scenario import DEFAULTS, Scenario, schema
+from sim.load import completed
 from sim.policies.contracts import FAULTS, Bucket
 from tests.unit.bad_input import BASE
 
@@ -44,10 +44,10 @@ def quick(name: str, *overrides: str) -> Any:
 
 def step_by_step(*overrides: str) -> Any:
     """Return quickstart with options, each as if it were the last, in the order given."""
-    document = registry.lay(yamlfile.extend(sim.find("quickstart"), shorthand=("cluster",)))
+    document = presets.lay(yamlfile.extend(sim.find("quickstart"), shorthand=("cluster",)))
     for text in overrides:
-        document = registry.lay(yamlfile.assign(document, text))
-    return completed(scenario_model(), document, DEFAULTS)
+        document = presets.lay(yamlfile.assign(document, text))
+    return completed(Scenario, document, DEFAULTS)
 
 
 def write(text: str) -> Path:
@@ -126,11 +126,6 @@ def test_presets_travel_to_workers(name: str) -> None:
     """The strategy of a preset can be sent to another process."""
     recovery = strategy(name)
     assert pickle.loads(pickle.dumps(recovery)) == recovery
-
-
-def test_unknown_attributes() -> None:
-    """The module knows the strategies that presets widen, and no other name."""
-    assert not hasattr(registry, "Nothing")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -413,7 +408,7 @@ def test_a_law_is_not_filled_up_from_another_one(monkeypatch: pytest.MonkeyPatch
         ({"high": "5 s"}, {"law": "uniform", "low": "1 s", "high": "5 s"}),
         ({"law": "exponential", "mean": "5 s"}, {"law": "exponential", "mean": "5 s"}),
     ):
-        document = registry.lay(yamlfile.load(write(sim.dump({"recovery": {"use": "ntp", "rejoin": own}}))))
+        document = presets.lay(yamlfile.load(write(sim.dump({"recovery": {"use": "ntp", "rejoin": own}}))))
         assert document.data == {"recovery": {"use": "ntp", "rejoin": merged}}
 
 
@@ -425,7 +420,7 @@ def test_plain_data_may_name_a_preset() -> None:
 
 def test_options_leave_the_document_as_it_was() -> None:
     """An option changes a copy: what the preset wrote in the document before is known as before."""
-    document = registry.lay(yamlfile.load(write(BARE % "nvrx-in-job")))
+    document = presets.lay(yamlfile.load(write(BARE % "nvrx-in-job")))
     laid = set(document.laid)
     yamlfile.assign(document, "recovery.rungs.0.budget=5")
     assert document.laid == laid
@@ -433,7 +428,7 @@ def test_options_leave_the_document_as_it_was() -> None:
 
 def test_the_catalog_stays_as_it_is() -> None:
     """A document with a preset is its own: whoever changes it does not change the catalog."""
-    document = registry.lay(yamlfile.load(write(BARE % "nvrx-in-job")))
+    document = presets.lay(yamlfile.load(write(BARE % "nvrx-in-job")))
     document.data["recovery"]["rungs"][0]["stop"].clear()
     assert catalog.recovery("nvrx-in-job")["recovery"]["rungs"][0]["stop"]
 

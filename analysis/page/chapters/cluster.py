@@ -77,7 +77,7 @@ def section(material: Material) -> Section | None:
     focus = material.focus
     if focus is None:
         return None
-    cluster: Any = focus.scenario.cluster
+    cluster = focus.scenario.cluster
     topology: Topology = cluster.build()
     rows = blasts(topology)
     causes = Counter(source.part for source in focus.prepared.sources)

@@ -229,7 +229,7 @@ class _Telling:
             if path == target or path.startswith(f"{target}.") or target.startswith(f"{path}."):
                 return known.basis, known.source
         if self._is_of_preset(leaf, path):
-            name: Any = self.scenario.recovery
+            name = self.scenario.recovery
             return "preset", f"preset {name.use}: its notes"
         if leaf.is_default:
             return "default", ""
@@ -248,7 +248,7 @@ class _Telling:
 
     def _of_failures(self, leaf: _Leaf) -> tuple[str, str] | None:
         """Return what a value of a failure source rests on; ``None`` where the source does not say."""
-        entry: Any = self.scenario.failures[int(leaf.keys[1])]
+        entry = self.scenario.failures[int(leaf.keys[1])]
         if leaf.keys[2] == "use" and entry.use in catalog.bundles():
             return bundle_basis(entry.use)
         source = getattr(entry, "source", "")
@@ -287,7 +287,7 @@ def _all_amounts(text: str) -> set[tuple[str, float]]:
 
 def _preset_values(scenario: Scenario) -> dict[str, Any]:
     """Return the values that the preset of a scenario lays into it, by path; stores by their names."""
-    recovery: Any = scenario.recovery
+    recovery = scenario.recovery
     if recovery.use not in catalog.recoveries():
         return {}
     content = catalog.recovery(recovery.use)
@@ -392,7 +392,7 @@ def _failures(prepared: Prepared) -> Iterator[Input]:
 
 def _preset(prepared: Prepared) -> Iterator[Input]:
     """Yield the notes of the recovery preset, each of which says what some of its numbers rest on."""
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     if recovery.use not in catalog.recoveries():
         return
     content = catalog.recovery(recovery.use)

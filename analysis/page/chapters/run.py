@@ -312,7 +312,7 @@ def format_run(content: RunDocument, prepared: Prepared, *, width: int | None = 
 
 def _print_scenario(out: Console, content: RunDocument, prepared: Prepared) -> None:
     scenario = prepared.scenario
-    cluster: Any = scenario.cluster
+    cluster = scenario.cluster
     kinds = ", ".join(dict.fromkeys(str(pool.accelerator) for pool in cluster.all_pools))
     out.print(scenario.name, style="bold")
     if scenario.description:
@@ -326,7 +326,7 @@ def _print_scenario(out: Console, content: RunDocument, prepared: Prepared) -> N
         )
     ]
     if not cluster.states_fabric:
-        rows.append(("fabric", f"default: {cluster.fabric.title}"))
+        rows.append(("fabric", f"default: {getattr(cluster.fabric, 'title', cluster.fabric.use)}"))
     for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
         layout = spec.parallelism
         text = f"{plan.name}: {plan.gpus:,} GPUs"

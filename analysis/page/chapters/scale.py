@@ -102,7 +102,7 @@ def waiting(prepared: Prepared) -> float | None:
 
     0 where the formula does not know; ``None`` where replicas wait one by one, which is no share of a job's time.
     """
-    recovery: Any = prepared.recovery
+    recovery = prepared.recovery
     shares = shares_of(prepared)
     if recovery.elastic or shares is None:
         return None

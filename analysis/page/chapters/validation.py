@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import Form, empty_table, listed
 from analysis.page.charts.data import Bar, Bars
@@ -185,7 +185,7 @@ def _fails(focus: Focus) -> bool:
 
 
 def _has_preset(focus: Focus) -> bool:
-    recovery: Any = focus.scenario.recovery
+    recovery = focus.scenario.recovery
     return recovery.use in catalog.recoveries()
 
 

@@ -19,8 +19,9 @@ from sim.cluster import FABRICS, ClusterSpec
 from sim.cluster.spec import NODES_OR_POOLS
 from sim.failures import SOURCES, Replay
 from sim.failures.bundle import Bundle
-from sim.input import complaints, registry
-from sim.input.registry import DEFAULTS, kinds_at, scenario_model, tag_of, value_at
+from sim.input import complaints, presets
+from sim.input.complaints import kinds_at, tag_of
+from sim.input.scenario import DEFAULTS, REGISTRIES, Scenario
 from sim.policies.checkpoint import CHECKPOINTS
 from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
@@ -30,12 +31,12 @@ from sim.prepare.parts import sized
 from sim.prepare.prepare import examine
 from sim.prepare.step import DoesNotFitError, check_memory
 from sim.scenario.fields import PathError, is_of_files
+from sim.yamlfile import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sim.engine.prepared import Prepared
-    from sim.scenario.model import Scenario
     from sim.steps import Accelerator
     from sim.yamlfile import Document, Keys
 
@@ -64,8 +65,8 @@ class ScenarioError(ValueError):
 
 def _root() -> Path:
     """Return the folder that holds scenarios/ and topologies/: inside the wheel, else the checkout."""
-    packaged = Path(__file__).parents[1] / "_data"
-    return packaged if packaged.is_dir() else Path(__file__).parents[2]
+    packaged = Path(__file__).parent / "_data"
+    return packaged if packaged.is_dir() else Path(__file__).parents[1]
 
 
 def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> dict[str, Path]:
@@ -122,7 +123,7 @@ class Template:
     @property
     def content(self) -> Any:
         """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
-        data: dict[str, Any] = _complete(registry.lay(self.document), self.folder)
+        data: dict[str, Any] = _complete(presets.lay(self.document), self.folder)
         sources: Any = data.get("failures")
         for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
             for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
@@ -136,13 +137,13 @@ class Template:
 
     def examined(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Prepared:
         """Return the same with what `sim.examine` has found on the way."""
-        document = registry.lay(self.document)
+        document = presets.lay(self.document)
         try:
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
-                document = registry.lay(yamlfile.assign(document, text, shorthand=_SHORTHAND, known=building_blocks))
+                document = presets.lay(yamlfile.assign(document, text, shorthand=_SHORTHAND, known=building_blocks))
         except yamlfile.DocumentError as error:
-            line = f"{error}{registry.hint(document, error.path)}"
+            line = f"{error}{presets.hint(document, error.path)}"
             raise ScenarioError([line], is_of_files=is_of_files(error)) from None
         return _validated(document, self.folder, must_fit=must_fit)
 
@@ -194,14 +195,12 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
     texts = list(overrides)
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
-    added = max(
-        (position for position, found in enumerate(places) if found == (registry.FROM_PRESET, True)), default=-1
-    )
+    added = max((position for position, found in enumerate(places) if found == (presets.FROM_PRESET, True)), default=-1)
 
     def rank(position: int) -> tuple[bool, int]:
         place, chooses = places[position]
         is_first = chooses or any(choice[: len(place)] == place for choice in choices)
-        if place == registry.FROM_PRESET:  # what takes stores away comes after what changes them
+        if place == presets.FROM_PRESET:  # what takes stores away comes after what changes them
             is_first = position <= added
         return not is_first, len(place) if is_first else 0
 
@@ -219,7 +218,7 @@ def _chosen_at(text: str) -> tuple[Keys, bool]:
     except yamlfile.DocumentError:  # for assign to explain
         return path, False
     content = tree.content if tree is not None else None
-    if path == registry.FROM_PRESET:
+    if path == presets.FROM_PRESET:
         return path, content is True
     return path, isinstance(content, dict) and any(tag in content for tag in yamlfile.TAGS)
 
@@ -233,16 +232,16 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
         With one line for each mistake.
     """
     document = yamlfile.Document(data, values={(): yamlfile.Mark("scenario")})
-    return _validated(registry.lay(document), folder or Path.cwd()).scenario
+    return _validated(presets.lay(document), folder or Path.cwd()).scenario
 
 
 def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Prepared:
     """Return the scenario, examined, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
-        scenario = scenario_model().model_validate(data)
+        scenario = Scenario.model_validate(data)
     except ValidationError as error:
-        lines = complaints.complaints(scenario_model(), document, data, error)
+        lines = complaints.complaints(Scenario, document, data, error)
         of_files = any(is_of_files(item["ctx"]["error"]) for item in error.errors() if "error" in item.get("ctx", {}))
         raise ScenarioError(_about_detection(lines, document, data), is_of_files=of_files) from None
     try:
@@ -267,7 +266,7 @@ def _about_detection(lines: list[str], document: Document, data: dict[str, Any])
     A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
     """
     missing = complaints.line(document, ("detection",), "is missing")
-    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(registry.strategies()):
+    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in REGISTRIES["recovery"]:
         return [line for line in lines if not line.startswith(missing)]
     hint = "; a recovery preset would bring it)"
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
@@ -275,7 +274,7 @@ def _about_detection(lines: list[str], document: Document, data: dict[str, Any])
 
 def _complete(document: Document, folder: Path) -> dict[str, Any]:
     """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
-    data = completed(scenario_model(), document, DEFAULTS)
+    data = completed(Scenario, document, DEFAULTS)
     failures = data.get("failures")
     sources = range(len(failures)) if isinstance(failures, list) else ()
     locate_files(data, document, folder, (("cluster", "fabric"), *(("failures", index) for index in sources)))
@@ -329,9 +328,8 @@ def _folder(document: Document, path: Keys, folder: Path) -> Path:
 
 def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
     """Return path and rule of every word that names a part, a cause or a log which is not there."""
-    cluster: Any = scenario.cluster
     try:
-        counts = cluster.counts()
+        counts = scenario.cluster.counts()
     except ValueError:  # a cluster that cannot be built is for examine to explain
         return []
     found: list[tuple[Keys, str]] = []

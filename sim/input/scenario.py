@@ -1,0 +1,206 @@
+"""The scenario with every strategy that there is, and the JSON Schema that follows from it.
+
+Frozen models with SI floats inside and text with units outside. A strategy field takes one of the models of its
+registry; for mypy it is the union of these, or what they have in common.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Union
+
+from pydantic import BaseModel, Field, create_model, model_validator
+
+from sim import catalog, units
+from sim.cluster import ClusterSpec
+from sim.failures import SOURCES
+from sim.failures.bundle import Bundle
+from sim.policies.checkpoint import CHECKPOINTS, Tiers
+from sim.policies.detection import DETECTIONS
+from sim.policies.recovery import RECOVERIES
+from sim.policies.repair import REPAIRS
+from sim.policies.scheduler import SCHEDULERS, Fifo
+from sim.scenario.fields import Duration, Model, OneOf, RuleError
+from sim.scenario.model import CostSpec, JobSpec, PowerSpec, Spares
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.failures import Maintenance, Replay, Rollout
+    from sim.failures.parts import Cause
+    from sim.policies.detection.kinds import Detection
+    from sim.policies.recovery.base import FromStore
+    from sim.policies.repair import Simple
+    from sim.policies.repair import Tiers as RepairTiers
+
+DEFAULTS = {
+    "cluster.fabric": "fat-tree",
+    "checkpoint": "tiers",
+    "detection": "latency",
+    "repair": "simple",
+    "scheduler": "fifo",
+}
+
+"""Strategy of a field, by its path, when the file names none."""
+
+_MOST_WINDOWS = 100_000
+
+"""Windows of the rolling view: each has a table of buckets and causes."""
+
+
+def _recoveries() -> dict[str, type[BaseModel]]:
+    """Return the strategies of recovery by name; those that presets are made of go by the names of these too."""
+    plain: dict[str, Any] = dict(RECOVERIES)
+    presets = {name: catalog.strategy_of(name) for name in catalog.recoveries()}
+    wide: dict[str, type[BaseModel]] = {}
+    for own in set(presets.values()):
+        base = plain[own]
+        tag: Any = Literal[(own, *(name for name in presets if presets[name] == own))]
+        wide[own] = create_model(
+            base.__name__, __base__=base, __module__=__name__, __doc__=base.__doc__, use=(tag, own)
+        )
+        globals()[base.__name__] = wide[own]  # where one that was pickled is found again
+    return {**plain, **wide, **{name: wide[own] for name, own in presets.items()}}
+
+
+def _bundles() -> dict[str, type[BaseModel]]:
+    """Return a model of each failure bundle by its name."""
+    tags: dict[str, Any] = {name: Literal[name] for name in catalog.bundles()}
+    return {
+        name: create_model(f"Bundle_{name.replace('-', '_')}", __base__=Bundle, use=(tag, ...))
+        for name, tag in tags.items()
+    }
+
+
+REGISTRIES: dict[str, Mapping[str, Any]] = {
+    "failures": {**SOURCES, **_bundles()},
+    "checkpoint": CHECKPOINTS,
+    "detection": DETECTIONS,
+    "recovery": _recoveries(),
+    "repair": REPAIRS,
+    "scheduler": SCHEDULERS,
+}
+
+"""The strategies of each field by name."""
+
+if TYPE_CHECKING:
+    AnySource: TypeAlias = Cause | Maintenance | Rollout | Replay | Bundle
+    AnyCheckpoint: TypeAlias = Tiers
+    AnyDetection: TypeAlias = Detection
+    AnyRecovery: TypeAlias = FromStore
+    AnyRepair: TypeAlias = Simple | RepairTiers
+    AnyScheduler: TypeAlias = Fifo
+else:
+
+    def _one_of(kinds: Mapping[str, type[BaseModel]]) -> Any:
+        models = tuple(dict.fromkeys(kinds.values()))
+        return models[0] if len(models) == 1 else Annotated[Union[models], OneOf("use")]  # noqa: UP007
+
+    AnySource, AnyCheckpoint, AnyDetection, AnyRecovery, AnyRepair, AnyScheduler = map(_one_of, REGISTRIES.values())
+
+
+class Scenario(Model):
+    """A cluster, its jobs, what fails, and what is done about it."""
+
+    name: str = Field(min_length=1, description="Name of the scenario.")
+    description: str = Field("", description="One or two sentences: the question that it answers.")
+    cluster: ClusterSpec = Field(description="The cluster: a file of topologies/, or its parameters.")
+    horizon: Duration = Field(gt=0, description="Time that is simulated after the warm-up.")
+    warmup: Duration = Field("0 s", description="Time that the cluster runs before the jobs' time zero.")  # type: ignore[assignment]
+    initial: Literal["new", "stationary"] = Field(
+        "new", description="Ages of the parts at the start: all new, or as after a long time (repairs in progress too)."
+    )
+    windows: Duration | None = Field(None, gt=0, description="Width of the windows of the rolling view.")
+    seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
+    jobs: tuple[JobSpec, ...] = Field(min_length=1, description="The jobs, in order of submission.")
+    failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
+    checkpoint: AnyCheckpoint = Field(description="How progress is made durable.")
+    detection: AnyDetection = Field(description="When the job knows of a failure.")
+    recovery: AnyRecovery = Field(description="How a job comes back.")
+    spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
+    repair: AnyRepair | None = Field(
+        None, description="How nodes come back; without it every source that takes nodes needs a repair of its own."
+    )
+    scheduler: AnyScheduler = Field(default_factory=Fifo, description="How queued jobs get nodes.")
+    power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
+    cost: CostSpec | None = Field(None, description="What the cluster costs.")
+    assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        first: dict[str, int] = {}
+        for index, job in enumerate(self.jobs):
+            if job.name in first:
+                message = f"'{job.name}' is also the name of jobs.{first[job.name]}; results are told apart by name"
+                raise RuleError(("jobs", index, "name"), message)
+            first[job.name] = index
+        return self
+
+    @model_validator(mode="after")
+    def _windows_can_be_kept(self) -> Self:
+        if self.windows is not None and self.horizon / self.windows > _MOST_WINDOWS:
+            least = units.show(math.ceil(self.horizon / _MOST_WINDOWS), units.DURATION)
+            count = self.horizon / self.windows
+            rule = f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
+            raise RuleError(("windows",), rule)
+        return self
+
+    def with_job(self, index: int, **changes: Any) -> Self:
+        """Return the scenario with other values of one of its jobs."""
+        job = self.jobs[index].model_copy(update=changes)
+        return self.model_copy(update={"jobs": (*self.jobs[:index], job, *self.jobs[index + 1 :])})
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain data that ``sim.load`` reads back to an equal scenario."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of scenario files, for editors.
+
+    It knows what may stand where; units, sums and everything that concerns several keys are for :func:`load`. A file
+    that extends another need not be complete, but a mapping in it that the schema knows must be.
+    """
+    content = Scenario.model_json_schema()
+    properties = content["properties"]
+    for field, kinds in REGISTRIES.items():
+        if len(kinds) > 1 and field not in DEFAULTS:
+            for kind in kinds.values():
+                part = content["$defs"][kind.__name__]
+                part["required"] = ["use", *(key for key in part.get("required", []) if key != "use")]
+    _add_presets(content)
+    file_name = {"type": "string"}
+    properties["extends"] = {
+        "description": "Files that this one builds on.",
+        "anyOf": [file_name, {"type": "array", "items": file_name}],
+    }
+    cluster = properties["cluster"]
+    extended = {"type": "object", "required": ["extends"]}
+    properties["cluster"] = {"description": cluster.pop("description"), "anyOf": [file_name, extended, cluster]}
+    required = content.pop("required")
+    watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
+    content["anyOf"] = [
+        {"required": ["extends"]},
+        {"required": required},
+        {
+            "required": [key for key in required if key != "detection"],
+            "properties": {"recovery": {"properties": {"use": {"enum": watched}}}},
+        },
+    ]
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
+
+
+def _add_presets(content: dict[str, Any]) -> None:
+    """Part the names of presets from those of their strategies: a preset need not be told anything else."""
+    choices = content["properties"]["recovery"]
+    for kind in dict.fromkeys(REGISTRIES["recovery"].values()):
+        part = content["$defs"][kind.__name__]
+        names = part["properties"]["use"].pop("enum", None)
+        if names is not None:
+            own = part["properties"]["use"]["const"] = part["properties"]["use"]["default"]
+            preset = copy.deepcopy(part)
+            preset["properties"]["use"] = {"enum": [other for other in names if other != own], "type": "string"}
+            preset["required"] = ["use"]
+            content["$defs"][f"Preset_{kind.__name__}"] = preset
+            choices["oneOf"].append({"$ref": f"#/$defs/Preset_{kind.__name__}"})
