@@ -1392,7 +1392,7 @@ class ExplainDocument(Document):
     scenario: str = Field(description="Name of the scenario.")
     description: str = Field(description="Of the scenario.")
     seed: Whole = Field(description="Seed of all random numbers.")
-    jobs: dict[str, ExplainedJob] = Field(description="By name.")
+    jobs: dict[str, PlannedJob | ExplainedJob] = Field(description="By name.")
     fit: Fit = Field(description="What the model of steps is fitted to.")
     closed_form: ClosedForm = Field(description="What a formula says.")
     assumptions: Texts = Field(description="Those of the scenario.")

@@ -25,6 +25,7 @@ from analysis.results.models import (
     NodesDown,
     Nothing,
     Often,
+    Part,
     Provenance,
     RunDocument,
     Simulated,
@@ -197,8 +198,8 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     )
 
 
-def plain(found: Document) -> dict[str, Any]:
-    """Return a document as plain data; numbers that JSON does not have are ``None``."""
+def plain(found: Part) -> dict[str, Any]:
+    """Return a document, or a part of one, as plain data; numbers that JSON does not have are ``None``."""
     content: dict[str, Any] = _plain(found.model_dump(exclude_unset=True, by_alias=True))
     return content
 

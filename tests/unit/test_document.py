@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.results.run import document, render, scenario_digest
+from analysis.results.models import RunDocument
+from analysis.results.run import _plain, render, scenario_digest
+from analysis.results.run import document as typed_document
 from analysis.runs import Ensemble, replicate
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS
 from tests import small
+from tests.typed import as_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+document = as_plain(typed_document)
 
 JOBS = [
     {"name": "first", "gpus": 64, "step_time": "10 s", "work": {"time": "20 h"}, "deadline": "22 h"},
@@ -33,7 +38,7 @@ def several() -> Ensemble:
 @pytest.fixture(scope="module")
 def content(several: Ensemble) -> dict[str, Any]:
     """Return the document as a reader of the JSON gets it."""
-    read: dict[str, Any] = json.loads(render(document(several, command="ettrick run small.yaml")))
+    read: dict[str, Any] = json.loads(render(typed_document(several, command="ettrick run small.yaml")))
     return read
 
 
@@ -152,7 +157,7 @@ def test_lower_bound_of_mtti_without_interruptions() -> None:
 def test_job_that_never_arrives() -> None:
     """A job that arrives after the horizon has no shares and is said to be never there; nothing divides by zero."""
     late = {**small.SMALL["jobs"][0], "arrival": "3 d"}
-    read = json.loads(render(document(replicate(small.prepare(jobs=[late]), 2), command="")))
+    read = document(replicate(small.prepare(jobs=[late]), 2), command="")
     assert set(read["time_shares"].values()) == {None}
     assert (read["per_job"]["train"]["never_started"], read["per_job"]["train"]["never_arrived"]) == (2, 2)
     assert sum(read["cluster_shares"].values()) == pytest.approx(1, abs=1e-9)
@@ -172,9 +177,9 @@ def test_job_that_never_starts_is_noted() -> None:
 
 def test_render_round_trip(content: dict[str, Any], several: Ensemble) -> None:
     """Reading the text back gives the same plain data, and writing that gives the same text."""
-    text = render(document(several, command="ettrick run small.yaml"))
+    text = render(typed_document(several, command="ettrick run small.yaml"))
     assert json.loads(text) == content
-    assert render(content) == text
+    assert render(RunDocument.model_validate(content)) == text
 
 
 def test_render_knows_no_nan_and_no_numpy() -> None:
@@ -184,7 +189,7 @@ def test_render_knows_no_nan_and_no_numpy() -> None:
         "b": (1, None, "x"),
         3: {},
     }
-    text = render(value)
+    text = json.dumps(_plain(value))
     assert json.loads(text) == {"a": [None, None, None, None, 0.5, 3, True], "b": [1, None, "x"], "3": {}}
     assert "NaN" not in text
     assert "Infinity" not in text
@@ -241,5 +246,5 @@ def test_resolved_replay_gives_the_same_numbers(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "b" / "resolved.yaml").write_text(sim.dump(original.dump()))
     monkeypatch.chdir(tmp_path)
     again = sim.load("b/resolved.yaml")
-    texts = [render(document(replicate(sim.prepare(each), 2), command="")) for each in (original, again)]
+    texts = [render(typed_document(replicate(sim.prepare(each), 2), command="")) for each in (original, again)]
     assert texts[0] == texts[1]

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from analysis.study.obtainable import against_metrics
 
 from analysis.study.load import load_study
-from analysis.study.obtainable import against_metrics
 from analysis.terminal import Progress
 from tests import small
 

@@ -303,7 +303,7 @@ _WHO = {"stated": "as stated", "human": "a human"}
 _BASES_EXPLAIN_RECOVERY_TEXT = "P: read in a source, S: quoted by others, D: derived, A: assumed"
 
 
-def print_recovery(out: Console, jobs: dict[str, ExplainedJob], name: str) -> None:
+def print_recovery(out: Console, jobs: Mapping[str, ExplainedJob], name: str) -> None:
     """Print how a job comes back; what an earlier one has in common with it is not said again."""
     recovery = jobs[name].recovery
     before = list(jobs)[: list(jobs).index(name)]
