@@ -165,13 +165,15 @@ def layouts(
 @app.command()
 def schema(
     study: Annotated[bool, typer.Option("--study", help="That of study files instead.")] = False,
+    results: Annotated[bool, typer.Option("--results", help="That of what --json prints instead.")] = False,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
     from analysis.results.files import in_lines
+    from analysis.results.models import results_schema
     from analysis.study.model import study_schema
 
-    say(in_lines(study_schema() if study else sim.schema()))
+    say(in_lines(study_schema() if study else results_schema() if results else sim.schema()))
 
 
 @app.command(name="list")

@@ -294,4 +294,5 @@ def _slug(heading: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(scenario_reference(), encoding="utf-8")
-    runpy.run_path(str(Path(__file__).with_name("_generate_study.py")), run_name="__main__")
+    for page in ("_generate_study.py", "_generate_results.py"):
+        runpy.run_path(str(Path(__file__).with_name(page)), run_name="__main__")

@@ -165,7 +165,7 @@ def documents() -> list[dict[str, Any]]:
         ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h", "spares.unit=node"]),
     ):
         prepared = sim.prepare(sim.load(sim.find(name), overrides))
-        found.append(document.document(runs.replicate(prepared, 2, processes=1), command="test"))
+        found.append(document.plain(document.document(runs.replicate(prepared, 2, processes=1), command="test")))
     return found
 
 

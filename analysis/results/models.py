@@ -23,6 +23,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic.json_schema import models_json_schema
 from pydantic_core import PydanticCustomError
 
 from sim.yamlfile import dotted, suggest
@@ -636,13 +637,13 @@ class Warned(Part):
 class SweepCounts(Part):
     """How many points and cells there are of each kind."""
 
-    points: Count = 0
-    ok: Count = 0
-    infeasible: Count = 0
-    failed: Count = 0
-    crashed: Count = 0
-    cells: Count = 0
-    cells_ok: Count = 0
+    points: Count = Field(0, description="Points of the design.")
+    ok: Count = Field(0, description="Points with results.")
+    infeasible: Count = Field(0, description="Points that cannot run.")
+    failed: Count = Field(0, description="Points that failed.")
+    crashed: Count = Field(0, description="Points that ended their process.")
+    cells: Count = Field(0, description="Cells.")
+    cells_ok: Count = Field(0, description="Cells with results.")
     censored: Count = Field(0, description="Cells with replications that were not finished.")
     never_started: Count = Field(0, description="Cells with jobs that never started.")
     imprecise: Count = Field(0, description="Cells in which the precision was not reached.")
@@ -1465,6 +1466,19 @@ DOCUMENTS: dict[str, type[Document]] = {
     "validate": ValidateDocument,
 }
 """By command; `worth` is ``explain --worth``."""
+
+
+def results_schema() -> dict[str, Any]:
+    """Return the JSON Schema of all documents."""
+    _, schema = models_json_schema([(model, "validation") for model in DOCUMENTS.values()])
+    listed = [{"$ref": f"#/$defs/{model.__name__}"} for model in DOCUMENTS.values()]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What Ettrick prints with --json",
+        "anyOf": listed,
+        **schema,
+    }
+
 
 _RULES = {
     "missing": "is missing",

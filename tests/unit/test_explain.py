@@ -22,7 +22,7 @@ from analysis.explain import describe as typed_describe
 from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from analysis.page.chapters.run import compared_text as typed_compared_text
 from analysis.page.chapters.run import converges as typed_converges
-from analysis.page.chapters.run import print_explained as typed_print_explained
+from analysis.page.chapters.run import print_explained
 from analysis.results.models import ClosedForm, ExplainDocument
 from analysis.results.run import _by_bucket
 from analysis.results.run import _simulated as typed_simulated
@@ -52,7 +52,6 @@ document = as_plain(typed_document)
 format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 compared_text = of_plain(typed_compared_text, ClosedForm)
 converges = of_plain(typed_converges, ClosedForm)
-print_explained = of_plain(typed_print_explained, ClosedForm)
 
 DONE, NO, WRONG = 0, 1, 2
 FULL = Path("/dev/full")
@@ -614,7 +613,7 @@ def test_time_without_nodes_is_a_bucket() -> None:
 def waste_text(formula: dict[str, Any]) -> str:
     """Return what the closed form says, in words."""
     page = Page()
-    print_explained(console(page, width=200), formula)
+    print_explained(console(page, width=200), ClosedForm.model_validate(formula))
     assert "What the closed form loses, by bucket" in page.text()
     return page.text()
 
