@@ -46,7 +46,7 @@ def results_reference() -> str:
             lines += ["| key | | content |", "|---|---|---|"]
             for key, node in definition.get("properties", {}).items():
                 # Pydantic leaves out what the model itself says.
-                said = node.get("description") or definitions[next(_parts(node))]["description"]
+                said = node.get("description") or definitions[next(_parts(node), name)]["description"]
                 lines.append(f"| `{key}` | {_type(node)} | {_sentence(said)} |")
                 parts = [part for part in _parts(node) if part not in written]
                 written.update(parts)

@@ -1328,6 +1328,9 @@ class Degraded(Part):
     tensor: Whole = Field(description="Tensor ranks left.")
 
 
+_NOT_KNOWN = Field(None, description="Null: the model of steps does not know it.")
+
+
 class ExplainedJob(Part):
     """A job; what only the model of steps knows is null where it does not."""
 
@@ -1342,41 +1345,40 @@ class ExplainedJob(Part):
     start_up: StartUp = Field(description="Published times of a start.")
     pool_paces: list[Real] = Field(description="Pace on the nodes of each pool of hosts, relative to the first.")
     recovery: Recovery = Field(description="How it comes back.")
-    parts: dict[str, StepPart] | None = Field(None, description="`computing`, `communication`, `bubble` and `rest`.")
-    utilisation: dict[str, Utilisation] | None = Field(None, description="By convention, `causal` and `full`.")
-    model: ModelFound | None = Field(None, description="Its size, and who says so.")
-    accelerator: AcceleratorFound | None = Field(None, description="Of the first pool.")
-    efficiencies: dict[str, Share] | None = Field(
-        None, description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
-    )
-    constants: dict[str, Constant] | None = Field(None, description="By name.")
-    layout: LayoutFound | None = Field(None, description="How model and batch are spread.")
-    execution: dict[str, Any] | None = Field(None, description="[As the scenario states it](scenario.md#jobs).")
-    groups: dict[str, GroupLink] | None = Field(None, description="By kind of group.")
-    memory_shares: Numbers | None = Field(None, description="What the fullest GPU holds over what it has, by part.")
-    checkpoint: CheckpointSize | None = Field(None, description="Size of a checkpoint.")
-    degraded: dict[str, Degraded] | None = Field(
-        None,
-        description="`slow_gpu`, `narrow_nics`, `replica_missing_keep`, `replica_missing_shrink` (the batch is kept or "
-        "shrinks) and `tensor_rank_missing`.",
-    )
+    parts: dict[str, StepPart] | None = _NOT_KNOWN
+    utilisation: dict[str, Utilisation] | None = _NOT_KNOWN
+    model: ModelFound | None = _NOT_KNOWN
+    accelerator: AcceleratorFound | None = _NOT_KNOWN
+    efficiencies: dict[str, Share] | None = _NOT_KNOWN
+    constants: dict[str, Constant] | None = _NOT_KNOWN
+    layout: LayoutFound | None = _NOT_KNOWN
+    execution: dict[str, Any] | None = _NOT_KNOWN
+    groups: dict[str, GroupLink] | None = _NOT_KNOWN
+    memory_shares: Numbers | None = _NOT_KNOWN
+    checkpoint: CheckpointSize | None = _NOT_KNOWN
+    degraded: dict[str, Degraded] | None = _NOT_KNOWN
 
 
 class PlannedJob(ExplainedJob):
     """A job that the model of steps knows."""
 
-    parts: dict[str, StepPart]
-    utilisation: dict[str, Utilisation]
-    model: ModelFound
-    accelerator: AcceleratorFound
-    efficiencies: dict[str, Share]
-    constants: dict[str, Constant]
-    layout: LayoutFound
-    execution: dict[str, Any]
-    groups: dict[str, GroupLink]
-    memory_shares: Numbers
-    checkpoint: CheckpointSize
-    degraded: dict[str, Degraded]
+    parts: dict[str, StepPart] = Field(description="`computing`, `communication`, `bubble` and `rest`.")
+    utilisation: dict[str, Utilisation] = Field(description="By convention, `causal` and `full`.")
+    model: ModelFound = Field(description="Its size, and who says so.")
+    accelerator: AcceleratorFound = Field(description="Of the first pool.")
+    efficiencies: dict[str, Share] = Field(
+        description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
+    )
+    constants: dict[str, Constant] = Field(description="By name.")
+    layout: LayoutFound = Field(description="How model and batch are spread.")
+    execution: dict[str, Any] = Field(description="[As the scenario states it](scenario.md#jobs).")
+    groups: dict[str, GroupLink] = Field(description="By kind of group.")
+    memory_shares: Numbers = Field(description="What the fullest GPU holds over what it has, by part.")
+    checkpoint: CheckpointSize = Field(description="Size of a checkpoint.")
+    degraded: dict[str, Degraded] = Field(
+        description="`slow_gpu`, `narrow_nics`, `replica_missing_keep`, `replica_missing_shrink` (the batch is kept or "
+        "shrinks) and `tensor_rank_missing`."
+    )
 
 
 class Fit(Part):
