@@ -241,15 +241,15 @@ def test_small_phases_share_a_column_of_the_picture() -> None:
 
 def losses_of(table: dict[str, dict[str, float]], counts: dict[str, float]) -> Section:
     """Return the section about losses by cause [GPU s], with as many interruptions."""
-    content = {
-        "loss_gpu_s": table,
-        "interruptions_by_cause": {cause: {"mean": count} for cause, count in counts.items()},
-        "per_job": {"train": {"requested_gpu_s": 1e7}},
-        "time_shares": {"productive": 0.9},
-        "cluster_shares": {"productive": 0.9},
-        "cost": None,
-        "replications": 4,
-    }
+    content = SimpleNamespace(
+        loss_gpu_s=table,
+        interruptions_by_cause={cause: SimpleNamespace(mean=count) for cause, count in counts.items()},
+        per_job={"train": SimpleNamespace(requested_gpu_s=1e7)},
+        time_shares={"productive": 0.9},
+        cluster_shares={"productive": 0.9},
+        cost=None,
+        replications=4,
+    )
     prepared = SimpleNamespace(nodes=2, gpus_per_node=8)
     focus: Any = SimpleNamespace(document=content, name="x", known=content, wanted=4, prepared=prepared)
     found = made(focus, "losses")
@@ -666,19 +666,22 @@ def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     found = run.beside(content)
     assert math.fsum(simulated for _, simulated in found.values()) == pytest.approx(1)
     assert math.fsum(formula for formula, _ in found.values() if formula is not None) == pytest.approx(1)
-    shares = content["time_shares"]
+    shares = content.time_shares
     assert found["restart"][1] == pytest.approx(shares["reschedule"] + shares["initialize"] + shares["restore"])
 
 
 def formula_of(outside: float | None, simulated: float, half: float) -> Mapping[str, Any]:
     """Return what a document has of a closed form of 90 %, beside a simulation with an interval of half a width."""
-    seen = {"ettr": simulated, "ettr_ci95": [simulated - half, simulated + half], "replications": 4}
+    seen = {"ettr": simulated, "ettr_ci95": [simulated - half, simulated + half], "replications": 4} | dict.fromkeys(
+        ("standard_error", "standard_errors_above")
+    )
     shares = {"productive": 0.9, "restart": 0.1}
     content = {
         "ettr": 0.9,
         "form": "renewal",
         "time_shares": shares,
         "waste": None,
+        "waste_by_cause": None,
         "assumptions": [],
         "extrapolated": [],
     }

@@ -40,6 +40,7 @@ from analysis.page.traced import (
     shown,
     told,
 )
+from analysis.results.models import DifferenceFound
 from analysis.statistics.differences import MANY
 from analysis.terminal import Page, console
 from sim import units
@@ -757,7 +758,7 @@ def _rows(swing: Content, content: Content, metric: Shown) -> Iterator[tuple[str
         if change is None:
             yield title, swing["center"], move["label"], "no mean", move["trouble"] or "nothing to measure"
         else:
-            note = difference_note(change, content["replications"])
+            note = difference_note(DifferenceFound.model_validate(change), content["replications"])
             yield title, swing["center"], move["label"], metric.change(change), note
 
 
