@@ -4,11 +4,13 @@ SCENARIO ?= scenarios/llama3-405b-54d.yaml
 BIN      := .venv/bin
 INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # pip compiles what it copies, and an editable install copies nothing; where nobody may write bytecode later, do it now.
+# Neighbours in a file stay in one process as long as all have enough to do, so that they share what they prepare.
+TEST     := $(BIN)/python -m pytest -n auto --dist worksteal
 COMPILE  := $(BIN)/python -m compileall -q cli.py sim analysis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run check house test mutants fresh validate bench fit-steps validation-page pictures docs clean
+.PHONY: help run check house test mutants fresh validate nightly bench fit-steps validation-page pictures docs clean
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,17 +41,28 @@ house: .venv/.stamp ## the size and the order of the code beside their targets
 	$(BIN)/python -m tests.house
 
 test: .venv/.stamp ## every test but the nightly ones and the benchmarks
-	$(BIN)/python -m pytest -n auto
+	$(TEST)
 
 # Arguments by ARGS: --only 3 7, --map FILE to keep which tests reach which, --out FILE, and --before FILE to compare.
 mutants: .venv/.stamp ## change the code in 60 places, one at a time, and say which test notices; ARGS=options
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-# A seed given on the command line replaces the fixed one, so that a nightly run sees new luck; both halves say theirs.
-validate: SEED_ := $(if $(filter random,$(SEED)),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '),$(SEED))
-validate: .venv/.stamp ## the validation table, then long statistical tests; SEED=n, or random, for a fresh seed
-	$(BIN)/ettrick validate $(if $(SEED_),--seed $(SEED_))
-	$(if $(SEED_),ETTRICK_SEED=$(SEED_)) $(BIN)/python -m pytest -n auto -m nightly --timeout 1800
+validate: .venv/.stamp ## the validation table; SEED=n, or random, for another seed than the fixed one
+	$(BIN)/ettrick validate $(if $(SEED),--seed $(SEED))
+
+# The seed is drawn and said unless it is given; with PART=k/n it is part k of n, from 0 on, of what `make test` leaves out.
+# The table has played the simulated rows, so the tests do not play them again.
+nightly: SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+nightly: SEED := $(SEED)
+nightly: .venv/.stamp ## all tests, drawn anew, and the validation table; SEED=n repeats it, PART=k/n is a part of it
+	@echo "to repeat it: make nightly SEED=$(SEED)$(if $(PART), PART=$(PART))"
+ifdef PART
+	ETTRICK_SEED=$(SEED) $(TEST) -m "nightly or hypothesis" --part $(PART) --timeout 1800
+else
+	$(BIN)/ettrick validate --seed $(SEED)
+	ETTRICK_SEED=$(SEED) $(TEST) -m "not bench" --timeout 1800 $(addprefix --deselect tests/literature/test_validation_,\
+	  more.py::test_simulated published.py::test_simulated)
+endif
 
 bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 	$(BIN)/python -m tests.bench

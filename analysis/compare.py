@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sim
 from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
-from analysis.metrics import SHARES, lower_is_better
+from analysis.metrics import METRICS, SHARES, lower_is_better
 from analysis.results.models import (
     FORMAT,
     AtEqual,
@@ -615,8 +615,6 @@ def _as_typed(line: str, varied: Sequence[str]) -> str:
 # ----------------------------------------
 # The document of a comparison.
 
-_WORDS = {"tokens_per_gpu_day": "tokens per GPU-day", "tokens_per_mw_day": "tokens per MW-day"}
-
 
 def compare_document(
     comparison: Comparison,
@@ -748,5 +746,5 @@ def _why_unranked(comparison: Comparison) -> str | None:
         "(it would punish the faster hardware)"
     )
     if comparison.order:
-        return f"{why}; ranked by {_WORDS.get(comparison.headline, comparison.headline.replace('_', ' '))}"
+        return f"{why}; ranked by {METRICS[comparison.headline].label}"
     return f"{why}; without tokens per day of every variant there is no rank"

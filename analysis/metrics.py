@@ -175,15 +175,17 @@ class Metric(NamedTuple):
     name
         Its key in documents and studies.
     label
-        In sentences, headings and tables.
+        In sentences and headings.
     plain
         In sentences for who has never seen the tool.
     unit
         Of its values: SI, money, or per day.
     better
         Which of two values is the better one.
+    head
+        In the heads and first columns of tables, where that is shorter than the label.
     detail
-        What may stand in brackets behind the label.
+        What may stand in brackets behind the head.
     counted
         What its numbers count, in words: ``tokens a day``.
     needs
@@ -199,6 +201,7 @@ class Metric(NamedTuple):
     plain: str
     unit: Unit
     better: Literal["higher", "lower"] = "higher"
+    head: str = ""
     detail: str = ""
     counted: str = ""
     needs: tuple[Need, ...] = ()
@@ -215,9 +218,14 @@ class Metric(NamedTuple):
         return next((need for need in self.needs if not need.has(prepared)), None)
 
     @property
+    def short(self) -> str:
+        """What it is called in the head of a table."""
+        return self.head or self.label
+
+    @property
     def title(self) -> str:
-        """Its label with what may stand behind it."""
-        return f"{self.label} ({self.detail})" if self.detail else self.label
+        """Its head with what may stand behind it."""
+        return f"{self.short} ({self.detail})" if self.detail else self.short
 
 
 TIME_SHARE = "time_shares."
@@ -241,28 +249,30 @@ _OF_JOBS = (
     Metric("interruptions_unplanned", "unplanned interruptions", "the number of unplanned interruptions", "count",
            "lower", is_plural=True),
     Metric("disruptions", "disruptions", "the number of stops", "count", "lower", is_plural=True),
-    Metric("mtti", "time between interruptions", "the time between interruptions", "s", detail="MTTI"),
-    Metric("mtti_running", "running time between interruptions", "the running time between interruptions", "s"),
-    Metric("at_risk_at_end", "share of work at risk at the end", "work not yet saved at the end", "share", "lower"),
+    Metric("mtti", "time between interruptions", "the time between interruptions", "s", head="MTTI"),
+    Metric("mtti_running", "running time between interruptions", "the running time between interruptions", "s",
+           head="running MTTI"),
+    Metric("at_risk_at_end", "share of work at risk at the end", "work not yet saved at the end", "share", "lower",
+           head="at risk at the end"),
     Metric("tokens_per_day", "tokens per day", "training speed", "1/d", counted="tokens a day", needs=(_TOKENS,),
            is_plural=True),
     Metric("steps_per_day", "steps per day", "training speed", "1/d", counted="steps a day", needs=(_STEP,),
            is_plural=True),
     Metric("time_to_work", "time to finish", "the time to finish", "s", "lower", needs=(_WORK,)),
     Metric("p_finish_by", "probability to finish in time", "the probability to finish in time", "share",
-           needs=(_WORK, _DEADLINE), is_probability=True),
+           head="P(finish by the deadline)", needs=(_WORK, _DEADLINE), is_probability=True),
 )
 
 _OF_THE_CLUSTER = (
     Metric("cluster_goodput", "cluster goodput", "the useful share of the time of all GPUs (cluster goodput)", "share",
-           detail="productive / owned"),
+           detail="all owned"),
     Metric("node_availability", "availability of nodes", "the share of nodes in working order", "share"),
     Metric("domain_availability", "availability of domains", "the share of domains in working order", "share"),
-    Metric("tokens_per_gpu_day", "tokens per GPU and day", "training speed for each GPU", "1/d",
+    Metric("tokens_per_gpu_day", "tokens per GPU-day", "training speed for each GPU", "1/d",
            counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True),
-    Metric("tokens_per_mw_day", "tokens per MW and day", "training speed for each megawatt", "1/d",
+    Metric("tokens_per_mw_day", "tokens per MW-day", "training speed for each megawatt", "1/d",
            counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True),
-    Metric("energy", "energy", "the energy", "J", "lower", needs=(_POWER,)),
+    Metric("energy", "energy", "the energy", "J", "lower", head="energy of the facility", needs=(_POWER,)),
     Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token", "lower",
            needs=(_POWER, _TOKENS)),
     Metric("cost", "cost", "the cost", "currency", "lower", needs=(_PRICES,)),

@@ -250,7 +250,7 @@ def _scaled(section: str) -> Callable[[Scenario, Prepared], tuple[Scenario, str]
 
     def knob(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
         del prepared
-        strategy: Any = getattr(scenario, section)
+        strategy = getattr(scenario, section)
         return scenario.model_copy(
             update={section: strategy.model_copy(update={"scale": _LESS * strategy.scale})}
         ), "-10 %"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim import catalog, units
 from sim.catalog import steps
 from sim.closed_form.renewal import job_shares
-from sim.cluster.placement import Layout
 from sim.policies.recovery import RestartSmaller, ShrinkRejoin
-from sim.prepare.placement import links_of, links_of_nics, placement
+from sim.prepare.placement import Site, layout_of, whole_units
 from sim.prepare.prepare import checkpoint_of, examine
-from sim.prepare.step import machine_of, shape_of, workload_of
+from sim.prepare.step import PlacedJob
 from sim.scenario.model import Parallelism
 from sim.steps import StepPlan, ideal_links
 from sim.steps.memory import memory_use
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.input.scenario import Scenario
     from sim.scenario.model import JobSpec
-    from sim.steps import Links, ModelShape, Workload
+    from sim.steps import Links, Workload
 
 # ----------------------------------------
 # Why a job has no layout on a number of GPUs, and which numbers and sizes are closest to having one.
@@ -160,18 +159,22 @@ class LayoutSearch:
         spec = scenario.jobs[self.index]
         self.gpus = spec.gpus if gpus is None else gpus
         _check(scenario, spec, self.gpus)
+        counts = scenario.cluster.counts()
+        self.site = Site.of(scenario, counts, whole_units(scenario, counts))
+        self.placed_job = PlacedJob(self.site, spec, self.index)
+        shape = self.placed_job.shape
         assert spec.batch is not None, "a job with a batch"
-        shape = shape_of(scenario, self.index)
-        self.base = workload_of(spec, shape, spec.batch, Parallelism.model_validate({}), spec.execution)
-        self.machine = machine_of(scenario, self.index, ideal_links(self.base, 1.0, 1.0, 1))
-        self.domain = int(self._cluster.nodes_per_domain * self._cluster.hosts.gpus)
+        assert shape is not None, "and a model"
+        self.base = self.placed_job.workload(spec.batch, Parallelism(), spec.execution)
+        self.machine = self.placed_job.machine(ideal_links(self.base, 1.0, 1.0, 1))
+        self.domain = self.site.domain
         self.bounds = Bounds(
             self.gpus,
             self.machine.chip.memory,
             shape.heads if any_tensor else self.domain,
             tuple(dict.fromkeys((spec.execution.sharding, *(("parameters",) if try_parameters else ())))),
         )
-        self.own = _own(spec, shape, self.gpus)
+        self.own = self.placed_job.work if spec.gpus == self.gpus else None
         """The layout of the scenario, if it is one of as many GPUs."""
         self.described = examine(scenario).jobs[self.index]
         """The job as it is, measured or modelled."""
@@ -222,16 +225,15 @@ class LayoutSearch:
         work = candidate.plan.work
         links = self._links.get(_sizes(work))
         if links is None:
-            scenario = self._with(work)
-            place = placement(scenario, self.index)
+            place = self.site.place(self._parallelism(work))
             assert place is not None, "a job with a layout has a place"
-            links = self._links[_sizes(work)] = links_of(scenario, place, self.machine.chip)
+            links = self._links[_sizes(work)] = self.site.links(place, self.machine.chip)
         return self._rated(work, links, candidate.sets, is_placed=True)
 
     def why_none(self) -> str:
         """Return in one line why there is no layout at all, and what is closest."""
-        hosts = self._cluster.hosts
-        return why_none(self.spec.name, self.base, self.bounds, hosts.gpus, hosts.nodes * hosts.gpus, self.fewest)
+        node, most = self.site.gpus_per_node, self.site.counts["gpu"]
+        return why_none(self.spec.name, self.base, self.bounds, node, most, self.fewest)
 
     def _rated(self, work: Workload, links: Links, sets: int, *, is_placed: bool) -> Candidate:
         """Return a layout over some links, with what failures leave of it."""
@@ -240,7 +242,7 @@ class LayoutSearch:
         if shares is None:
             return Candidate(plan, sets, None, is_placed)
         job = prepared.jobs[self.index]
-        checkpoint = checkpoint_of(self.scenario, self.index, job.mtti, plan.time, job.nodes, sets)
+        checkpoint = checkpoint_of(self.scenario.checkpoint, self.placed_job, job.mtti, plan.time, job.nodes, sets)
         job = replace(job, step_time=plan.time, replicas=sets, plan=plan, checkpoint=checkpoint)
         return Candidate(plan, sets, shares(job)["productive"], is_placed)
 
@@ -256,14 +258,9 @@ class LayoutSearch:
         """The scenario with one of the layouts, once there is one."""
         return self._known[0] if self._known is not None else None
 
-    @property
-    def _cluster(self) -> Any:
-        return self.scenario.cluster
-
     def _ideal(self, work: Workload) -> Links:
         """Return the links of a layout whose groups get the whole bandwidth of their NICs."""
-        layout = self.spec.parallelism or Parallelism.model_validate({})
-        return links_of_nics(self._cluster, work, layout, self.machine.chip)
+        return self.site.ideal_links(work, self.spec.parallelism or Parallelism(), self.machine.chip)
 
     def _with(self, work: Workload) -> Scenario:
         """Return the scenario with another layout, modelled and not measured."""
@@ -297,7 +294,7 @@ class LayoutSearch:
             return 1
         key = _sizes(work)
         if key not in self._sets:
-            self._sets[key] = failure_sets(self._parallelism(work), self._cluster.hosts.gpus)
+            self._sets[key] = failure_sets(self._parallelism(work), self.site.gpus_per_node)
         return self._sets[key]
 
 
@@ -316,7 +313,7 @@ def failure_sets(layout: Parallelism, gpus_per_node: int) -> int:
             return layout.data
         if gpus_per_node % inner == 0 and layout.data * inner % gpus_per_node == 0:
             return layout.data * inner // gpus_per_node
-    return Layout(layout, gpus_per_node).failure_groups
+    return layout_of(layout, gpus_per_node).failure_groups
 
 
 def _sizes(work: Workload) -> tuple[int, ...]:
@@ -350,23 +347,12 @@ def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
     """
     lacking = " and ".join(name for name in ("model", "batch") if getattr(spec, name) is None)
     if lacking:
-        message = f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})"
-        raise ValueError(message)
+        raise ValueError(f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})")
     cluster = scenario.cluster
     each, most = cluster.hosts.gpus, cluster.hosts.nodes * cluster.hosts.gpus
     if gpus > most:
-        message = f"{gpus:,} GPUs are more than the {most:,} of the cluster"
-        raise ValueError(message)
+        raise ValueError(f"{gpus:,} GPUs are more than the {most:,} of the cluster")
     if gpus % each or gpus <= 0:
         below = max(gpus, 0) // each * each
         near = " or ".join(f"{count:,}" for count in (below, below + each) if count > 0)
-        message = f"{gpus:,} GPUs are not a whole number of nodes of {each}; nearest: {near}"
-        raise ValueError(message)
-
-
-def _own(spec: JobSpec, shape: ModelShape, gpus: int) -> Workload | None:
-    """Return the layout of the scenario, if it has one of so many GPUs."""
-    if spec.parallelism is None or spec.gpus != gpus:
-        return None
-    assert spec.batch is not None, "a job with a batch"
-    return workload_of(spec, shape, spec.batch, spec.parallelism, spec.execution)
+        raise ValueError(f"{gpus:,} GPUs are not a whole number of nodes of {each}; nearest: {near}")

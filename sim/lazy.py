@@ -32,8 +32,7 @@ class _Package(ModuleType):
     def __getattr__(self, name: str) -> Any:
         home = self.__dict__["_homes"].get(name)
         if home is None:
-            message = f"module {self.__name__!r} has no attribute {name!r}"
-            raise AttributeError(message)
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{self.__name__}.{home}"), name)
         setattr(self, name, value)
         return value

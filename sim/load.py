@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
+import functools
 import hashlib
 import itertools
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,7 +27,7 @@ from sim.policies.detection import DETECTIONS
 from sim.policies.recovery import RECOVERIES
 from sim.policies.repair import LEMONS, REPAIRS
 from sim.policies.scheduler import SCHEDULERS
-from sim.prepare.parts import sized
+from sim.prepare.placement import sized
 from sim.prepare.prepare import examine
 from sim.prepare.step import DoesNotFitError, check_memory
 from sim.scenario.fields import PathError, is_of_files
@@ -36,9 +36,8 @@ from sim.yamlfile import value_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sim.engine.prepared import Prepared
     from sim.steps import Accelerator
-    from sim.yamlfile import Document, Keys
+    from sim.yamlfile import Data, Document, Keys, Table
 
 _SHORTHAND = ("cluster",)
 
@@ -121,10 +120,10 @@ class Template:
     folder: Path
 
     @property
-    def content(self) -> Any:
+    def content(self) -> Table:
         """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
-        data: dict[str, Any] = _complete(presets.lay(self.document), self.folder)
-        sources: Any = data.get("failures")
+        data: Table = _complete(presets.lay(self.document.copy()), self.folder)
+        sources: Data = data.get("failures")
         for holder in (*(sources if isinstance(sources, list) else ()), value_at(data, ("cluster", "fabric"), None)):
             for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():
                 if isinstance(holder.get(key), str) and Path(holder[key]).is_file():
@@ -133,11 +132,7 @@ class Template:
 
     def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
         """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`."""
-        return self.examined(overrides, must_fit=must_fit).scenario
-
-    def examined(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Prepared:
-        """Return the same with what `sim.examine` has found on the way."""
-        document = presets.lay(self.document)
+        document = presets.lay(self.document.copy())
         try:
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
@@ -207,6 +202,7 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
     return [texts[position] for position in sorted(range(len(texts)), key=rank)]
 
 
+@functools.lru_cache(maxsize=512)
 def _chosen_at(text: str) -> tuple[Keys, bool]:
     """Return the path that a text ``a.b=c`` replaces or chooses for, and whether it chooses."""
     name, _, value = text.partition("=")
@@ -223,7 +219,7 @@ def _chosen_at(text: str) -> tuple[Keys, bool]:
     return path, isinstance(content, dict) and any(tag in content for tag in yamlfile.TAGS)
 
 
-def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
+def parse(data: Table, folder: Path | None = None) -> Scenario:
     """Return the scenario that plain data describe; relative file names are taken from `folder`.
 
     Raises
@@ -232,10 +228,10 @@ def parse(data: dict[str, Any], folder: Path | None = None) -> Scenario:
         With one line for each mistake.
     """
     document = yamlfile.Document(data, values={(): yamlfile.Mark("scenario")})
-    return _validated(presets.lay(document), folder or Path.cwd()).scenario
+    return _validated(presets.lay(document.copy()), folder or Path.cwd())
 
 
-def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Prepared:
+def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
     """Return the scenario, examined, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
@@ -252,27 +248,27 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Pr
             raise ScenarioError(lines, is_of_files=any(path[-1] in yamlfile.FILE_KEYS for path, _ in unknown))
         prepared = examine(scenario)
         if must_fit:
-            check_memory(scenario, prepared.jobs)
+            check_memory(prepared)
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         is_answer = isinstance(error, DoesNotFitError)
         raise ScenarioError(lines, is_answer=is_answer, is_of_files=error.is_of_files) from None
-    return prepared
+    return scenario
 
 
-def _about_detection(lines: list[str], document: Document, data: dict[str, Any]) -> list[str]:
+def _about_detection(lines: list[str], document: Document, data: Table) -> list[str]:
     """Return complaints with what presets have to do with a missing detection.
 
     A preset brings it: while the name of the recovery is wrong, nobody knows whether it is missing.
     """
     missing = complaints.line(document, ("detection",), "is missing")
-    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in REGISTRIES["recovery"]:
+    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in tuple(REGISTRIES["recovery"]):
         return [line for line in lines if not line.startswith(missing)]
     hint = "; a recovery preset would bring it)"
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
 
 
-def _complete(document: Document, folder: Path) -> dict[str, Any]:
+def _complete(document: Document, folder: Path) -> Table:
     """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
     data = completed(Scenario, document, DEFAULTS)
     failures = data.get("failures")
@@ -281,7 +277,7 @@ def _complete(document: Document, folder: Path) -> dict[str, Any]:
     return data
 
 
-def locate_files(data: dict[str, Any], document: Document, folder: Path, holders: Iterable[Keys]) -> None:
+def locate_files(data: Table, document: Document, folder: Path, holders: Iterable[Keys]) -> None:
     """Make absolute the names of the files that strategies at some paths read."""
     for path in holders:
         holder = value_at(data, path, None)
@@ -291,12 +287,12 @@ def locate_files(data: dict[str, Any], document: Document, folder: Path, holders
                     holder[key] = str(_folder(document, (*path, key), folder) / holder[key])
 
 
-def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> dict[str, Any]:
+def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> Table:
     """Return the data of a `model` with strategies named, by path, and leftovers of replaced strategies dropped."""
-    data: dict[str, Any] = copy.deepcopy(document.data)
+    data: Table = yamlfile.copied(document.data)
     for path, name in defaults.items():
         *above, field = path.split(".")
-        holder: Any = data
+        holder: Data = data
         for step in above:
             holder = holder.get(step) if isinstance(holder, dict) else None
         if isinstance(holder, dict) and isinstance(holder.get(field), dict):
@@ -306,9 +302,9 @@ def completed(model: type[BaseModel], document: Document, defaults: Mapping[str,
     return data
 
 
-def _drop_leftover(model: type[BaseModel], data: dict[str, Any], path: Keys) -> None:
+def _drop_leftover(model: type[BaseModel], data: Table, path: Keys) -> None:
     """Drop a parameter of the choice that a later ``use`` or ``law`` has replaced; a name nobody knows stays."""
-    holder: Any = data
+    holder: Data = data
     for step in path[:-1]:
         holder = holder[step]
     kinds = kinds_at(model, data, path[:-1])
@@ -350,7 +346,7 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
     return found
 
 
-def _unknown_parts(source: Any, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
+def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
     """Return path and rule of each part that a source names and the cluster does not have."""
     known = {**counts, "cluster": 1} if source.use in ("incident", "maintenance") else counts
     part = getattr(source, "part", None)
@@ -415,16 +411,16 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     data = completed(model, document, {yamlfile.dotted((*above, "fabric")): "fat-tree"})
     locate_files(data, document, found_at.parent, ((*above, "fabric"),))
     try:
-        found: Any = model.model_validate(data)
+        found = model.model_validate(data)
     except ValidationError as error:
         raise ScenarioError(complaints.complaints(model, document, data, error)) from None
-    cluster: Any = found.cluster if is_scenario else found
+    cluster = found.cluster if isinstance(found, _Holder) else found
+    assert isinstance(cluster, ClusterSpec)
     if cluster.nodes is None and not cluster.pools:
         if not is_scenario:
             raise ScenarioError([complaints.line(document, (), NODES_OR_POOLS)])
         # As many as its jobs and spares need.
         cluster = load(found_at, [text if _is_whole(text) else f"{_KEY}.{_bare(text)}" for text in texts]).cluster
-    assert isinstance(cluster, ClusterSpec)
     return cluster
 
 
@@ -465,7 +461,7 @@ _ADDRESS = re.compile(r",? (?:chapters? |by way of |section |https?:).*$")
 
 def inventory() -> dict[str, dict[str, str]]:
     """Return, by kind, the names of what comes with the program and a line about each."""
-    strategies: dict[str, Mapping[str, Any]] = {
+    strategies: dict[str, Mapping[str, Data]] = {
         "fabrics (cluster.fabric.use)": FABRICS,
         "failure sources (failures.use)": SOURCES,
         "checkpoints (checkpoint.use)": CHECKPOINTS,
@@ -476,11 +472,9 @@ def inventory() -> dict[str, dict[str, str]]:
         "schedulers (scheduler.use)": SCHEDULERS,
     }
     listing = {
-        "scenarios": {name: _described(path) for name, path in _files("scenarios")},
-        "studies": {name: _described(path) for name, path in _files("scenarios/studies")},
-        "topologies": {
-            name: f"{_comment(path).removesuffix('.')} ({_source(path)})" for name, path in _files("topologies")
-        },
+        "scenarios": {name: _described(path) for name, path in shipped("scenarios").items()},
+        "studies": {name: _described(path) for name, path in shipped("scenarios/studies").items()},
+        "topologies": {name: f"{_comment(path)} ({_source(path)})" for name, path in shipped("topologies").items()},
         "failure bundles (failures.use)": {
             name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
         },
@@ -504,10 +498,6 @@ def _basis(chip: Accelerator) -> str:
     if measured:
         return f"steps measured at {', '.join(measured)}"
     return f"peak only{', announced' if chip.announced else ''}"
-
-
-def _files(kind: Any) -> list[tuple[str, Path]]:
-    return list(shipped(kind).items())
 
 
 def _described(path: Path) -> str:
@@ -543,8 +533,8 @@ def _stated(path: Path) -> str:
 
 def _comment(path: Path) -> str:
     """Return the first line of a file's opening comment."""
-    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
+    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ").removesuffix(".")
 
 
-def _first_line(model: Any) -> str:
+def _first_line(model: type) -> str:
     return (model.__doc__ or "").strip().split("\n", 1)[0]

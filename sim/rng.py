@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -105,7 +105,7 @@ def uniform_one(key: int, index: int, sub: int = 0) -> float:
     return (((x ^ (x >> 27)) >> 11) | 1) * 2.0**-53
 
 
-def uniform(key: int, index: NDArray[np.integer[Any]] | range, sub: int = 0) -> NDArray[np.float64]:
+def uniform(key: int, index: NDArray[np.integer] | range, sub: int = 0) -> NDArray[np.float64]:
     """Return uniform numbers for many slots of a stream.
 
     Parameters
@@ -172,9 +172,7 @@ def below(key: int, count: int, sub: int, threshold: float) -> tuple[NDArray[np.
     return np.concatenate(slots), np.concatenate(numbers)
 
 
-def _hash_chunks(
-    key: int, index: NDArray[np.integer[Any]] | range, sub: int
-) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+def _hash_chunks(key: int, index: NDArray[np.integer] | range, sub: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
     """Yield the position of each chunk of `index` and its hashes, in a buffer that is used again for the next."""
     count = len(index)
     first = np.uint64(key & _MASK)

@@ -170,8 +170,7 @@ def parse(value: object, dimension: Dimension) -> float:
         raise UnitError(wrong_type(value, f'text with a unit (for example "{dimension.example}")'))
     if result > dimension.maximum:
         offer = f"; did you mean '{value} %'?" if result <= 100 and "%" not in str(value) else ""
-        message = f"'{value}' is above {_plain(dimension.maximum)}{offer}"
-        raise UnitError(message)
+        raise UnitError(f"'{value}' is above {_plain(dimension.maximum)}{offer}")
     return result
 
 
@@ -197,8 +196,7 @@ def show(value: float, dimension: Dimension) -> str:
     """
     value = checked(value)
     if value > dimension.maximum:
-        message = f"'{value}' is above {_plain(dimension.maximum)}"
-        raise UnitError(message)
+        raise UnitError(f"'{value}' is above {_plain(dimension.maximum)}")
     texts = []
     for unit in dimension.show_with:
         number = shortest(value, dimension.units[unit])
@@ -214,8 +212,7 @@ def _parse_text(text: str, dimension: Dimension) -> float:
     """Return the SI value of a number with a unit, or of a sum of durations."""
     match = QUANTITY.fullmatch(text.strip())
     if match is None or (match[2] and not (match[2][0].isalpha() or match[2][0] == "%")):
-        message = f'{text!r} is not a quantity (for example "{dimension.example}")'
-        raise UnitError(message)
+        raise UnitError(f'{text!r} is not a quantity (for example "{dimension.example}")')
     number, unit = match.groups()
     factor = dimension.units.get(unit)
     if factor is not None:
@@ -233,8 +230,7 @@ def _sum(text: str) -> float:
     while position < len(stripped):
         term = _TERM.match(stripped, position)
         if term is None:
-            message = f'{text!r} is not a sum of durations (for example "1 h 30 min")'
-            raise UnitError(message)
+            raise UnitError(f'{text!r} is not a sum of durations (for example "1 h 30 min")')
         unit = term[2]
         if unit == "m" and previous in (3600.0, 86400.0):
             unit = "min"  # after hours or days nobody means anything else
@@ -242,8 +238,7 @@ def _sum(text: str) -> float:
         if factor is None:
             raise UnitError(unknown_unit(unit, DURATION))
         if factor >= previous:
-            message = f"the units of {text!r} must go from large to small"
-            raise UnitError(message)
+            raise UnitError(f"the units of {text!r} must go from large to small")
         total += _scaled(float(term[1]), factor)
         previous, position = factor, term.end()
     return total
@@ -271,11 +266,9 @@ def _plain(number: float) -> str:
 def checked(value: float) -> float:
     """Return a finite value that is not negative, as a float without a sign on zero."""
     if not -sys.float_info.max <= value <= sys.float_info.max:
-        message = "must be a finite number"
-        raise UnitError(message)
+        raise UnitError("must be a finite number")
     if value < 0:
-        message = "must not be negative"
-        raise UnitError(message)
+        raise UnitError("must not be negative")
     return float(value) + 0.0
 
 
@@ -352,12 +345,10 @@ def parse_count(value: object) -> int:
     if isinstance(value, str):
         match = QUANTITY.fullmatch(value.strip())
         if match is None:
-            message = f'{value!r} is not a count (for example 16384 or "16 Ki")'
-            raise UnitError(message)
+            raise UnitError(f'{value!r} is not a count (for example 16384 or "16 Ki")')
         scale = _COUNT_PREFIXES.get(match[2])
         if scale is None:
-            message = f"unknown prefix {match[2]!r}{did_you_mean(match[2], _COUNT_PREFIXES)}"
-            raise UnitError(message)
+            raise UnitError(f"unknown prefix {match[2]!r}{did_you_mean(match[2], _COUNT_PREFIXES)}")
         # Decimal keeps "0.1 k" whole; the limit stops "1e999999999" from filling the memory.
         number = Decimal(match[1]) * scale if abs(float(match[1])) < _LARGEST_COUNT else Decimal("Infinity")
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -365,14 +356,11 @@ def parse_count(value: object) -> int:
     else:
         raise UnitError(wrong_type(value, 'a whole number (for example 16384 or "16 Ki")'))
     if not number.is_finite() or number > _LARGEST_COUNT:
-        message = "must be a finite number below 2**63"
-        raise UnitError(message)
+        raise UnitError("must be a finite number below 2**63")
     if number < 0:
-        message = "must not be negative"
-        raise UnitError(message)
+        raise UnitError("must not be negative")
     if number != number.to_integral_value():
-        message = f"'{value}' is not a whole number"
-        raise UnitError(message)
+        raise UnitError(f"'{value}' is not a whole number")
     return int(number)
 
 

@@ -8,7 +8,6 @@ replaced, and a mapping with its own ``extends`` replaces the inherited one.
 from __future__ import annotations
 
 import contextlib
-import copy
 import difflib
 import os
 import re
@@ -31,6 +30,16 @@ if TYPE_CHECKING:
 # is not text and a tag are refused; a merge key is plain text. Nothing is guessed.
 
 Keys: TypeAlias = tuple[str | int, ...]
+
+Data: TypeAlias = Any
+
+"""Plain data: mappings by text, lists, text, numbers, truth values."""
+
+Table: TypeAlias = dict[str, Data]
+
+Event: TypeAlias = Any
+
+"""What PyYAML tells of a text, or a mark of its own; it has no types."""
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -85,7 +94,7 @@ class DocumentError(ValueError):
 class Tree:
     """A value with its marks; ``content`` is a mapping or list of trees, or a scalar."""
 
-    content: Any
+    content: Data
     mark: Mark
     key: Mark | None = None
     size: int = 1
@@ -98,14 +107,21 @@ def dotted(path: Keys) -> str:
     return ".".join(str(step) for step in path)
 
 
-def has(holder: Any, step: str | int) -> bool:
+def has(holder: Data, step: str | int) -> bool:
     """Tell whether there is an item or a key `step` in `holder`."""
     if isinstance(holder, list | tuple):
         return isinstance(step, int) and step < len(holder)
     return isinstance(holder, dict) and step in holder
 
 
-def value_at(data: Any, path: Keys, otherwise: Any) -> Any:
+def copied(data: Data) -> Data:
+    """Return a copy of plain data: mappings and lists anew, what is in them as it is."""
+    if isinstance(data, dict):
+        return {key: copied(value) for key, value in data.items()}
+    return [copied(item) for item in data] if isinstance(data, list) else data
+
+
+def value_at(data: Data, path: Keys, otherwise: Data) -> Data:
     """Return what was written at a path; a validated default is not there."""
     for step in path:
         if not has(data, step):
@@ -114,7 +130,7 @@ def value_at(data: Any, path: Keys, otherwise: Any) -> Any:
     return data
 
 
-def dump(data: Any) -> str:
+def dump(data: Data) -> str:
     """Return YAML that `load` (and any YAML 1.1 or 1.2 reader) turns back into the same data.
 
     Raises
@@ -210,7 +226,7 @@ def parse(text: str, file: Mark) -> Tree | None:
         raise DocumentError(file, "", f"invalid YAML: {' '.join(str(error).split())}") from None
 
 
-def _at(file: Mark, place: Any) -> Mark:
+def _at(file: Mark, place: Event) -> Mark:
     """Return YAML's mark, counted from 1; everything in a ``--set`` has the mark of the option."""
     return file if file.text else Mark(file.file, place.line + 1, place.column + 1)
 
@@ -218,7 +234,7 @@ def _at(file: Mark, place: Any) -> Mark:
 class _Builder:
     """Builds a tree from YAML events: no tags, no constructors, no recursion into unbounded depth."""
 
-    def __init__(self, events: Iterator[Any], file: Mark) -> None:
+    def __init__(self, events: Iterator[Event], file: Mark) -> None:
         self.events = events
         self.file = file
         self.anchors: dict[str, Tree] = {}
@@ -235,10 +251,10 @@ class _Builder:
             raise self.error(following, (), "one file holds one document; remove the second '---'")
         return tree
 
-    def error(self, event: Any, path: Keys, rule: str) -> DocumentError:
+    def error(self, event: Event, path: Keys, rule: str) -> DocumentError:
         return DocumentError(_at(self.file, event.start_mark), dotted(path), rule)
 
-    def value(self, event: Any, path: Keys) -> Tree:
+    def value(self, event: Event, path: Keys) -> Tree:
         """Return the value that begins with `event`."""
         mark = _at(self.file, event.start_mark)
         if isinstance(event, yaml.AliasEvent):
@@ -290,7 +306,7 @@ class _Builder:
             content[key] = replace(value, key=_at(self.file, event.start_mark))
         return content
 
-    def scalar(self, event: Any, path: Keys) -> Any:
+    def scalar(self, event: Event, path: Keys) -> Data:
         """Return the value of a scalar: quoted is text, plain may be something else."""
         try:
             return _scalar(event.value) if event.implicit[0] else event.value
@@ -298,7 +314,7 @@ class _Builder:
             raise self.error(event, path, "number has too many digits") from None
 
 
-def _scalar(text: str) -> Any:
+def _scalar(text: str) -> Data:
     """Return the value of plain text by the rules of the YAML 1.2 core schema."""
     if text in _WORDS:
         return _WORDS[text]
@@ -307,7 +323,7 @@ def _scalar(text: str) -> Any:
     return float(text.replace(".", "", 1) if text[-1] in "fFnN" else text) if _FLOAT.fullmatch(text) else text
 
 
-def _text_node(dumper: Any, text: str) -> Any:
+def _text_node(dumper: Any, text: str) -> Data:
     """Return text, quoted if `load` would take it for something else; PyYAML adds what 1.1 readers would."""
     try:
         is_text = isinstance(_scalar(text), str)
@@ -323,7 +339,7 @@ class _Dumper(yaml.SafeDumper):
 
     yaml_representers = yaml.SafeDumper.yaml_representers | {str: _text_node}
 
-    def ignore_aliases(self, _data: Any) -> bool:
+    def ignore_aliases(self, _data: Data) -> bool:
         return True
 
 
@@ -350,7 +366,7 @@ class Document:
 
     Attributes
     ----------
-    data : Any
+    data : plain data
         Plain mappings, lists, text, numbers and truth values.
     keys, values : dict
         Path of keys and indices to the mark of the key, and of the value; ``()`` is the whole document.
@@ -365,7 +381,7 @@ class Document:
         Paths of the values that it wrote; their marks are those of its name.
     """
 
-    data: Any
+    data: Data
     keys: dict[Keys, Mark] = field(default_factory=dict)
     values: dict[Keys, Mark] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
@@ -377,7 +393,7 @@ class Document:
         """Return a copy that can be changed."""
         return replace(
             self,
-            data=copy.deepcopy(self.data),
+            data=copied(self.data),
             keys=dict(self.keys),
             values=dict(self.values),
             files=list(self.files),
@@ -459,7 +475,7 @@ def assign(
     if not equals or not all(steps):
         raise DocumentError(mark, "", "needs path=value, for example --set horizon='30 d'")
     result = document.copy()
-    holder: Any = result.data
+    holder: Data = result.data
     path: Keys = ()
     for position, step in enumerate(steps):
         key = _step(holder, step, path, mark)
@@ -487,7 +503,7 @@ def assign(
     return result
 
 
-def _without(document: Document, holder: Any, path: Keys, mark: Mark) -> Document:
+def _without(document: Document, holder: Data, path: Keys, mark: Mark) -> Document:
     """Return the document, which is changed, without a key of one of its mappings."""
     rule = ""
     if not isinstance(holder, dict):
@@ -628,12 +644,12 @@ def _merge(base: Tree, over: Tree) -> Tree:
     return replace(over, content=content)
 
 
-def _plain(tree: Tree, key: str) -> Any:
+def _plain(tree: Tree, key: str) -> Data:
     """Return what the mapping `tree` has at `key`, None if it has nothing there."""
     return tree.content[key].content if key in tree.content else None
 
 
-def _step(holder: Any, step: str, path: Keys, mark: Mark) -> str | int:
+def _step(holder: Data, step: str, path: Keys, mark: Mark) -> str | int:
     """Return the key or index that `step` means in `holder`."""
     if isinstance(holder, dict):
         return step
@@ -651,7 +667,7 @@ def _document(tree: Tree, files: list[Path]) -> Document:
     return document
 
 
-def _flatten(tree: Tree, path: Keys, document: Document) -> Any:
+def _flatten(tree: Tree, path: Keys, document: Document) -> Data:
     """Return the plain data of a tree and enter its marks into `document`."""
     document.values[path] = tree.mark
     if tree.key:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sim
-from sim.engine.state_nodes import Place
+from sim.engine.nodes import Place
 from tests.harness import _Watched, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.state_jobs import Job
+    from sim.engine.job import Job
     from sim.failures import FailureTrace
 
 __all__ = ["Watch", "watch"]
@@ -28,11 +28,11 @@ class Watch(_Watched):
         """Assert it."""
         super().look()
         assert self.cluster.narrow <= {node for node, out in enumerate(self.cluster.outages) if out}
-        for job in self.jobs:
+        for job in self.jobs.all:
             rounding = 1e-6 * max(job.work, 1.0)
             assert job.work >= -rounding
             assert -rounding <= job.state.at_risk <= job.work + rounding
-            assert self.steps.done(job) >= -1e-6
+            assert self.jobs.steps.done(job) >= -1e-6
             if job.holding and not job.finished:
                 self._look_at(job)
 

@@ -16,8 +16,8 @@ import pytest
 
 import sim
 from sim import rng
+from sim.engine.nodes import POOLS, Place
 from sim.engine.simulation import Simulation
-from sim.engine.state_nodes import POOLS, Place
 from sim.failures import FailureTrace
 from sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
 from sim.policies.repair import REPAIRS
@@ -154,7 +154,7 @@ class _Watched(Simulation):
         assert len(down - withheld) == cluster.down.count
         assert withheld <= down, "nobody may find a withheld node up"
         held: list[int] = []
-        for job in self.jobs:
+        for job in self.jobs.all:
             mine = [node for node in job.nodes if node >= 0]
             if job.holding:
                 held += mine
@@ -170,7 +170,7 @@ class _Watched(Simulation):
         for node, place in enumerate(places):
             group = cluster.group[node]
             assert group is None or group.job.nodes[cluster.position[node]] == node
-            clock = self.lives.nodes.get(node)
+            clock = self.failures.lives.nodes.get(node)
             assert clock is None or clock.group is group, f"the lives of node {node} run elsewhere"
             if place not in (Place.JOB, Place.REPAIR, Place.WITHHELD):
                 assert cluster.outages[node] == 0, f"node {node} is down and waits for work"

@@ -10,13 +10,20 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "Z", "agree", "close", "rival_seed"]
+__all__ = ["LEAST", "Z", "agree", "close", "rival_seed", "student"]
 
 Z = 4.0
 """Half width of a tolerance in standard errors: one false alarm in 16,000 checks."""
 
 LEAST = 6e-5
 """Smallest p-value that a test of goodness of fit may have: as rare as a miss by `Z` standard errors."""
+
+
+def student(draws: int) -> float:
+    """Return the half width in standard errors that the mean of a few `draws` misses as rarely as many miss `Z`."""
+    from scipy import stats
+
+    return float(stats.t.isf(stats.norm.sf(Z), draws - 1))
 
 
 def agree(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:

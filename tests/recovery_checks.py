@@ -13,7 +13,7 @@ import pytest
 
 import sim
 from sim import rng
-from sim.engine.state_nodes import Reserve
+from sim.engine.prepared import Reserve
 from sim.policies.contracts import (
     FAULTS,
     Acquire,

@@ -69,10 +69,10 @@ def _traced(name: str) -> Any:
 
 def _study(path: Path) -> Any:
     """Return two replications at the corners of a study, a day long."""
-    study, shared = load_study(path, SHORT), sim.Shared()
+    study = load_study(path, SHORT)
     found: dict[str, Any] = {}
     for point in corners(study):
-        prepared = shared.prepare(study.template, study.overrides(point))
+        prepared = sim.prepare(study.template.scenario(study.overrides(point)))
         where = ",".join(value.label for value in point.values)
         found[where] = [ratios(prepared, sim.run(prepared, number)) for number in range(2)]
     return found

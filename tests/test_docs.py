@@ -110,7 +110,13 @@ def answer_of(line: str, monkeypatch: pytest.MonkeyPatch) -> Answer:
 
 
 @pytest.mark.timeout(300)  # some twenty commands, one after another
-@pytest.mark.parametrize("path", pages_with_commands(), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.nightly] * (path.parent.name == "howto"), id=path.stem)
+        for path in pages_with_commands()
+    ],
+)
 def test_commands_of_the_page_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command ends as stated and prints what is shown: a refusal to the letter, a result but for its numbers."""
     for folder in ("scenarios", "topologies"):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # Built from pieces, so that this file does not find itself.
@@ -77,7 +79,7 @@ def test_what_users_install_has_a_floor_and_a_ceiling() -> None:
     assert [line for line in wanted if not re.search(r">=[\d.]+,<\d+$", line)] == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "pieces",
     [
         ("pip install --index-url https://", "py", "pi.org", "/", "simple"),
@@ -95,7 +97,7 @@ def test_pattern_turns_red(pieces: tuple[str, ...]) -> None:
     assert breaches("first line\n" + "".join(pieces)) == ["2: " + "".join(pieces)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
     [
         "https://example.org/home/page and https://example.org/work/paper.pdf",

@@ -11,7 +11,7 @@ import graphlib
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -201,7 +201,7 @@ def test_every_file_imports_only_from_lower_layers() -> None:
     assert not faults, "\n" + "\n".join(faults)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "source", "fault"),
     [
         ("sim.units", "import sim.formulas", "not in a lower layer"),
@@ -251,7 +251,7 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
     assert fault in faults[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("module", "source"),
     [
         ("sim.scenario.fields", "from sim import units\nimport numpy as np"),
@@ -264,7 +264,7 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
             "sim.policies.recovery.ladder",
             "from sim.policies.recovery import steps\nfrom sim.policies.contracts import Plan",
         ),
-        ("sim.engine.state_jobs", "from sim.engine.ledger import Ledger"),
+        ("sim.engine.job", "from sim.engine.ledger import Ledger"),
         ("sim.load", "from sim.yamlfile import read\nfrom sim.policies.recovery import RECOVERIES"),
         ("sim", "from sim.load import load\nfrom sim.prepare import prepare"),
         ("sim.yamlfile", "from sim import units"),

@@ -120,6 +120,7 @@ def test_the_validation_table_is_read_from_an_empty_folder(installed: Path, tmp_
     assert all(int(number) > 10 for number in answer.stdout.split())
 
 
+@pytest.mark.nightly
 def test_every_shipped_scenario_is_found_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """Each packaged scenario is accepted by name, with the topology and the log that it refers to."""
     found = sorted((installed / "sim" / "_data" / "scenarios").glob("*.yaml"))

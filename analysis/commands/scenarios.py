@@ -327,7 +327,7 @@ def explain(
     prepared = sim.examine(described)
     warn(prepared.warnings)
     count = 8 if replications is None else replications
-    too_large = _too_large(described, prepared)
+    too_large = _too_large(prepared)
     simulated = None
     if count and too_large is None:
         try:
@@ -342,12 +342,12 @@ def explain(
     end([] if too_large is None else [too_large])
 
 
-def _too_large(described: Scenario, prepared: Prepared) -> str | None:
+def _too_large(prepared: Prepared) -> str | None:
     """Return why a job does not fit into the memory of its accelerators, if it does not."""
     import sim
 
     try:
-        sim.check_memory(described, prepared.jobs)
+        sim.check_memory(prepared)
     except sim.PathError as error:
         return error.rule
     return None
@@ -496,7 +496,7 @@ def plot(
         refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
     refuse_to_write(out)
     described = load_cluster(cluster, set_)
-    write(out, charts.render(charts.draw_topology(described.build()), out.suffix.lower()))
+    write(out, charts.render(charts.draw(described.build()), out.suffix.lower()))
 
 
 @topology.command()

@@ -397,11 +397,10 @@ def formula_answer(bench: Bench, answer: Trial | None) -> FormulaAnswer | None:
     aim = problem.aims[0]
     if len(problem.aims) > 1 or aim.lowest or aim.name not in _OF_ETTR:
         return None
-    shared = sim.Shared()
 
     def form(chosen: tuple[Value, ...]) -> sim.ClosedForm:
         point = Point(0, 0, 0, problem.values(chosen, 0))
-        return sim.closed_form(shared.prepare(problem.loaded.template, problem.loaded.overrides(point)))
+        return sim.closed_form(sim.prepare(problem.loaded.template.scenario(problem.loaded.overrides(point))))
 
     domains = list(problem.domains.values())
     is_line = len(domains) == 1 and isinstance(domains[0], Line)

@@ -609,10 +609,9 @@ def against_metrics(loaded: LoadedStudy) -> list[str]:
     needs = {need for metric in named.values() for need in METRICS[metric].needs}
     if not needs:
         return []
-    shared = sim.Shared()
     for overrides in _points_of_all_values(loaded):
         try:
-            prepared = shared.prepare(loaded.template, overrides)
+            prepared = sim.prepare(loaded.template.scenario(overrides))
         except (sim.ScenarioError, sim.PathError):
             return []  # what such a point states is not known; after it was played it is
         needs = {need for need in needs if not need.has(prepared)}

@@ -127,7 +127,8 @@ class Campaign:
             if index in chosen:
                 # Of what cannot run its tasks will tell.
                 with contextlib.suppress(sim.ScenarioError, sim.PathError):
-                    found.append(self.loaded.template.examined(self.loaded.overrides(point)).expected_events)
+                    scenario = self.loaded.template.scenario(self.loaded.overrides(point))
+                    found.append(sim.examine(scenario).expected_events)
         return math.fsum(found) / len(found) if found else 0.0
 
     def _asked(self, points: Iterable[Point], replications: int, first: int, missing: set[str]) -> Iterator[Task]:

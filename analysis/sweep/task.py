@@ -214,7 +214,7 @@ class _Desk:
         """Return the scenario of a point, ready to run; that of the last task is kept."""
         told = Inputs().told(overrides)
         if self.last is None or self.last[0] != told:
-            self.last = told, self.shared.prepare(self.template, overrides)
+            self.last = told, sim.prepare(self.template.scenario(overrides))
         return self.last[1]
 
 

@@ -6,7 +6,7 @@ import functools
 import re
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sim import units
 from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
@@ -15,6 +15,8 @@ from sim.yamlfile import load, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from sim.yamlfile import Data, Table
 
 __all__ = [
     "SWITCH_TRAYS",
@@ -60,9 +62,9 @@ def bundles() -> tuple[str, ...]:
 
 
 @functools.cache
-def bundle(name: str) -> dict[str, Any]:
+def bundle(name: str) -> Table:
     """Return a failure bundle."""
-    content: dict[str, Any] = load(_HERE / "failures" / f"{name}.yaml").data
+    content: Table = load(_HERE / "failures" / f"{name}.yaml").data
     return content
 
 
@@ -88,14 +90,14 @@ def recoveries() -> tuple[str, ...]:
 
 
 @functools.cache
-def recovery(name: str) -> dict[str, Any]:
+def recovery(name: str) -> Table:
     """Return a recovery preset.
 
     Its ``recovery``, ``detection`` and ``checkpoint`` are written as in a scenario; ``title``, ``source`` and ``notes``
     say where the numbers are from. A note begins with what it rests on: P for a text that was read, code or
     documentation; S for one that others quote; D for what follows from such figures; A for an assumption.
     """
-    content: dict[str, Any] = load(_HERE / "recovery" / f"{name}.yaml").data
+    content: Table = load(_HERE / "recovery" / f"{name}.yaml").data
     return content
 
 
@@ -111,7 +113,7 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     return f"unknown {kind} '{name}'{suggest(name, choices)}"
 
 
-def _read(path: Path, make: Callable[[Any], _Entry]) -> dict[str, _Entry]:
+def _read(path: Path, make: Callable[[Data], _Entry]) -> dict[str, _Entry]:
     """Return the entries of a file by name.
 
     Raises
@@ -124,12 +126,11 @@ def _read(path: Path, make: Callable[[Any], _Entry]) -> dict[str, _Entry]:
         try:
             found[name] = make(content)
         except ValueError as error:
-            message = f"{path.name}: {name}: {error}"
-            raise ValueError(message) from None
+            raise ValueError(f"{path.name}: {name}: {error}") from None
     return found
 
 
-def _accelerator(content: Any) -> Accelerator:
+def _accelerator(content: Data) -> Accelerator:
     return _filled(
         Accelerator,
         content,
@@ -143,7 +144,7 @@ def _accelerator(content: Any) -> Accelerator:
     )
 
 
-def _model(content: Any) -> ModelShape:
+def _model(content: Data) -> ModelShape:
     return _filled(
         ModelShape,
         content,
@@ -154,7 +155,7 @@ def _model(content: Any) -> ModelShape:
 
 
 def _filled(
-    kind: Callable[..., _Entry], content: Any, needed: Iterable[str] = (), **readers: Callable[[Any], Any]
+    kind: Callable[..., _Entry], content: Data, needed: Iterable[str] = (), **readers: Callable[[Data], object]
 ) -> _Entry:
     """Return a dataclass from the keys of a mapping: `readers` read values, the others are taken as they stand.
 
@@ -164,39 +165,36 @@ def _filled(
         If a key is unknown, a key without a default or among the `needed` is missing, or a value is of another kind.
     """
     content = _mapping(content)
-    known: dict[str, Any] = {part.name: part for part in fields(kind)}  # type: ignore[arg-type]
+    known: Table = {part.name: part for part in fields(kind)}  # type: ignore[arg-type]
     for name in content:
         if name not in known:
             raise ValueError(unknown("key", name, known))
     for name, part in known.items():
         has_default = part.default is not MISSING or part.default_factory is not MISSING
         if name not in content and (name in needed or not has_default):
-            message = f"key '{name}' is missing"
-            raise ValueError(message)
+            raise ValueError(f"key '{name}' is missing")
     values = {}
     for name, value in content.items():
         try:
             values[name] = readers[name](value) if name in readers else _plain(value, known[name].type)
         except ValueError as error:
-            message = f"{name}: {error}"
-            raise ValueError(message) from None
+            raise ValueError(f"{name}: {error}") from None
     return kind(**values)
 
 
-def _plain(value: Any, kind: str) -> Any:
+def _plain(value: Data, kind: str) -> object:
     """Return a whole number, truth value or text as it stands."""
     if type(value) is not _PLAIN[kind]:
-        message = f"is {value!r}, not of the kind {kind}"
-        raise ValueError(message)
+        raise ValueError(f"is {value!r}, not of the kind {kind}")
     return value
 
 
-def _quantity(dimension: units.Dimension) -> Callable[[Any], float]:
+def _quantity(dimension: units.Dimension) -> Callable[[Data], float]:
     """Return what reads a quantity with a unit."""
     return lambda value: units.parse(value, dimension)
 
 
-def _rates(content: Any) -> Mapping[str, float]:
+def _rates(content: Data) -> Mapping[str, float]:
     """Return FLOP/s by precision."""
     rates = _mapping(content)
     for name in rates:
@@ -205,7 +203,7 @@ def _rates(content: Any) -> Mapping[str, float]:
     return {name: units.parse(value, units.FLOPS) for name, value in rates.items()}
 
 
-def _mapping(content: Any) -> dict[str, Any]:
+def _mapping(content: Data) -> Table:
     """Return a mapping, or refuse what is none."""
     if not isinstance(content, dict):
         raise ValueError(units.wrong_type(content, "a mapping"))  # noqa: TRY004  (to its reader a file has no types)

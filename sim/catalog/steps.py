@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim.steps.hardware import Constants, Efficiencies
 from sim.yamlfile import load
 
 if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator
+    from sim.yamlfile import Table
 
 LOGITS = 0.7
 
@@ -19,9 +20,9 @@ LOGITS = 0.7
 
 
 @functools.cache
-def fit() -> dict[str, Any]:
+def fit() -> Table:
     """Return the fitted numbers as they are written: see the file's comments."""
-    content: dict[str, Any] = load(Path(__file__).parent / "step_constants.yaml").data
+    content: Table = load(Path(__file__).parent / "step_constants.yaml").data
     return content
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.engine.state_nodes import Reserve
+from sim.engine.prepared import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from sim.formulas.nodes import gives_up, missing_nodes_pmf, starvation
 from sim.policies.contracts import OF_ONE_RANK, Pace

@@ -73,7 +73,7 @@ class Unknown:
         middles = edges[:-1] + self._steps / 2
         each_once = {each: _survival(each, middles) for each in noticings if each is not None}
         self._unknown = [None if each is None else each_once[each] for each in noticings]
-        known: NDArray[Any] = np.zeros(len(middles))
+        known: NDArray[np.float64] = np.zeros(len(middles))
         for unknown, share in zip(self._unknown, shares, strict=True):
             # What stops the job only when it is known is known at once.
             known += share * (1.0 if unknown is None else 1.0 - unknown)
@@ -100,7 +100,7 @@ class Unknown:
         ]
 
 
-def _edges(noticings: Sequence[Noticing]) -> NDArray[Any]:
+def _edges(noticings: Sequence[Noticing]) -> NDArray[np.float64]:
     """Return times between which all laws of detection are smooth [s], from zero to where nothing is left of them."""
     laws = {observer.law for noticing in noticings for observer in noticing.observers if observer.coverage > 0}
     laws |= {noticing.human for noticing in noticings if noticing.human is not None}
@@ -110,7 +110,7 @@ def _edges(noticings: Sequence[Noticing]) -> NDArray[Any]:
     return np.asarray(np.interp(np.arange((len(bends) - 1) * parts + 1) / parts, np.arange(len(bends)), bends))
 
 
-def _survival(noticing: Noticing, times: NDArray[Any]) -> NDArray[Any]:
+def _survival(noticing: Noticing, times: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability that a fault which somebody notices is unknown at `times` [s] [-], shape (n,)."""
     missed, unknown = 1.0, np.ones(len(times))
     for observer in noticing.observers:
@@ -150,7 +150,7 @@ class Renewal:
     prepared: Prepared
     _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
-    _copies: dict[Any, tuple[int, float]] = field(default_factory=dict)
+    _copies: dict[object, tuple[int, float]] = field(default_factory=dict)
     _waits: dict[int, Waits | None] = field(default_factory=dict)
 
     @property

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from sim.yamlfile import Table
 
 CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
 
@@ -223,7 +225,7 @@ def _bandwidth_of_description(path: str, link: Link) -> float | None:
     return bandwidth
 
 
-def _whole(path: str, title: str, said: dict[str, Any], name: str) -> int | None:
+def _whole(path: str, title: str, said: Table, name: str) -> int | None:
     """Return a whole number among attributes, None if it is not there."""
     value = said.get(name)
     if value is None:
@@ -233,7 +235,7 @@ def _whole(path: str, title: str, said: dict[str, Any], name: str) -> int | None
     return int(value)
 
 
-def _pod(path: str, name: Name, said: dict[str, Any]) -> str | int | float | None:
+def _pod(path: str, name: Name, said: Table) -> str | int | float | None:
     """Return what a host says about its pod."""
     pod = said.get("pod")
     if pod is not None and not isinstance(pod, str | int | float):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 from xml.parsers import expat
 
 import numpy as np
 
 from sim.cluster.topology import VERTEX_PARTS, Topology, edges
 from sim.scenario.fields import RuleError
-from sim.yamlfile import content_of
+from sim.yamlfile import Table, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,7 +35,7 @@ class Link(NamedTuple):
 
     source: Name
     target: Name
-    attributes: dict[str, Any]
+    attributes: Table
 
     @property
     def title(self) -> str:
@@ -46,7 +46,7 @@ class Link(NamedTuple):
 class Description(NamedTuple):
     """A graph as written: vertices by name with what is said about them, edges, and whether they have a direction."""
 
-    vertices: dict[Name, dict[str, Any]]
+    vertices: dict[Name, Table]
     links: list[Link]
     directed: bool
 
@@ -123,7 +123,7 @@ def nearest(word: object, choices: Iterable[object]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _check_names(path: str, title: str, attributes: dict[str, Any], known: frozenset[str]) -> None:
+def _check_names(path: str, title: str, attributes: Table, known: frozenset[str]) -> None:
     """Refuse attributes that nothing reads: they may be a misspelt name."""
     for name in attributes:
         if name not in known:
@@ -140,7 +140,7 @@ def _from_json(path: str, content: bytes) -> Description:
     links_key = "edges" if isinstance(document, dict) and "edges" in document else "links"
     if not (isinstance(document, dict) and all(isinstance(document.get(key), list) for key in ("nodes", links_key))):
         refuse(path, "is not node-link JSON: it must be a mapping with a list of 'nodes' and a list of 'edges'")
-    vertices: dict[Name, dict[str, Any]] = {}
+    vertices: dict[Name, Table] = {}
     for number, entry in enumerate(document["nodes"]):
         name = _json_name(path, f"nodes[{number}]", entry, "id")
         if name in vertices:
@@ -161,7 +161,7 @@ def _json_name(path: str, place: str, entry: object, key: str) -> Name:
     return name
 
 
-def _given(entry: dict[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
+def _given(entry: Table, without: tuple[str, ...]) -> Table:
     """Return what an entry says, without some keys and without what has no value."""
     return {key: value for key, value in entry.items() if key not in without and value is not None and value != ""}
 
@@ -200,11 +200,11 @@ class _GraphMLReader:
         self.depth = 0
         self.directed: bool | None = None
         self.keys: dict[str, _Key] = {}
-        self.defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
-        self.vertices: dict[Name, dict[str, Any]] = {}
+        self.defaults: dict[str, Table] = {"node": {}, "edge": {}}
+        self.vertices: dict[Name, Table] = {}
         self.links: list[Link] = []
         self.title = ""
-        self.owner: dict[str, Any] | None = None
+        self.owner: Table | None = None
         self.key = ""
         self.words: list[str] | None = None
         self.words_depth = 0
@@ -376,7 +376,7 @@ def to_graphml(topology: Topology) -> str:
     return "\n".join([*lines, "</graph>", "</graphml>", ""])
 
 
-def _data(said: dict[str, Any]) -> str:
+def _data(said: Table) -> str:
     """Return attributes as elements; none of their values needs to be escaped."""
     return "".join(f'<data key="{name}">{value}</data>' for name, value in said.items())
 

@@ -67,7 +67,7 @@ class ReadOnly:
         return type(self), tuple(getattr(self, name) for name in _names(self))
 
 
-def rows(keys: NDArray[np.integer[Any]], count: int) -> Rows:
+def rows(keys: NDArray[np.integer], count: int) -> Rows:
     """Return for each of `count` keys the positions that have it."""
     return Rows(offsets_of(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable"))
 
@@ -80,7 +80,7 @@ def numbers(span: Span) -> range | list[int]:
     return positions
 
 
-def offsets_of(sizes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+def offsets_of(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return where rows of these sizes begin, and where the last one ends, (rows + 1,) [-]."""
     offsets = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -95,7 +95,7 @@ def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
     return numbers
 
 
-def sums(keys: NDArray[np.integer[Any]], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def sums(keys: NDArray[np.integer], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Return the sum of the values of each of `count` keys."""
     total: NDArray[np.float64] = np.bincount(keys, values, minlength=count).astype(np.float64, copy=False)
     return total

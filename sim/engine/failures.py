@@ -1,67 +1,191 @@
-"""From candidates to failures: does it count, where does it strike, what goes down."""
+"""Failures: the trace and the lives that go on from it; whether a candidate counts, and where it strikes."""
 
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim.engine.fabric import Fabric
 from sim.engine.kernel import Order
 from sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, Renewal, SourceInfo
-from sim.engine.state_nodes import Place
+from sim.engine.nodes import Place
+from sim.engine.rollouts import Rollouts
+from sim.engine.silent import Bugs, HiddenFaults, SilentFaults
 from sim.failures.trace import life_key
 from sim.failures.variety import fleet_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.kernel import Call
-    from sim.engine.simulation import Simulation
-    from sim.engine.state_jobs import Group
+    from sim.engine.job import Group, Job
+    from sim.engine.jobs import Jobs
+    from sim.engine.kernel import Call, Kernel
+    from sim.engine.lives import Lives
+    from sim.engine.nodes import Cluster
+    from sim.engine.prepared import Prepared
+    from sim.engine.repair import Repair
     from sim.failures.trace import FailureTrace
 
 Inside = list[tuple["Group", int]]
 
 
-class Faults:
-    """Lets faults happen."""
+class Failures:
+    """Plays the trace, adds the candidates that follow from what happens, and lets faults happen.
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        self.kernel = simulation.kernel
-        self.cluster = simulation.cluster
-        self.outages = simulation.outages
-        self.counts = Counts()
-        self.repairs = [0] * (len(simulation.prepared.sources) + 1)
-        """Repairs that began, by index of the cause."""
+    What repair asks: :meth:`renew`, :meth:`replace`, :meth:`cure`, :meth:`remain`, and it tells when nodes go down and
+    come back. What jobs ask: how fast their nodes and network let them step (:meth:`slowest`), and what is wrong with
+    the work that they do from now on (:meth:`SilentFaults.taint`).
+    """
 
-    def start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
+    jobs: Jobs
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        replication: int,
+        kernel: Kernel,
+        cluster: Cluster,
+        lives: Lives,
+        repair: Repair,
+        counts: Counts,
+        trace: FailureTrace,
+    ) -> None:
+        self.kernel = kernel
+        self.cluster = cluster
+        self.lives = lives
+        lives.occur = self._occur_busy
+        self.repair = repair
+        self.end = prepared.warmup + prepared.horizon
+        self.counts = counts
+        self.infos = [SourceInfo(source, index, prepared, replication) for index, source in enumerate(prepared.sources)]
+        self.numbers: dict[int, Numbers] = {}
+        """Lives of the slots of those sources whose lives are not all in the trace [s]."""
+        self.row = 0
+        self.time: list[float] = trace.time.tolist()
+        self.source: list[int] = trace.source.tolist()
+        self.slot: list[int] = trace.slot.tolist()
+        self.round: list[int] = trace.round.tolist()
+        self.until: list[float] = trace.until.tolist()
+        self.renewals: dict[int, list[Renewal]] = {}
+        """Lives that begin when a node returns."""
+        self.counts_service = any(source.clock == "in_service" for source in prepared.sources)
+        """Whether any life runs on the clock in_service."""
+        self.was_down: dict[int, float] = {}
+        """How long a node has been down, the open outage left out [s]."""
+        self.down_since: dict[int, float] = {}
+        self.parked: dict[int, list[tuple[int, int, int, float]]] = {}
+        """Lives on the clock in_service that wait for their node: source, slot, round, due."""
+        self.generation: dict[int, int] = {}
+        """How often a node has been replaced."""
+        self.hidden = HiddenFaults(self)
+        self.remain = self.hidden.remain
+        self.silent = SilentFaults(self)
+        self.fabric = Fabric(self, prepared.network)
+        self.bugs = Bugs(self)
+        self.rollouts = Rollouts(self)
+
+    def start(self, trace: FailureTrace) -> None:
+        """Hand out what is not a plain row of the trace, and begin to play."""
+        self._start_lives()
+        for outage in trace.initial:
+            self._start_outage(self.infos[outage.source], outage.slot, outage.remaining)
+        if self.time:
+            self.kernel.at(self.time[0], Order.FAILURE, self._on_row)
+        self.hidden.start_onsets()
+        self.bugs.start()
+        self.rollouts.start()
+
+    def _start_lives(self) -> None:
+        """Hand the lives over that are not in the trace's time: those on the clock busy, and hidden faults."""
+        apart = {index for index, info in enumerate(self.infos) if info.source.clock == "busy" or info.source.hidden}
+        if not apart:
+            return
+        keep = []
+        for row, index in enumerate(self.source):
+            if index not in apart:
+                keep.append(row)
+                continue
+            info = self.infos[index]
+            slot = self.slot[row]
+            if info.source.hidden is not None:
+                self.hidden.start(info, slot, self.time[row])
+            elif info.of_job:
+                life = Life(-1, index, slot, self.round[row], self.time[row])
+                group = self.jobs.all[slot].main
+                # Who takes the nodes of a job does not ask whether processes run on them.
+                clock = group.held if info.source.away is not None else group.processes
+                self.lives.add_group_life(clock, life)
+            else:
+                life = Life(slot // info.divisor, index, slot, self.round[row], self.time[row])
+                self.lives.add_node_life(life)
+        for name in ("time", "source", "slot", "round", "until"):
+            values = getattr(self, name)
+            setattr(self, name, [values[row] for row in keep])
+
+    def _start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
         """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
         if info.of_fabric:
-            self.simulation.fabric.start_out(Failure(info, slot, -1), remaining)
+            self.fabric.start_out(Failure(info, slot, -1), remaining)
             return
         nodes = self.nodes_of(info, slot, 0)
         for node in nodes:
-            self.outages.take_down(node, 0.0, info.cause)
+            self.repair.take_down(node, 0.0, info.cause)
             if self.cluster.place[node] not in (Place.REPAIR, Place.WITHHELD):
                 self.cluster.send_to_repair(node, info.cause, 0.0)
-        self.kernel.at(remaining, Order.RETURN, self.outages.on_end, (nodes, Failure(info, slot, -1)))
+        self.kernel.at(remaining, Order.RETURN, self.repair.on_end, (nodes, Failure(info, slot, -1)))
 
-    def nodes_of(self, info: SourceInfo, slot: int, number: int) -> tuple[int, ...]:
-        """Return the nodes that a failure of a unit takes down."""
-        if info.divisor:
-            return (slot // info.divisor,)
-        if number >= RELAPSE:
-            return (slot,)
-        if info.victims is not None:
-            return info.victims.nodes(slot, number)
-        assert info.blast is not None
-        offsets, nodes = info.blast
-        taken = nodes[offsets[slot] : offsets[slot + 1]]
-        return tuple(taken if isinstance(taken, list) else taken.tolist())
+    # -------------------------------------------------------------------------------------------- candidates
 
-    # ---------------------------------------------------------------------------------------------- candidates
+    def _on_row(self, call: Call) -> None:
+        del call
+        row = self.row
+        self.row = row + 1
+        if row + 1 < len(self.time):
+            self.kernel.at(self.time[row + 1], Order.FAILURE, self._on_row)
+        info = self.infos[self.source[row]]
+        if info.in_service or info.source.renews == "never":
+            self._candidate(info.index, self.slot[row], self.round[row], self.until[row])
+        else:
+            self.occur(info, self.slot[row], self.round[row], self.until[row])
+
+    def on_candidate(self, call: Call) -> None:
+        """Let a candidate that is not in the trace come due."""
+        self._candidate(*call.argument)
+
+    def _candidate(self, index: int, slot: int, number: int, until: float, due: float | None = None) -> None:
+        """Deal with a life that ends now, unless its clock stood still meanwhile or its node is gone."""
+        now = self.kernel.now
+        info = self.infos[index]
+        if info.source.renews == "never" and info.divisor and number < self.generation.get(slot // info.divisor, 0):
+            return  # the life of a node that has been replaced; each new node begins the next one
+        if info.in_service:
+            node = slot // info.divisor
+            due = now if due is None else due
+            if node in self.down_since or due + self.was_down.get(node, 0.0) > now * (1 + 1e-12):
+                # It has not served so long yet, because it was down in between.
+                self._schedule(node, index, slot, number, due)
+                return
+            self.occur(info, slot, number, until)
+            if info.source.renews != "never":
+                # The clock stands still while the node is down, so both renewals begin at the same reading.
+                self._schedule(node, index, slot, number + 1, due + self.life(index, slot, number + 1))
+            return
+        self.occur(info, slot, number, until)
+
+    def _occur_busy(self, life: Life) -> Life | None:
+        """Let a life on the clock busy end; return the next one of its slot."""
+        info = self.infos[life.source]
+        if info.source.hidden is not None or life.round >= RELAPSE:
+            self.hidden.strike(life)
+            return None
+        self.occur(info, life.slot, life.round)
+        if info.source.renews == "never":
+            return None
+        due = life.due + self.life(life.source, life.slot, life.round + 1)
+        return Life(life.node, life.source, life.slot, life.round + 1, due)
 
     def occur(self, info: SourceInfo, slot: int, number: int, until: float = math.nan, *, waited: bool = False) -> None:
         """Let a candidate come true: drop it, or let its fault take effect. One that `waited` has done so enough."""
@@ -73,8 +197,8 @@ class Faults:
             return
         nodes = self.nodes_of(info, slot, number)
         inside, outside = self.find(nodes)
-        if not inside and not outside and nodes and self._is_withheld(nodes):
-            self._drop(failure, inside, until)
+        if not inside and not outside and nodes and all(self.cluster.place[node] == Place.WITHHELD for node in nodes):
+            self._drop(failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
             return
         # The common case first: a fault of one node, which can be hit where it is.
         is_hit = waited or inside[0][0].exposed == "both" if inside else info.always or not outside
@@ -86,14 +210,14 @@ class Faults:
         counts.faults += 1
         if not info.always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
-            self.simulation.sources.renew(failure)
+            self.renew(failure)
             return
         if info.of_fabric:
-            self.simulation.fabric.fail(failure, until)
+            self.fabric.fail(failure, until)
             return
         if not info.stops and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
-            self.simulation.conditions.begin(failure, nodes)
+            self.silent.begin(failure, nodes)
             return
         self.strike(failure, nodes, inside, outside, until)
 
@@ -105,16 +229,16 @@ class Faults:
             self.counts.candidates -= 1
             return
         self.counts.suppressed += 1
-        self.simulation.sources.renew(failure)
+        self.renew(failure)
 
-    def on_deferred(self, call: Call) -> None:
+    def _on_deferred(self, call: Call) -> None:
         """Let a candidate that had to wait happen; an outage that was to end by now is left out."""
         index, slot, number, until = call.argument
         if until <= self.kernel.now:
             self.counts.candidates += 1
             self.counts.suppressed += 1
             return
-        self.occur(self.simulation.sources.infos[index], slot, number, until, waited=True)
+        self.occur(self.infos[index], slot, number, until, waited=True)
 
     def find(self, nodes: Sequence[int]) -> tuple[Inside, list[int]]:
         """Return the nodes that are up: those of groups, with their group, and those outside jobs."""
@@ -131,10 +255,6 @@ class Faults:
                 outside.append(node)
         return inside, outside
 
-    def _is_withheld(self, nodes: Sequence[int]) -> bool:
-        """Return whether nobody gets any of these nodes: nothing happens to them."""
-        return all(self.cluster.place[node] == Place.WITHHELD for node in nodes)
-
     def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: Failure) -> bool:
         """Return whether a fault can happen to any of these now; nodes without processes are hit like idle ones."""
         exposures = {group.exposed for group, _ in inside}
@@ -146,7 +266,7 @@ class Faults:
         """Return whether a candidate that was drawn at the highest hazard is one too many."""
         if not info.source.thinned or failure.round >= RELAPSE:
             return False  # what a repair left strikes by a law of its own
-        hazard = self.simulation.rollouts.hazard(info, nodes[0])
+        hazard = self.rollouts.hazard(info, nodes[0])
         return failure.mark("hazard") >= hazard / info.source.ceiling
 
     # ---------------------------------------------------------------------------------------------- failures
@@ -156,12 +276,12 @@ class Faults:
         counts = self.counts
         counts.faults += 1
         if not failure.info.stops:
-            self.simulation.conditions.derail(self.simulation.jobs[failure.slot], failure)
+            self.silent.derail(self.jobs.all[failure.slot], failure)
             return
         counts.failures += 1
         counts.hits += 1
-        group = self.simulation.jobs[failure.slot].main
-        self.simulation.incidents.hit([group], failure, self.kernel.now, self.detect(failure))
+        group = self.jobs.all[failure.slot].main
+        self.jobs.hit([group], failure, self.kernel.now, self.detect(failure))
 
     def detect(self, failure: Failure) -> float:
         """Return how long it takes until a job knows of a failure [s]."""
@@ -194,7 +314,7 @@ class Faults:
         """Let a failure take nodes down and tell the groups that hold them, and those whose work it made wrong."""
         self.count(hits=bool(inside or wronged), outside=bool(outside), masked=True)
         if failure.info.source.thinned and (inside or outside):
-            self.simulation.rollouts.note(failure.info, nodes[0])
+            self.rollouts.note(failure.info, nodes[0])
         if not inside and not outside and len(nodes) < 2:
             self._mask(failure, nodes, until)
             if wronged:
@@ -202,11 +322,7 @@ class Faults:
             return
         # What is noticed late, because the node goes on meanwhile, is known when it stops.
         latency = self.detect(failure) if inside and failure.info.stops else 0.0
-        recorded = not math.isnan(until)
-        if failure.info.by_course and not recorded:
-            self._enter_course(failure, nodes, outside)
-        else:
-            self._begin_outage(failure, nodes, outside, latency, until)
+        self.repair.take(failure, nodes, outside, latency, until)
         if inside or wronged:
             self.tell(failure, inside, latency, wronged)
 
@@ -215,9 +331,9 @@ class Faults:
         info = failure.info
         if info.source.planned and until > self.kernel.now:
             # Repaired or not, they stay out until the window closes.
-            self._begin_outage(failure, nodes, [], 0.0, until)
+            self.repair.take_out(failure, nodes, [], until)
         elif nodes:
-            self.simulation.sources.renew(failure, nodes[0])
+            self.renew(failure, nodes[0])
 
     def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
         """Tell the groups that hold nodes which failed, and those whose work is wrong."""
@@ -226,185 +342,29 @@ class Faults:
             group.suspects.append((node, failure))
             if group not in groups:
                 groups.append(group)
-        self.simulation.incidents.hit(groups, failure, self.kernel.now, latency)
+        self.jobs.hit(groups, failure, self.kernel.now, latency)
 
-    def _enter_course(self, failure: Failure, nodes: Sequence[int], outside: list[int]) -> None:
-        """Take nodes down; those of jobs wait for the diagnosis, the others go to repair."""
-        now = self.kernel.now
-        for node in nodes:
-            if not self.cluster.outages[node] or node in self.cluster.narrow:
-                self.outages.take_down(node, now, failure.info.cause)
-        for node in outside:
-            self.leave_block(node, now)
-            self.cluster.send_to_repair(node, failure.info.cause, now)
-            self.simulation.lifecycle.admit(node, failure, now)
+    def nodes_of(self, info: SourceInfo, slot: int, number: int) -> tuple[int, ...]:
+        """Return the nodes that a failure of a unit takes down."""
+        if info.divisor:
+            return (slot // info.divisor,)
+        if number >= RELAPSE:
+            return (slot,)
+        if info.victims is not None:
+            return info.victims.nodes(slot, number)
+        assert info.blast is not None
+        offsets, nodes = info.blast
+        taken = nodes[offsets[slot] : offsets[slot + 1]]
+        return tuple(taken if isinstance(taken, list) else taken.tolist())
 
-    def _begin_outage(
-        self, failure: Failure, nodes: Sequence[int], outside: list[int], latency: float, until: float
-    ) -> None:
-        """Take nodes down for a time that is known."""
-        known = self.kernel.now + latency
-        info = failure.info
-        if not math.isnan(until):
-            if until > self.kernel.now:
-                self._take_out(failure, nodes, outside, until)
-        elif info.apart:
-            for node in nodes:
-                repair = self._repair_of(failure, node)
-                if repair > 0:
-                    self._take_out(failure, (node,), outside, known + repair)
-                else:
-                    self.outages.mend(failure, (node,), self.kernel.now)
-        else:
-            repair = info.repair if isinstance(info.repair, float) else info.repair(failure.mark("repair"))
-            if repair > 0:
-                self._take_out(failure, nodes, outside, known + repair)
-            else:
-                self.outages.mend(failure, nodes, self.kernel.now)
-                self.simulation.sources.renew(failure)
-
-    def _take_out(self, failure: Failure, nodes: Sequence[int], outside: list[int], end: float) -> None:
-        """Take nodes down until `end` [s]; those of jobs stay at their places until the job knows."""
-        now = self.kernel.now
-        info = failure.info
-        self.repairs[info.cause] += 1
-        for node in nodes:
-            self.outages.take_down(node, now, info.cause)
-            if node in outside:
-                self.leave_block(node, now)
-                self.cluster.send_to_repair(node, info.cause, now, info.bucket)
-        self.kernel.at(end, Order.RETURN, self.outages.on_end, (nodes, failure))
-
-    def leave_block(self, node: int, now: float) -> None:
-        """Let the lives of a node that a job in the queue once held go their own way."""
-        former = self.cluster.group[node]
-        if former is not None:
-            self.simulation.lives.leave(node, former, now)
-
-    def _repair_of(self, failure: Failure, node: int) -> float:
-        repair = failure.info.repair
-        return repair if isinstance(repair, float) else repair(failure.mark_at(node, "repair"))
-
-
-# ----------------------------------------
-# From lives to candidates: whose life ended, and when the next one of its slot begins.
-
-
-class Sources:
-    """Plays the trace and adds the candidates that follow from what happens."""
-
-    def __init__(self, simulation: Simulation, trace: FailureTrace) -> None:
-        self.simulation = simulation
-        self.kernel = simulation.kernel
-        self.infos = [SourceInfo(source, index, simulation) for index, source in enumerate(simulation.prepared.sources)]
-        self.lives: dict[int, Numbers] = {}
-        """Lives of the slots of those sources whose lives are not all in the trace [s]."""
-        self.row = 0
-        self.time: list[float] = trace.time.tolist()
-        self.source: list[int] = trace.source.tolist()
-        self.slot: list[int] = trace.slot.tolist()
-        self.round: list[int] = trace.round.tolist()
-        self.until: list[float] = trace.until.tolist()
-
-    def start(self, trace: FailureTrace) -> None:
-        """Hand out what is not a plain row of the trace, and begin to play."""
-        self._start_lives()
-        for outage in trace.initial:
-            self.simulation.faults.start_outage(self.infos[outage.source], outage.slot, outage.remaining)
-        if self.time:
-            self.kernel.at(self.time[0], Order.FAILURE, self._on_row)
+    # ---------------------------------------------------------------------------------------------- renewals
 
     def life(self, index: int, slot: int, number: int) -> float:
         """Return life `number` of a slot [s]."""
-        lives = self.lives.get(index)
+        lives = self.numbers.get(index)
         if lives is None:
-            lives = self.lives[index] = _lives_of(self.infos[index])
+            lives = self.numbers[index] = _lives_of(self.infos[index])
         return lives.get(slot, number)
-
-    # -------------------------------------------------------------------------------------------- candidates
-
-    def _start_lives(self) -> None:
-        """Hand the lives over that are not in the trace's time: those on the clock busy, and hidden faults."""
-        apart = {index for index, info in enumerate(self.infos) if info.source.clock == "busy" or info.source.hidden}
-        if not apart:
-            return
-        keep = []
-        for row, index in enumerate(self.source):
-            if index not in apart:
-                keep.append(row)
-                continue
-            info = self.infos[index]
-            slot = self.slot[row]
-            if info.source.hidden is not None:
-                self.simulation.defects.start(info, slot, self.time[row])
-            elif info.of_job:
-                life = Life(-1, index, slot, self.round[row], self.time[row])
-                group = self.simulation.jobs[slot].main
-                # Who takes the nodes of a job does not ask whether processes run on them.
-                clock = group.held if info.source.away is not None else group.processes
-                self.simulation.lives.add_group_life(clock, life)
-            else:
-                life = Life(slot // info.divisor, index, slot, self.round[row], self.time[row])
-                self.simulation.lives.add_node_life(life)
-        for name in ("time", "source", "slot", "round", "until"):
-            values = getattr(self, name)
-            setattr(self, name, [values[row] for row in keep])
-
-    def _on_row(self, call: Call) -> None:
-        del call
-        row = self.row
-        self.row = row + 1
-        if row + 1 < len(self.time):
-            self.kernel.at(self.time[row + 1], Order.FAILURE, self._on_row)
-        info = self.infos[self.source[row]]
-        if info.in_service or info.source.renews == "never":
-            self._candidate(info.index, self.slot[row], self.round[row], self.until[row])
-        else:
-            self.simulation.faults.occur(info, self.slot[row], self.round[row], self.until[row])
-
-    def on_candidate(self, call: Call) -> None:
-        """Let a candidate that is not in the trace come due."""
-        self._candidate(*call.argument)
-
-    def _candidate(self, index: int, slot: int, number: int, until: float, due: float | None = None) -> None:
-        """Deal with a life that ends now, unless its clock stood still meanwhile or its node is gone."""
-        now = self.kernel.now
-        info = self.infos[index]
-        faults = self.simulation.faults
-        if info.source.renews == "never" and info.divisor and self._is_gone(slot // info.divisor, number):
-            return
-        if info.in_service:
-            node = slot // info.divisor
-            due = now if due is None else due
-            outages = self.simulation.outages
-            if outages.is_early(node, due, now):
-                outages.schedule(node, index, slot, number, due)
-                return
-            faults.occur(info, slot, number, until)
-            if info.source.renews != "never":
-                # The clock stands still while the node is down, so both renewals begin at the same reading.
-                outages.schedule(node, index, slot, number + 1, due + self.life(index, slot, number + 1))
-            return
-        faults.occur(info, slot, number, until)
-
-    def _is_gone(self, node: int, number: int) -> bool:
-        """Return whether a life belonged to a node that has been replaced; each new node begins the next one."""
-        replaced = self.simulation.lifecycle.generation
-        return bool(replaced) and number < replaced.get(node, 0)
-
-    def occur_busy(self, life: Life) -> Life | None:
-        """Let a life on the clock busy end; return the next one of its slot."""
-        info = self.infos[life.source]
-        if info.source.hidden is not None or life.round >= RELAPSE:
-            self.simulation.defects.strike(life)
-            return None
-        self.simulation.faults.occur(info, life.slot, life.round)
-        if info.source.renews == "never":
-            return None
-        due = life.due + self.life(life.source, life.slot, life.round + 1)
-        return Life(life.node, life.source, life.slot, life.round + 1, due)
-
-    # ---------------------------------------------------------------------------------------------- renewals
 
     def renew(self, failure: Failure, node: int = -1) -> None:
         """Begin the next life of a slot that renews at return: now, or when its node, which is down, is back."""
@@ -413,7 +373,7 @@ class Sources:
             return
         renewal = Renewal(info.index, failure.slot, failure.round + 1)
         if node >= 0:
-            self.simulation.outages.renewals.setdefault(node, []).append(renewal)
+            self.renewals.setdefault(node, []).append(renewal)
         else:
             self.begin_life(renewal)
 
@@ -426,7 +386,7 @@ class Sources:
         life = self.life(index, slot, number)
         tempo = self.infos[index].tempo
         end = now + life if tempo is None else tempo.moment(tempo.elapsed(now) + life)
-        if end < self.simulation.end:
+        if end < self.end:
             self.kernel.at(end, Order.FAILURE, self.on_candidate, (index, slot, number, math.nan))
 
     def replace(self, node: int) -> None:
@@ -434,8 +394,7 @@ class Sources:
 
         The lives of the old node end with it; those on the wall clock are known by their number.
         """
-        generation = self.simulation.lifecycle.generation[node]
-        lives = self.simulation.lives
+        generation = self.generation[node] = self.generation.get(node, 0) + 1
         for info in self.infos:
             if info.source.renews != "never" or not info.divisor or info.source.law is None:
                 continue
@@ -445,10 +404,68 @@ class Sources:
                     continue
                 seconds = self.life(info.index, slot, generation)
                 if info.in_service:
-                    self.simulation.outages.schedule_from_now(node, info.index, slot, generation, seconds)
+                    # The node is down: it runs from its return.
+                    served = self.down_since[node] - self.was_down.get(node, 0.0)
+                    self._schedule(node, info.index, slot, generation, served + seconds)
                 else:
-                    lives.void_slot(node, info.index, slot)
-                    lives.begin(Life(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
+                    self.lives.void_slot(node, info.index, slot)
+                    self.lives.begin(Life(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
+
+    # ------------------------------------------------------------------------------- nodes that go and come back
+
+    def node_down(self, node: int, now: float) -> None:
+        """Let the clock in_service of a node stand still."""
+        if self.counts_service:
+            self.down_since[node] = now
+
+    def node_up(self, node: int, now: float) -> None:
+        """Begin and go on with what has waited for a node."""
+        if self.counts_service:
+            self.was_down[node] = self.was_down.get(node, 0.0) + now - self.down_since.pop(node)
+            for index, slot, number, due in self.parked.pop(node, ()):
+                self._schedule(node, index, slot, number, due)
+        for renewal in self.renewals.pop(node, ()):
+            self.begin_life(renewal)
+        if self.hidden.parked:
+            self.hidden.resume(node, now)
+
+    def _schedule(self, node: int, index: int, slot: int, number: int, due: float) -> None:
+        """Schedule a life by its node's time in service, or park it while the node is down."""
+        if node in self.down_since:
+            self.parked.setdefault(node, []).append((index, slot, number, due))
+            return
+        time = max(due + self.was_down.get(node, 0.0), self.kernel.now)
+        if time < self.end:
+            self.kernel.at(time, Order.FAILURE, self.on_candidate, (index, slot, number, math.nan, due))
+
+    @property
+    def is_any_unwell(self) -> bool:
+        """Whether any node has a hidden or a silent fault that a repair may remove."""
+        return bool(self.hidden.open or self.silent.of_node)
+
+    def cure(self, node: int) -> None:
+        """Let a node have neither hidden nor silent faults any more."""
+        self.hidden.clear(node)
+        self.silent.clear(node)
+
+    # ------------------------------------------------------------------------------------------------- of jobs
+
+    def happen_later(self, candidates: Sequence[tuple[int, int, int, float]], now: float) -> None:
+        """Let candidates happen that have waited for a group to be exposed again."""
+        for candidate in candidates:
+            self.kernel.at(now, Order.FAILURE, self._on_deferred, candidate)
+
+    def may_slow(self, job: Job) -> bool:
+        """Return whether a job is slow, or may have become so."""
+        return job.speed != 1.0 or job.footprint is not None or bool(self.silent.of_node)
+
+    def slowest(self, job: Job) -> tuple[float, int]:
+        """Return the pace that the network and the nodes of a job allow [-], and the cause."""
+        network = self.fabric.pace(job)
+        if not self.silent.of_node:
+            return network if network[0] <= 1.0 else (1.0, 0)
+        # Ties go to the fabric; a synchronous job waits for the slowest of all.
+        return min(network, self.silent.slowest(job), key=itemgetter(0))
 
 
 def _lives_of(info: SourceInfo) -> Numbers:

@@ -1,49 +1,113 @@
-"""Groups of jobs: charging time, and carrying plans out step by step."""
+"""Jobs: charging their time, carrying plans out step by step, and giving them nodes.
+
+What a failure does to them stands in :mod:`sim.engine.interruptions`, how far their work gets in
+:mod:`sim.engine.progress`.
+"""
 
 from __future__ import annotations
 
 import math
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from sim.engine.interruptions import Interruptions
+from sim.engine.job import Group, Job
 from sim.engine.kernel import Order
+from sim.engine.ledger import Account
+from sim.engine.progress import Paces, Restores, Steps, Stores
 from sim.policies.checkpoint import Ladder
-from sim.policies.contracts import Acquire, Background, Bucket, Damage, Evict, Plan, Requeue, Restore, Run, Save, Stall
+from sim.policies.contracts import Acquire, Background, Bucket, Evict, QueuedJob, Requeue, Restore, Run, Save, Stall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.engine.kernel import Call
-    from sim.engine.simulation import Simulation
-    from sim.engine.state_jobs import Group, Job
-    from sim.policies.contracts import Exposure, Keeps
+    from sim.engine.failures import Failures
+    from sim.engine.kernel import Call, Kernel
+    from sim.engine.nodes import Cluster
+    from sim.engine.prepared import Prepared
+    from sim.engine.repair import Repair
+    from sim.engine.result import Recorder
+    from sim.policies.contracts import Exposure, Plan
 
 _TIMED = (Stall, Restore, Save)
 
 
-class Groups:
-    """Moves groups from phase to phase. Every phase is charged when it is left."""
+class Jobs:
+    """Moves groups of jobs from phase to phase. Every phase is charged when it is left.
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        self.kernel = simulation.kernel
-        self.cluster = simulation.cluster
-        self.gpus_per_node = simulation.cluster.gpus_per_node
-        self.lives = simulation.lives
-        self.paces = simulation.paces
-        self.recorder = simulation.recorder
-        self.reaching_back = {job.index for job in simulation.jobs if self._reaches_back(job)}
+    Failures and repair ask for :meth:`hit`, :meth:`settle`, :meth:`offer`, :meth:`hold` and what concerns the pace and
+    the work of a job: ``respeed``, ``repace``, ``expect_finish``, ``roll_back``.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        replication: int,
+        kernel: Kernel,
+        cluster: Cluster,
+        failures: Failures,
+        repair: Repair,
+        recorder: Recorder | None,
+        when_all_done: Callable[[float], None],
+    ) -> None:
+        self.prepared = prepared
+        self.replication = replication
+        self.kernel = kernel
+        self.cluster = cluster
+        self.failures = failures
+        self.repair = repair
+        self.lives = failures.lives
+        self.recorder = recorder
+        self.when_all_done = when_all_done
+        self.gpus_per_node = cluster.gpus_per_node
+        causes = len(prepared.sources) + 1
+        reroutes = prepared.recovery.reroutes
+        self.all = [
+            Job(index, job, prepared.warmup + job.arrival, Account(causes, job.gpus), reroutes, prepared.network)
+            for index, job in enumerate(prepared.jobs)
+        ]
+        self.reaching_back = {job.index for job in self.all if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
+        self.interruptions = Interruptions(self)
+        self.hit = self.interruptions.hit
+        self.replicas = Replicas(self)
+        self.supply = Supply(self)
+        self.paces = Paces(self)
+        self.respeed, self.repace, self.expect_finish = self.paces.respeed, self.paces.repace, self.paces.expect_finish
+        self.stores = Stores(self)
+        self.steps = Steps()
+        self.restores = Restores(self)
+        self.roll_back = self.restores.roll_back
+        self.queue = Queue(self)
         self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,
             Save: self._stall,
-            Acquire: simulation.supply.acquire,
-            Evict: simulation.lifecycle.evict,
+            Acquire: self.supply.acquire,
+            Evict: repair.evict,
             Requeue: self._requeue,
             Run: self._run,
-            Background: simulation.replicas.send_away,
+            Background: self.replicas.send_away,
         }
+
+    def offer(self, now: float) -> None:
+        """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
+        if self.supply.hungry:
+            self.supply.feed_hungry(now)
+        if self.queue.waiting:
+            self.queue.serve(now)
+
+    def hold(self, job: Job, cause: int, seconds: float, now: float) -> None:
+        """Let a job stand still for some time, then step on."""
+        job.main.cause = cause
+        self.stop(job.main, now)
+        self.follow(job.main, (Stall(Bucket.RESCHEDULE, seconds), Run()), now)
+
+    def close(self, now: float) -> None:
+        """Charge every job up to now and end it."""
+        for job in self.all:
+            if job.arrival < now and not job.finished:
+                self.settle(job.main, now)
+                self.queue.finish(job, now, finished=False)
 
     # ------------------------------------------------------------------------------------------- charging
 
@@ -88,9 +152,7 @@ class Groups:
 
         It cannot be read, or is wrong where older ones are not, or the work before a loss spike is given up too.
         """
-        wrong = [
-            source.effect for source in self.simulation.prepared.sources if source.effect.kind in ("corrupt", "spike")
-        ]
+        wrong = [source.effect for source in self.prepared.sources if source.effect.kind in ("corrupt", "spike")]
         if isinstance(job.checkpoint, Ladder):
             return bool(wrong) or any(rung.corrupt for rung in job.checkpoint.rungs)
         return any(effect.undone for effect in wrong)
@@ -134,8 +196,7 @@ class Groups:
 
     def deliver(self, group: Group, now: float) -> None:
         """Let happen to a group whose nodes are exposed what has waited for that."""
-        for candidate in group.deferred:
-            self.kernel.at(now, Order.FAILURE, self.simulation.faults.on_deferred, candidate)
+        self.failures.happen_later(group.deferred, now)
         group.deferred = []
 
     def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: Exposure) -> None:
@@ -160,9 +221,9 @@ class Groups:
                 job.saved_at = now
         if group.waiting is not None:
             group.waiting = None
-            self.simulation.supply.forget(group)
-        if self.simulation.stores.readings:
-            self.simulation.stores.forget(group, now)
+            self.supply.forget(group)
+        if self.stores.readings:
+            self.stores.forget(group, now)
 
     # ---------------------------------------------------------------------------------------------- plans
 
@@ -184,10 +245,10 @@ class Groups:
                     job.saved_at = now + job.checkpoint.save_time()
                     job.state = job.checkpoint.saved(job.state)
                 elif type(step) is Evict:
-                    job.lost.update(self.simulation.lifecycle.evicted(group, step))
+                    job.lost.update(self.repair.evicted(group, step))
                 elif type(step) is Restore:
                     # What a save that may still be cut off has made durable cannot be lost yet.
-                    self.simulation.restores.roll_back(job, step.keeps, reads=not saves)
+                    self.roll_back(job, step.keeps, reads=not saves)
                     break
         self.proceed(group, now)
 
@@ -199,7 +260,7 @@ class Groups:
             if self.handlers[type(step)](group, step, now):
                 return
         if group is not group.job.main:
-            self.simulation.replicas.rejoin(group, now)
+            self.replicas.rejoin(group, now)
 
     def on_phase_end(self, call: Call) -> None:
         """Go on with the plan of a group, unless it was given up meanwhile."""
@@ -212,7 +273,7 @@ class Groups:
     def _stall(self, group: Group, step: Stall | Restore | Save, now: float) -> bool:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
         job = group.job
-        stores = self.simulation.stores
+        stores = self.stores
         if stores.is_shared and stores.shares(job, step):
             return stores.restore(group, step, now)  # type: ignore[arg-type]
         exposed = step.exposed
@@ -228,7 +289,7 @@ class Groups:
             elif kind is Save:
                 bucket, seconds = Bucket.CHECKPOINT_STALL, job.checkpoint.save_time()
             else:
-                bucket, seconds = Bucket.RESTORE, self.simulation.restores.begin(job, end)
+                bucket, seconds = Bucket.RESTORE, self.restores.begin(job, end)
             if seconds > 0:
                 end += seconds
                 segments.append((bucket, end))
@@ -248,7 +309,7 @@ class Groups:
             group.run_step = following
             if job.stops_at < math.inf:
                 self.paces.set(job, following.fraction)
-                self.paces.expect_finish(group, end)
+                self.expect_finish(group, end)
             return True
         self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
         return True
@@ -259,14 +320,14 @@ class Groups:
         main = job.main
         self.stop(main, now)
         job.excess += step.excess
-        self.simulation.replicas.absorb(job, now)
-        self.simulation.restores.roll_back(job, "stores", reads=False)
+        self.replicas.absorb(job, now)
+        self.roll_back(job, "stores", reads=False)
         if job.narrow:
-            self.simulation.incidents.let_go(job, now)
+            self.interruptions.let_go(job, now)
         self.cluster.release(job, now)
         self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed="none")
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
-        self.simulation.queue.serve(now)
+        self.queue.serve(now)
         return True
 
     def _on_eligible(self, call: Call) -> None:
@@ -275,7 +336,7 @@ class Groups:
             now = self.kernel.now
             self.settle(group, now)
             self.wait(group, [(Bucket.QUEUED, math.inf)], now, exposed="none")
-            self.simulation.queue.enter(group.job, now)
+            self.queue.enter(group.job, now)
 
     def _run(self, group: Group, step: Run, now: float) -> bool:
         """Step on until something happens."""
@@ -286,16 +347,15 @@ class Groups:
         if group.exposed != "both":
             self.expose(group, now, "both")
         if job.stops_at < math.inf:
-            self.paces.expect_finish(group, now)
+            self.expect_finish(group, now)
         return True
 
     def _begin_run(self, group: Group, step: Run) -> None:
         """Close the incident; from now on the group steps."""
         job = group.job
-        if step.fraction != job.fraction or group.replicas != job.paced_replicas or self.paces.may_be_slow(job):
+        if step.fraction != job.fraction or group.replicas != job.paced_replicas or self.failures.may_slow(job):
             self.paces.set(job, step.fraction)
-        if self.simulation.conditions.of_node:
-            self.simulation.conditions.taint(job)
+        self.failures.silent.taint(job)
         job.live = True
         if job.lost or job.rebooted or job.dead:
             job.lost.clear()
@@ -311,350 +371,287 @@ class Groups:
 
 
 # ----------------------------------------
-# How fast jobs step, and when a fixed amount of work is done.
-
-NOT_YET = -math.inf
-
-"""End of a job that is not worked out, because an event that looks again comes before."""
+# Replicas that leave the others and come back.
 
 
-class Paces:
-    """Sets the pace of jobs, and looks when one comes to its end or to its next bug."""
+class Replicas:
+    """Splits groups off the main group of a job and merges them again."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        self.kernel = simulation.kernel
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
 
-    def may_be_slow(self, job: Job) -> bool:
-        """Return whether a job is slow, or may have become so."""
-        return job.speed != 1.0 or job.footprint is not None or bool(self.simulation.conditions.of_node)
+    def send_away(self, main: Group, step: Background, now: float) -> bool:
+        """Send the replicas that lost a node away, each on its own, even where another one sits in already."""
+        job = main.job
+        width = job.nodes_per_replica
+        leaving = []
+        for replica in sorted({position // width for position in (*main.missing, *main.replaced, *main.ended)}):
+            group = Group(job, 1, now, first=replica * width)
+            group.missing = [position for position in main.missing if position // width == replica]
+            group.cause = main.cause
+            group.incident = main.incident
+            group.resume = step.steps
+            group.then = step.then
+            main.replicas -= 1
+            leaving.append(group)
+        main.missing = []
+        main.replaced = []
+        main.ended = []
+        job.away += leaving
+        for group in leaving:
+            self.jobs.cluster.regroup(job.nodes[group.first : group.first + width], main, group, now)
+            self.jobs.follow(group, group.resume, now)
+        return False
 
-    def set(self, job: Job, fraction: float) -> None:
-        """Set the pace of a job: its plan's, its nodes'."""
-        if self.may_be_slow(job):
-            job.speed, job.slow_cause = self._slowest(job)
-        job.set_pace(fraction)
-        self.simulation.steps.change(job)
-
-    def _slowest(self, job: Job) -> tuple[float, int]:
-        """Return the pace that the network and the nodes of a job allow [-], and the cause."""
-        fabric, conditions = self.simulation.fabric, self.simulation.conditions
-        network = fabric.pace(job)
-        if not conditions.of_node:
-            return network if network[0] <= 1.0 else (1.0, 0)
-        # Ties go to the fabric; a synchronous job waits for the slowest of all.
-        return min(network, conditions.slowest(job), key=itemgetter(0))
-
-    def follow(self, job: Job, now: float) -> None:
-        """Let a job step at the pace that its nodes have now, if the fabric has changed that.
-
-        A job that does not notice is not charged up to now.
-        """
-        group = job.main
-        if not group.running:
-            self.respeed(job, now)
-            return
-        found = self._slowest(job)
-        if found != (job.speed, job.slow_cause):
-            self.simulation.groups.settle(group, now)
-            job.speed, job.slow_cause = found
-            job.set_pace(job.fraction)
-            self.simulation.steps.change(job)
-            if job.stops_at < math.inf:
-                self.expect_finish(group, now)
-
-    def respeed(self, job: Job, now: float) -> None:
-        """Let a job step at the pace that its nodes have now."""
-        group = job.main
-        self.simulation.groups.settle(group, now)
-        if group.running:
-            self.set(job, job.fraction)
-            if job.stops_at < math.inf:
-                self.expect_finish(group, now)
-        elif group.run_at < math.inf and job.stops_at < math.inf:
-            assert group.run_step is not None
-            self.set(job, group.run_step.fraction)
-            self.expect_finish(group, group.run_at)
-
-    def expect_finish(self, group: Group, start: float) -> None:
-        """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
-
-        One event waits for each job: most failures only move the end away, and an event that comes too early looks
-        again. What cannot end before that event is worked out then.
-        """
+    def rejoin(self, group: Group, now: float) -> None:
+        """Put a whole replica back among the others."""
         job = group.job
-        todo = max(job.stops_at - job.work, 0.0)
-        if start + todo / job.pace.rate > job.looks_at:
-            job.finish_at = NOT_YET
-            return
-        left = job.checkpoint.time_to(job.state, job.pace, todo)
-        job.finish_at = start + left
-        if job.finish_at < job.looks_at:
-            job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
-
-    def _on_look(self, call: Call) -> None:
-        job, time = call.argument
-        if time != job.looks_at:
-            return
-        job.looks_at = math.inf
         main = job.main
-        if job.finish_at == NOT_YET:
-            self.simulation.groups.settle(main, time)
-            self.expect_finish(main, main.run_at if main.run_at < math.inf else time)
-        elif job.finish_at <= time:
-            self.simulation.groups.settle(job.main, time)
-            if job.stops_at < job.target:
-                self.simulation.bugs.meet(job, time)
-            else:
-                self.simulation.queue.finish(job, time, finished=True)
-        elif job.finish_at < math.inf:
-            job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
+        self.jobs.settle(main, now)
+        cause = group.cause
+        self._merge(group, now)
+        if main.running:
+            self.jobs.stop(main, now)
+            main.running = False
+            main.cause = cause
+            self.jobs.follow(main, group.then or (Run(),), now)
+        elif main.waiting is not None and main.waiting.unit == "replica" and main.replicas >= main.waiting.wanted:
+            main.waiting = None
+            main.epoch += 1
+            self.jobs.proceed(main, now)
+        elif main.run_at < math.inf:
+            self.jobs.respeed(job, now)
 
+    def absorb(self, job: Job, now: float) -> None:
+        """Merge every group that is away, whole or not."""
+        for group in list(job.away):
+            self.jobs.stop(group, now)
+            self.jobs.interruptions.remove_victims(group, now)
+            self._merge(group, now)
 
-# ----------------------------------------
-# How many optimizer steps a job has done, as far as its work survives.
-
-_SAME = 1e-9
-
-"""Relative difference below which two paces make as many steps of the same work [-]."""
-
-
-class _Stretch(NamedTuple):
-    """From some work on [s], after so many steps [-], a second of healthy work takes so many steps [1/s]."""
-
-    work: float
-    steps: float
-    slope: float
-
-
-class Steps:
-    """Counts the steps behind the work of each job: fewer replicas need more of them for the same work."""
-
-    def __init__(self) -> None:
-        self.stretches: dict[int, list[_Stretch]] = {}
-
-    def change(self, job: Job) -> None:
-        """Note that a job, whose work is charged, has the pace of now from here on."""
-        if job.step_time <= 0:
-            return
-        slope = 1.0 / (job.pace.rate * job.pace.step)
-        mine = self.stretches.setdefault(job.index, [_Stretch(0.0, 0.0, 1.0 / job.step_time)])
-        last = mine[-1]
-        if abs(last.slope - slope) > _SAME * slope:
-            mine.append(_Stretch(job.work, last.steps + (job.work - last.work) * last.slope, slope))
-
-    def roll_back(self, job: Job) -> None:
-        """Forget the paces of work that a job has lost; it goes on at the pace that it has now."""
-        mine = self.stretches.get(job.index)
-        if mine is None:
-            return
-        while len(mine) > 1 and mine[-1].work >= job.work:
-            mine.pop()
-        self.change(job)
-
-    def done(self, job: Job) -> float:
-        """Return the steps behind the work that a job has now [-]; 0 without the time of a step."""
-        if job.step_time <= 0:
-            return 0.0
-        mine = self.stretches.get(job.index)
-        if not mine:
-            return job.work / job.step_time
-        return mine[-1].steps + (job.work - mine[-1].work) * mine[-1].slope
-
-
-# ----------------------------------------
-# Going back to a copy: what has happened to the nodes, what is lost, and how long the reading takes.
-
-_TIE = 1e-12
-
-"""Relative difference below which two amounts of work are the same [-]."""
-
-
-class Restores:
-    """Asks the checkpoint strategy what survives, and takes back what does not."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        self.kernel = simulation.kernel
-        self.steps = simulation.steps
-
-    def roll_back(self, job: Job, keeps: Keeps, *, reads: bool = True) -> None:
-        """Go back to what survives, given what a plan `keeps`, and charge the loss to the incident's first failure.
-
-        Whether a copy is good is found out when it is read.
-        """
-        before = job.work
-        sound = (
-            min((taint.sound for taint in job.taints if taint.is_known), default=math.inf) if job.taints else math.inf
-        )
-        mark = self._mark(job) if reads else None
-        damage = self._damage(job, keeps)
-        restoration = job.checkpoint.restore(job.state, job.pace, damage, sound, mark)
-        job.state = restoration.state
-        job.restoration = restoration
-        if job.taints:
-            self._clear(job)
-        lost = before - job.work
-        if lost > 0:
-            job.account.lose(lost, job.main.incident or job.main.cause)
-            self.steps.roll_back(job)
-        recorder = self.simulation.recorder
-        if recorder is not None:
-            recorder.progress(self.kernel.now, job)
-        if restoration.store != "peer":
-            job.live = False
-
-    def _clear(self, job: Job) -> None:
-        """Forget what was wrong with work that is taken back.
-
-        A sound save that was on its way is void. Where no copy from before a fault is left, the job lives on with what
-        it has.
-        """
-        newest = job.checkpoint.sound(job.state)
-        for taint in job.taints:
-            taint.sound = min(taint.sound, newest)
-        wrong = [taint for taint in job.taints if taint.sound < job.work * (1 - _TIE)]
-        job.accepted += sum(taint.is_known for taint in wrong)
-        job.taints = [taint for taint in wrong if not taint.is_known]
-
-    def _damage(self, job: Job, keeps: Keeps) -> Damage:
-        """Return what has happened to the nodes of a job since it last stepped."""
-        if not job.checkpoint.minds_nodes:
-            return Damage(keeps)
-        # A replica hands its state to others, so there have to be some; one whose node started anew has none.
-        stateless = {position // job.nodes_per_replica for position in (*job.lost, *job.rebooted, *job.dead)}
-        live = job.live and job.replicas > 1 and len(stateless) < job.main.replicas
-        return Damage(keeps, frozenset(job.lost), frozenset(job.rebooted), live)
-
-    def _mark(self, job: Job) -> Callable[[str], float] | None:
-        """Return the numbers that decide what a job can read: each time that it reads, others."""
-        failure = job.main.failure
-        if failure is None:
-            return None
-        job.reads += 1
-        number = job.reads
-        return lambda purpose: failure.mark(f"{purpose} at reading {number}")
-
-    def begin(self, job: Job, now: float) -> float:
-        """Let a job begin to read what it goes back to; return how long that takes [s]."""
-        seconds = job.restoration.seconds + self.wait(job, now)
-        if job.restoration.seconds > 0:
-            job.read_from = job.restoration.store
-        return seconds
-
-    def wait(self, job: Job, now: float) -> float:
-        """Return how long a restore that would begin `now` [s] waits for the store that it reads [s]."""
-        back = self.simulation.stores.back
-        return back - now if back > now and job.restoration.store == "remote" and job.work > 0 else 0.0
-
-
-# ----------------------------------------
-# Restores of several jobs that read one store at the same time and share its bandwidth.
-
-_DONE = 1e-9
-
-"""Part of a restore that rounding may leave [-]."""
-
-
-class _Reading:
-    """One restore: what is left of it [-], how fast it goes [1/s], and its two least times [s].
-
-    ``alone`` is what the nodes need at their own bandwidth, ``whole`` what the store needs if nobody else reads.
-    """
-
-    __slots__ = ("alone", "group", "left", "speed", "whole")
-
-    def __init__(self, group: Group, alone: float, whole: float) -> None:
-        self.group = group
-        self.alone = alone
-        self.whole = whole
-        self.left = 1.0
-        self.speed = 0.0
-
-
-class Stores:
-    """Lets restores from the remote store share its bandwidth, each as fast as its own nodes can at most.
-
-    The store gives everybody the same, and what somebody cannot use to the others (max-min fairness).
-    """
-
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        self.kernel = simulation.kernel
-        self.is_shared = len(simulation.jobs) > 1
-        """Whether somebody else may read at the same time."""
-        self.back = -math.inf
-        """When the stores outside the nodes can be read again [s]."""
-        self.readings: list[_Reading] = []
-        self.since = 0.0
-        self.epoch = 0
-
-    def shares(self, job: Job, step: object) -> bool:
-        """Return whether a step of a plan is a restore that has to share its store."""
-        if not self.is_shared or type(step) is not Restore:
-            return False
-        restoration = job.restoration
-        return restoration.store == "remote" and restoration.seconds > 0 and job.checkpoint.transfer[1] > 0
-
-    def restore(self, group: Group, step: Restore, now: float) -> bool:
-        """Let a group restore: first what it does not share, waiting and reading in, then the transfer."""
+    def _merge(self, group: Group, now: float) -> None:
         job = group.job
-        self.simulation.groups.wait(group, [(Bucket.RESTORE, math.inf)], now, exposed=step.exposed)
-        before = self.simulation.restores.begin(job, now) - max(job.checkpoint.transfer)
-        if before > 0:
-            self.kernel.at(now + before, Order.PHASE, self._on_ready, (group, group.epoch))
+        main = job.main
+        self.jobs.expose(group, now, "none")
+        group.epoch += 1
+        job.away.remove(group)
+        main.replicas += 1
+        main.missing += group.missing
+        if group.deferred:
+            # What could not strike while the replica was away waits on with the others.
+            main.deferred += group.deferred
+            if main.exposed in ("both", "nodes"):
+                self.jobs.deliver(main, now)
+        replica = job.nodes[group.first : group.first + job.nodes_per_replica]
+        self.jobs.cluster.regroup(replica, group, main, now)
+
+
+# ----------------------------------------
+# Nodes for groups that miss some: from which pool, when they are ready, and who waits for them.
+
+
+class Supply:
+    """Carries out the step of a plan that takes nodes."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+        self.cluster = jobs.cluster
+        self.reserves = jobs.prepared.reserves
+        self.hungry: list[Group] = []
+        """Groups that wait for nodes, longest first."""
+
+    def forget(self, group: Group) -> None:
+        """Let a group wait for nodes no longer."""
+        if group in self.hungry:
+            self.hungry.remove(group)
+
+    def acquire(self, group: Group, step: Acquire, now: float) -> bool:
+        """Take nodes; wait if there are too few, or until they are ready."""
+        if step.unit == "node":
+            may_miss = max(len(group.missing) - step.wanted, 0) if step.wanted else 0
+            if self._feed(group, step, may_miss, now):
+                return self._await_nodes(group, step, now)
+            if step.timeout <= 0 and step.otherwise:
+                self.jobs.follow(group, step.otherwise, now)
+                return True
+            group.waiting = step._replace(wanted=may_miss)
+            self.hungry.append(group)
         else:
-            self._begin(group, now)
+            if group.replicas >= step.wanted:
+                return False
+            group.waiting = step
+        self.jobs.wait(group, [(Bucket.STARVED, math.inf)], now, exposed=step.exposed)
+        if step.timeout < math.inf:
+            self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
         return True
 
-    def forget(self, group: Group, now: float) -> None:
-        """Let a group read no longer."""
-        if any(reading.group is group for reading in self.readings):
-            self._advance(now)
-            self.readings = [reading for reading in self.readings if reading.group is not group]
-            self._share(now)
+    def _feed(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
+        """Give a group nodes until it misses no more than `may_miss`; return whether there were enough."""
+        missing = group.missing
+        if len(missing) > 1:
+            # Replacements come in the order of their numbers: a unit keeps neighbouring positions.
+            missing.sort(reverse=True)
+        while len(missing) > may_miss:
+            for pool in step.pools:
+                node = self.cluster.take(pool, now, group.job.homes[missing[-1]] if group.job.homes else -1)
+                if node >= 0:
+                    break
+            else:
+                return False
+            alone = pool in ("warm", "cold") and self._get_ready(group, pool, now)
+            self.cluster.seat(group, missing.pop(), node, now)
+            if alone and (step.fill or len(missing) > may_miss):
+                group.step -= 1
+                return True
+        if step.fill:
+            self._fill_spares(group, now)
+        return True
 
-    def _on_ready(self, call: Call) -> None:
+    def _get_ready(self, group: Group, pool: str, now: float) -> bool:
+        """Note when a node of a reserve will be there; return whether the next one is asked for only then.
+
+        By that time a node that was repaired meanwhile may have made the next one needless. The nodes of a unit are
+        asked for together: half a unit is of no use.
+        """
+        _, _, seconds, one_by_one = self.reserves[pool]
+        group.called = True
+        if one_by_one:
+            group.ready_at = max(group.ready_at, now) + seconds
+        else:
+            group.ready_at = max(group.ready_at, now + seconds)
+        return one_by_one and seconds > 0 and self.cluster.units is None
+
+    def _fill_spares(self, group: Group, now: float) -> None:
+        """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
+        spare = self.cluster.spare
+        self.cluster.move("idle", "spare", spare.target - spare.count, now)
+        while group.called and spare.count < spare.target and self.cluster.move("cold", "spare", 1, now):
+            if self._get_ready(group, "cold", now):
+                group.step -= 1
+                return
+
+    def _await_nodes(self, group: Group, step: Acquire, now: float) -> bool:
+        """Wait until all nodes that were taken are ready; return whether there is anything to wait for."""
+        ready = group.ready_at
+        if ready <= now:
+            return False
+        self.jobs.wait(group, [(Bucket.STARVED, ready)], now, exposed=step.exposed)
+        self.kernel.at(ready, Order.PHASE, self.jobs.on_phase_end, (group, group.epoch))
+        return True
+
+    def feed_hungry(self, now: float) -> None:
+        """Serve the groups that wait for nodes, longest first."""
+        for group in list(self.hungry):
+            if group.waiting is None:
+                continue
+            self.jobs.settle(group, now)
+            step = group.waiting
+            if self._feed(group, step, step.wanted, now):
+                self.hungry.remove(group)
+                group.waiting = None
+                group.epoch += 1
+                if not self._await_nodes(group, step, now):
+                    self.jobs.proceed(group, now)
+
+    def _on_timeout(self, call: Call) -> None:
         group, epoch = call.argument
-        if epoch == group.epoch:
-            self._begin(group, self.kernel.now)
-
-    def _begin(self, group: Group, now: float) -> None:
-        self._advance(now)
-        self.readings.append(_Reading(group, *group.job.checkpoint.transfer))
-        self._share(now)
-
-    def _advance(self, now: float) -> None:
-        """Take off what has been read since the speeds last changed."""
-        for reading in self.readings:
-            reading.left = max(reading.left - reading.speed * (now - self.since), 0.0)
-        self.since = now
-
-    def _share(self, now: float) -> None:
-        """Give everybody a speed, the least demanding first, and wait for the first who is done."""
-        self.epoch += 1
-        free = 1.0
-        ordered = sorted(self.readings, key=lambda reading: reading.whole / max(reading.alone, reading.whole * _DONE))
-        for index, reading in enumerate(ordered):
-            fair = free / (len(ordered) - index)
-            reading.speed = min(fair / reading.whole, 1 / reading.alone if reading.alone > 0 else math.inf)
-            free -= reading.speed * reading.whole
-        if ordered:
-            end = now + min(reading.left / reading.speed for reading in ordered)
-            self.kernel.at(end, Order.PHASE, self._on_end, self.epoch)
-
-    def _on_end(self, call: Call) -> None:
-        """Let those go on that have read everything."""
-        if call.argument != self.epoch:
+        if epoch != group.epoch or group.waiting is None:
             return
-        now = self.kernel.now
-        self._advance(now)
-        done = [reading for reading in self.readings if reading.left <= _DONE]
-        self.readings = [reading for reading in self.readings if reading.left > _DONE]
-        self._share(now)
-        for reading in done:
-            group = reading.group
-            self.simulation.groups.settle(group, now)
-            self.simulation.groups.proceed(group, now)
+        step = group.plan[group.step - 1]
+        if step.otherwise:
+            now = self.kernel.now
+            self.jobs.stop(group, now)
+            self.jobs.follow(group, step.otherwise, now)
+
+
+# ----------------------------------------
+# The queue of jobs: arrivals, allocations, ends.
+
+
+class Queue:
+    """Jobs that wait for a whole gang of nodes."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+        self.cluster = jobs.cluster
+        self.scheduler = jobs.prepared.scheduler
+        self.waiting: list[tuple[Job, float]] = []
+        """Eligible jobs and since when [s]."""
+        self.open = len(jobs.all)
+        for job in jobs.all:
+            self.kernel.at(job.arrival, Order.ARRIVAL, self._on_arrival, job)
+
+    def _on_arrival(self, call: Call) -> None:
+        self.enter(call.argument, self.kernel.now)
+
+    def enter(self, job: Job, now: float) -> None:
+        """Put a job at the end of the queue."""
+        self.waiting.append((job, now))
+        self.serve(now)
+
+    def serve(self, now: float) -> None:
+        """Start what the scheduler selects."""
+        while self.waiting:
+            self._call_spares(self.waiting[0][0], now)
+            views = tuple(QueuedJob(job.name, job.nodes_needed, since) for job, since in self.waiting)
+            chosen = self.scheduler.select(views, self.cluster.idle.count)
+            if not chosen:
+                return
+            jobs = [self.waiting[position][0] for position in chosen]
+            self.waiting = [entry for entry in self.waiting if entry[0] not in jobs]
+            for job in jobs:
+                self._start(job, now)
+
+    def _call_spares(self, job: Job, now: float) -> None:
+        """Let the first job have hot spares, if it can start with them.
+
+        They are kept for restarts: a first start has them only while no other job holds nodes. It
+        fits beside all spares, so that it is never short of more nodes than are out of use.
+        """
+        short = job.nodes_needed - self.cluster.idle.count
+        if not 0 < short <= self.cluster.spare.count:
+            return
+        if job.starts or not any(other.holding for other in self.jobs.all):
+            self.cluster.move("spare", "idle", short, now)
+
+    def _start(self, job: Job, now: float) -> None:
+        """Give a job its gang and let the recovery strategy start it."""
+        groups = self.jobs
+        main = job.main
+        groups.settle(main, now)
+        self.cluster.reclaim(job, now)
+        # Neighbours in rank sit on neighbouring nodes.
+        missing = sorted(main.missing, key=job.rank_of.__getitem__ if job.rank_of else None)
+        main.missing = []
+        nodes = self.cluster.take_many(len(missing), now)
+        self.cluster.seat_many(main, missing, nodes, now)
+        if self.cluster.packed_by:
+            job.homes = [self.cluster.packed_by[node] for node in job.nodes]
+        if math.isnan(job.start):
+            job.start = now
+        view = self.jobs.interruptions.start_view(job, now)
+        groups.follow(main, self.jobs.prepared.recovery.start(view), now)
+        job.starts += 1
+
+    def finish(self, job: Job, now: float, *, finished: bool) -> None:
+        """Close a job whose groups are settled, and free its nodes."""
+        groups = self.jobs
+        self.jobs.replicas.absorb(job, now)
+        groups.stop(job.main, now)
+        groups.expose(job.main, now, "none")
+        job.main.running = False
+        job.end = now
+        job.finished = finished
+        if not finished:
+            return
+        if job.narrow:
+            self.jobs.interruptions.let_go(job, now)
+        self.cluster.release(job, now)
+        self.jobs.failures.rollouts.change_free()
+        self.open -= 1
+        if self.open == 0:
+            self.jobs.when_all_done(now)
+        else:
+            self.jobs.offer(now)

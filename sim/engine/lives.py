@@ -1,56 +1,59 @@
-"""Lives on the clock ``busy``: they run only while the processes of a job do, on their node or in their job."""
+"""Lives and failures: the clock ``busy`` on which lives end, and what the engine keeps at hand of each source.
+
+Lives on the clock ``busy`` run only while the processes of a job do, on their node or in their job.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from sim import rng
 from sim.engine.kernel import Order
-from sim.failures.spread import Victims, hidden_at_start
-from sim.failures.trace import PARTS
+from sim.failures.spread import Victims
 from sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from sim.engine.job import Clock, Group
     from sim.engine.kernel import Call, Kernel
-    from sim.engine.simulation import Simulation
-    from sim.engine.state_jobs import Clock, Group
+    from sim.engine.prepared import Prepared
     from sim.failures.source import Source
     from sim.scenario.law_model import LawModel
 
 
+RELAPSE = 1 << 50
+"""Added to the number of a failure for each relapse: far above the number of any life or incident."""
+
+
+@dataclass(slots=True, eq=False)
 class Life:
-    """One life of one slot; ``due`` is the reading of the busy clock at which it ends [s]."""
+    """One life of one slot."""
 
-    __slots__ = ("due", "node", "round", "slot", "source", "token")
-
-    def __init__(self, node: int, source: int, slot: int, number: int, due: float) -> None:
-        self.node = node
-        """Node that the life belongs to, or -1 for a life of a job."""
-        self.source = source
-        self.slot = slot
-        self.round = number
-        self.due = due
-        self.token = 0
+    node: int
+    """Node that the life belongs to, or -1 for a life of a job."""
+    source: int
+    slot: int
+    round: int
+    due: float
+    """Reading of the busy clock at which it ends [s]."""
+    token: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class _NodeClock:
     """Busy time of one node: what it had before it joined its group, and the group's clock at that moment."""
 
-    __slots__ = ("before", "group", "joined", "lives")
-
-    def __init__(self) -> None:
-        self.before = 0.0
-        self.joined = 0.0
-        self.group: Group | None = None
-        self.lives: list[Life] = []
+    before: float = 0.0
+    joined: float = 0.0
+    group: Group | None = None
+    lives: list[Life] = field(default_factory=list)
 
     def push(self, life: Life) -> None:
         """Let a life of the node end with the clock of its group."""
@@ -64,12 +67,13 @@ class Lives:
     An event is armed only while its clock runs, so the cost follows the failures, not the phases.
     """
 
-    def __init__(self, kernel: Kernel, group_of: Callable[[int], Group | None]) -> None:
+    occur: Callable[[Life], Life | None]
+    """Told each life that ends; returns the next one of its slot."""
+    group_of: Callable[[int], Group | None]
+    """Which group a node is in, of one that holds its nodes or not."""
+
+    def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.occur: Callable[[Life], Life | None] = lambda _: None
-        """Told each life that ends; returns the next one of its slot. Set once there is somebody to tell."""
-        self.group_of = group_of
-        """Which group a node is in, of one that holds its nodes or not."""
         self.nodes: dict[int, _NodeClock] = {}
 
     def add_node_life(self, life: Life) -> None:
@@ -182,13 +186,9 @@ def _push(clock: Clock, life: Life, due: float) -> None:
     heappush(clock.lives, (due, life.source, life.slot, life.round, life.token, life))
 
 
-# ----------------------------------------
-# Random numbers of one purpose, looked up one by one or, where many are asked for, a whole column at once.
-
 _COLUMNS = 64
 
 _ONE_BY_ONE = 50
-
 """A look-up of its own costs about as much as fifty in a column."""
 
 
@@ -234,66 +234,45 @@ class Numbers:
         return column
 
 
-# ----------------------------------------
-# One failure, what is known of its source, and what becomes of failures.
-
-
+@dataclass(slots=True)
 class Counts:
     """Events by what became of them; ``docs/reference/metrics.md`` says how they add up."""
 
-    __slots__ = (
-        "candidates",
-        "degraded",
-        "evicted",
-        "failures",
-        "false_repairs",
-        "faults",
-        "harmless",
-        "healed",
-        "hits",
-        "masked",
-        "outside",
-        "relapses",
-        "repairs",
-        "retired",
-        "suppressed",
-        "unblamed",
-        "wrong_blames",
-    )
+    candidates: int = 0
+    suppressed: int = 0
+    faults: int = 0
+    harmless: int = 0
+    degraded: int = 0
+    healed: int = 0
+    failures: int = 0
+    masked: int = 0
+    outside: int = 0
+    hits: int = 0
+    relapses: int = 0
+    repairs: int = 0
+    false_repairs: int = 0
+    unblamed: int = 0
+    evicted: int = 0
+    wrong_blames: int = 0
+    retired: int = 0
 
-    def __init__(self) -> None:
-        self.candidates = 0
-        self.suppressed = 0
-        self.faults = 0
-        self.harmless = 0
-        self.degraded = 0
-        self.healed = 0
-        self.failures = 0
-        self.masked = 0
-        self.outside = 0
-        self.hits = 0
-        self.relapses = 0
-        self.repairs = 0
-        self.false_repairs = 0
-        self.unblamed = 0
-        self.evicted = 0
-        self.wrong_blames = 0
-        self.retired = 0
+    def clear(self) -> None:
+        """Begin to count anew."""
+        for name in self.__slots__:
+            setattr(self, name, 0)
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name."""
         return {name: getattr(self, name) for name in sorted(self.__slots__)}
 
 
+@dataclass(slots=True, eq=False)
 class Failure:
     """One failure and the random numbers that belong to it."""
 
-    __slots__ = ("info", "round", "slot")
-
-    def __init__(self, info: SourceInfo, slot: int, number: int) -> None:
-        self.info = info
-        self.slot = slot
-        self.round = number
+    info: SourceInfo
+    slot: int
+    round: int
 
     def mark(self, purpose: str) -> float:
         """Return the uniform number of this failure for `purpose`."""
@@ -321,39 +300,11 @@ class Renewal(NamedTuple):
 class SourceInfo:
     """A source with what the hot path needs at hand."""
 
-    __slots__ = (
-        "always",
-        "apart",
-        "blast",
-        "bucket",
-        "by_course",
-        "cause",
-        "detection",
-        "divisor",
-        "in_service",
-        "index",
-        "keeps",
-        "numbers",
-        "of_fabric",
-        "of_job",
-        "prefix",
-        "reboots",
-        "repair",
-        "returns",
-        "saves",
-        "slots",
-        "source",
-        "stops",
-        "tempo",
-        "victims",
-    )
-
-    def __init__(self, source: Source, index: int, simulation: Simulation) -> None:
-        prepared = simulation.prepared
+    def __init__(self, source: Source, index: int, prepared: Prepared, replication: int) -> None:
         self.source = source
         self.index = index
         self.cause = index + 1
-        self.prefix = (prepared.seed, simulation.replication)
+        self.prefix = (prepared.seed, replication)
         self.numbers: dict[str, Numbers] = {}
         noticing = source.noticing
         fixed = noticing.fixed if noticing is not None else 0.0
@@ -389,7 +340,8 @@ class SourceInfo:
         self.victims = Victims(blast, source.name, *self.prefix) if drawn and blast is not None else None
         # A life that renews at failure is in the trace, at its own time.
         later = source.tempo is not None and source.renews != "at_failure"
-        self.tempo = source.tempo.realise(simulation.end, *self.prefix) if later and source.tempo is not None else None
+        end = prepared.warmup + prepared.horizon
+        self.tempo = source.tempo.realise(end, *self.prefix) if later and source.tempo is not None else None
 
     def numbers_for(self, purpose: str) -> Numbers:
         """Return the marks for a purpose."""
@@ -401,140 +353,3 @@ class SourceInfo:
 def _sampler(law: LawModel) -> float | Callable[[float], float]:
     """Return a constant time [s], or the inverse CDF of a law."""
     return law.value if isinstance(law, Fixed) else law.ppf_one
-
-
-# ----------------------------------------
-# Hidden faults: what a repair left in a node, or what it had from the beginning, until a repair removes it.
-
-ONSET = 1 << 30
-
-"""Between the numbers of the first lives of hidden faults that a node catches one after another."""
-
-RELAPSE = 1 << 50
-
-"""Added to the number of a failure for each relapse: far above the number of any life or incident."""
-
-
-class Defects:
-    """Keeps the lives of hidden faults, on the wall clock or on the busy clock of their node."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        self.kernel = simulation.kernel
-        self.open: dict[int, list[Life]] = {}
-        """Hidden faults of each node."""
-        self.parked: dict[int, list[Life]] = {}
-        """Those that came due while their node was down."""
-
-    def start(self, info: SourceInfo, node: int, seconds: float, number: int = 0) -> None:
-        """Give a node a hidden fault that strikes after `seconds`, at the start or when it catches one."""
-        self._begin(Life(node, info.index, node, number, seconds), seconds, self.kernel.now)
-
-    def start_onsets(self) -> None:
-        """Arrange when nodes without a hidden fault catch it, once the faults of the trace have been handed over."""
-        for info in self.simulation.sources.infos:
-            hidden = info.source.hidden
-            if hidden is None:
-                continue
-            self._keep_dormant(info)
-            if hidden.onset is None:
-                continue
-            key = rng.stream(*info.prefix, "onset", info.source.name)
-            reach = float(hidden.onset.cdf(np.asarray([self.simulation.end]))[0])
-            nodes, numbers = rng.below(key, info.source.units, 0, reach)
-            for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True):
-                self._at_onset(info, node, 0, hidden.onset.ppf_one(number))
-
-    def _keep_dormant(self, info: SourceInfo) -> None:
-        """Remember the hidden faults that would strike after the end; nodes that have one cannot catch another."""
-        for node in np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist():
-            mine = self.open.setdefault(node, [])
-            if not any(life.source == info.index for life in mine):
-                mine.append(Life(node, info.index, node, 0, math.inf))
-
-    def _at_onset(self, info: SourceInfo, node: int, number: int, time: float) -> None:
-        if time < self.simulation.end:
-            self.kernel.at(time, Order.FAILURE, self._on_onset, (info, node, number))
-
-    def _on_onset(self, call: Call) -> None:
-        info, node, number = call.argument
-        if not any(life.source == info.index for life in self.open.get(node, ())):
-            first = (number + 1) * ONSET
-            self.start(info, node, self.simulation.sources.life(info.index, node, first), first)
-        key = rng.stream(*info.prefix, "onset", info.source.name)
-        law = info.source.hidden.onset
-        self._at_onset(info, node, number + 1, self.kernel.now + law.ppf_one(rng.uniform_one(key, node, number + 1)))
-
-    # ------------------------------------------------------------------------------------------------- lives
-
-    def remain(self, node: int, failure: Failure, now: float) -> None:
-        """Leave the fault behind a failure in its node: it strikes again."""
-        residue = failure.info.source.residue
-        if residue is None:
-            return
-        slot, number = failure.slot, failure.round
-        if not failure.info.divisor and number < RELAPSE:
-            # One of the nodes that an incident took: it strikes again alone, and its slot is the node.
-            slot, number = node, number * PARTS + slot
-        number += RELAPSE
-        after = self._after(failure.info, slot, number)
-        self._begin(Life(node, failure.info.index, slot, number, after), after, now)
-
-    def _after(self, info: SourceInfo, slot: int, number: int) -> float:
-        """Return how long a fault that a repair left takes to strike again [s]."""
-        residue = info.source.residue
-        assert residue is not None
-        numbers = info.numbers.get("relapse after") or info.numbers_for("relapse after")
-        return residue.after.ppf_one(numbers.get(slot, number))
-
-    def _begin(self, life: Life, seconds: float, now: float) -> None:
-        """Let a hidden fault strike after `seconds` of its clock."""
-        self.open.setdefault(life.node, []).append(life)
-        info = self.simulation.sources.infos[life.source]
-        if info.source.clock == "busy":
-            self.simulation.lives.begin(life, seconds, now)
-        elif now + seconds < self.simulation.end:
-            self.kernel.at(now + seconds, Order.FAILURE, self._on_due, (life, life.token))
-
-    def _on_due(self, call: Call) -> None:
-        life, token = call.argument
-        if life.token == token:
-            self.strike(life)
-
-    def strike(self, life: Life) -> None:
-        """Let a hidden fault make its node fail."""
-        now = self.kernel.now
-        simulation = self.simulation
-        node = life.node
-        if simulation.cluster.outages[node]:
-            self.parked.setdefault(node, []).append(life)
-            return
-        info = simulation.sources.infos[life.source]
-        mine = self.open[node]
-        mine.remove(life)
-        if life.round >= RELAPSE:
-            simulation.faults.counts.relapses += 1
-            simulation.faults.occur(info, life.slot, life.round)
-            return
-        following = Life(node, life.source, life.slot, life.round + 1, 0.0)
-        self._begin(following, simulation.sources.life(life.source, life.slot, life.round + 1), now)
-        simulation.faults.occur(info, life.slot, life.round)
-
-    def resume(self, node: int, now: float) -> None:
-        """Let hidden faults that came due while their node was down strike some time after its return."""
-        for life in self.parked.pop(node, ()):
-            if life in self.open.get(node, ()):
-                self.open[node].remove(life)
-                info = self.simulation.sources.infos[life.source]
-                if life.round >= RELAPSE:
-                    number = life.round + RELAPSE
-                    seconds = self._after(info, life.slot, number)
-                else:
-                    number = life.round + 1
-                    seconds = self.simulation.sources.life(life.source, life.slot, number)
-                self._begin(Life(node, life.source, life.slot, number, 0.0), seconds, now)
-
-    def clear(self, node: int) -> None:
-        """Forget the hidden faults of a node that has been repaired."""
-        for life in self.open.pop(node, ()):
-            self.simulation.lives.void(life)

@@ -3,19 +3,70 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from sim.engine.state_jobs import Network
-    from sim.engine.state_nodes import Reserve, Units
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sim.cluster.paths import Paths
     from sim.failures import Source
     from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.scenario.model import CostSpec
     from sim.steps import StepPlan
     from sim.steps.power import Facility
+
+
+class Reserve(NamedTuple):
+    """Nodes that a pool holds back at the start, and whether returning nodes fill it again.
+
+    A node that is taken is ready after `delay` [s]; with `one_by_one` the next one only then begins to get ready.
+    """
+
+    nodes: int
+    refills: bool = True
+    delay: float = 0.0
+    one_by_one: bool = False
+
+
+class Units(NamedTuple):
+    """Racks or scale-up domains that jobs use as wholes.
+
+    A job takes ``needed`` nodes of a unit, the others are spares inside it. With ``drains`` a unit is of use only while
+    all its nodes are healthy: to repair one of them takes the unit out of use. The numbers of a unit's nodes follow one
+    another.
+    """
+
+    nodes: tuple[tuple[int, ...], ...]
+    needed: int
+    drains: bool = False
+
+
+class Network(NamedTuple):
+    """What the engine knows of the fabric.
+
+    Attributes
+    ----------
+    class_of_node : sequence of int
+        Leaf group of each node.
+    pod_of_class : (classes,) int32
+        Pod of each leaf group.
+    pool_of_node : sequence of int
+        Which pool of hosts each node is of.
+    bandwidth : mapping of str to float
+        What a healthy NIC gets, by how far the traffic goes: leaf, pod, cluster [B/s].
+    paths : Paths or None
+        The cables; ``None`` when nothing of the fabric fails.
+    """
+
+    class_of_node: Sequence[int]
+    pod_of_class: NDArray[np.int32]
+    pool_of_node: Sequence[int]
+    bandwidth: Mapping[str, float]
+    paths: Paths | None = None
 
 
 @dataclass(frozen=True)

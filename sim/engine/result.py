@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sim.engine.job import Group, Job
     from sim.engine.lives import Failure
-    from sim.engine.state_jobs import Group, Job
 
 _SCHEDULING = [Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]
 

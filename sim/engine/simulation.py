@@ -1,4 +1,4 @@
-"""One replication: the state, the handlers, and the loop."""
+"""One replication: its four subsystems, the loop, and the result."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import rng
-from sim.engine.failures import Faults, Sources
-from sim.engine.hidden import Bugs, Conditions, Fabric, Rollouts
-from sim.engine.incidents import Incidents, Queue, Replicas, Supply
-from sim.engine.jobs import Groups, Paces, Restores, Steps, Stores
+from sim.engine.failures import Failures
+from sim.engine.jobs import Jobs
 from sim.engine.kernel import Kernel, Order
 from sim.engine.ledger import Account
-from sim.engine.lives import Counts, Defects, Lives
-from sim.engine.repair import Lifecycle, Outages
+from sim.engine.lives import Counts, Lives
+from sim.engine.nodes import Cluster
+from sim.engine.repair import Repair
 from sim.engine.result import JobResult, Outage, Recorder, Result
-from sim.engine.state_jobs import Job
-from sim.engine.state_nodes import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +26,11 @@ if TYPE_CHECKING:
 
 
 class Simulation:
-    """State and handlers of one replication; time zero is the start of the warm-up."""
+    """One replication of four subsystems: nodes, repair, failures and jobs. Time zero is the start of the warm-up.
+
+    Nodes know nobody but the lives that they carry; the other three call each other by the few methods that the
+    docstrings of their classes name.
+    """
 
     def __init__(
         self,
@@ -42,82 +43,29 @@ class Simulation:
     ) -> None:
         self.prepared = prepared
         self.replication = replication
-        self.keeps_log = keeps_log
-        """Whether to write down when each node was down."""
         self.end = prepared.warmup + prepared.horizon
         self.recorder = Recorder(prepared.warmup) if keeps_timeline else None
         """What is asked to write down who did what when; ``None`` for nobody."""
-        self.kernel = Kernel()
-        causes = len(prepared.sources) + 1
-        self.jobs = [
-            Job(
-                index=index,
-                name=job.name,
-                gpus=job.gpus,
-                nodes=job.nodes,
-                replicas=job.replicas,
-                nodes_per_domain=job.nodes_per_domain,
-                reroutes=prepared.recovery.reroutes,
-                step_time=job.step_time,
-                keeps_batch=job.keeps_batch,
-                target=job.target,
-                arrival=prepared.warmup + job.arrival,
-                checkpoint=job.checkpoint,
-                account=Account(causes, job.gpus),
-                communication=job.communication,
-                plan=job.plan,
-                planned_bandwidth=job.planned_bandwidth,
-                pool_paces=job.pool_paces,
-                network=prepared.network,
-                seats=job.seats,
-            )
-            for index, job in enumerate(prepared.jobs)
-        ]
+        self.kernel = kernel = Kernel()
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
-        self.outside = Account(causes, 0.0)
-        self.cluster = Cluster(
-            prepared.nodes,
-            prepared.gpus_per_node,
-            prepared.reserves,
-            self.outside,
-            prepared.units,
-            prepared.packed_by,
-            prepared.withheld,
-        )
+        self.outside = Account(len(prepared.sources) + 1, 0.0)
+        lives = Lives(kernel)
+        self.cluster = cluster = Cluster(prepared, self.outside, lives)
+        self.counts = Counts()
+        self.repair = repair = Repair(prepared, kernel, cluster, self.counts, keeps_log=keeps_log)
+        self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
+        self.jobs = Jobs(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
+        repair.failures = self.failures
+        repair.jobs = self.failures.jobs = self.jobs
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
         self.is_open = True
         self.events = 0
-        self.lives = Lives(self.kernel, self.cluster.group.__getitem__)
-        self.cluster.on_leave = self._leave
-        self.cluster.on_join = self._join
-        self.incidents = Incidents(self)
-        self.replicas = Replicas(self)
-        self.supply = Supply(self)
-        self.paces = Paces(self)
-        self.lifecycle = Lifecycle(self)
-        self.stores = Stores(self)
-        self.steps = Steps()
-        self.restores = Restores(self)
-        self.groups = Groups(self)
-        self.queue = Queue(self)
-        self.outages = Outages(self)
-        self.faults = Faults(self)
-        self.defects = Defects(self)
-        self.conditions = Conditions(self)
-        self.fabric = Fabric(self)
-        self.bugs = Bugs(self)
-        self.rollouts = Rollouts(self)
-        self.sources = Sources(self, trace)
-        self.lives.occur = self.sources.occur_busy
         self._rank_nodes()
-        self.sources.start(trace)
-        self.defects.start_onsets()
-        self.bugs.start()
-        self.rollouts.start()
-        self.kernel.at(self.end, 0, self._on_end)
+        self.failures.start(trace)
+        kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
-            self.kernel.at(prepared.warmup, Order.BOUNDARY, self._on_warm)
+            kernel.at(prepared.warmup, Order.BOUNDARY, self._on_warm)
         if prepared.windows is not None:
             self._next_window(prepared.warmup + prepared.windows)
 
@@ -131,19 +79,9 @@ class Simulation:
         self.events = events
         return self._result()
 
-    def serve(self, now: float) -> None:
-        """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
-        if self.supply.hungry:
-            self.supply.feed_hungry(now)
-        if self.queue.waiting:
-            self.queue.serve(now)
-
     def stop(self, now: float) -> None:
         """Close every account at `now`."""
-        for job in self.jobs:
-            if job.arrival < now and not job.finished:
-                self.groups.settle(job.main, now)
-                self.queue.finish(job, now, finished=False)
+        self.jobs.close(now)
         self.down_node_seconds += self.cluster.settle(now)
         self.edges.append(now)
         self.is_open = False
@@ -152,27 +90,16 @@ class Simulation:
         """Let pools give out nodes as the scheduler picks them, where that is not by number."""
         pick = self.prepared.scheduler.pick
         entries = itertools.count()
-        lifecycle = self.lifecycle
-        failed = self.cluster.failed
+        repair, failed = self.repair, self.cluster.failed
         key = rng.stream(self.prepared.seed, self.replication, "pick")
         ranks: dict[str, Callable[[int], object]] = {
             "longest-idle": lambda _: next(entries),
             "random": lambda node: rng.uniform_one(key, node, next(entries)),
             "fewest-failures": lambda node: failed.get(node, 0),
-            "best-score": lambda node: -lifecycle.repair.score(lifecycle.memory.get(node)),
+            "best-score": lambda node: -repair.strategy.score(repair.memory.get(node)),
         }
         if pick in ranks:
             self.cluster.rank_by(ranks[pick])
-
-    def _leave(self, node: int) -> None:
-        group = self.cluster.group[node]
-        if group is not None:
-            self.lives.leave(node, group, self.kernel.now)
-
-    def _join(self, node: int) -> None:
-        group = self.cluster.group[node]
-        if group is not None:
-            self.lives.join(node, group, self.kernel.now)
 
     def _on_end(self, call: Call) -> None:
         del call
@@ -183,8 +110,8 @@ class Simulation:
         del call
         self.cluster.settle(self.kernel.now)
         self.cluster.units_whole.collect(self.kernel.now)
-        self.faults.counts = Counts()
-        self.faults.repairs = [0] * len(self.faults.repairs)
+        self.counts.clear()
+        self.repair.begun[:] = [0] * len(self.repair.begun)
         self.cluster.down_times.clear()
         self.outside.tables.clear()
         self.outside.open_window()
@@ -195,11 +122,11 @@ class Simulation:
 
     def _on_window(self, call: Call) -> None:
         edge: float = call.argument
-        for job in self.jobs:
+        for job in self.jobs.all:
             if not job.finished:
-                self.groups.settle(job.main, edge)
+                self.jobs.settle(job.main, edge)
                 for group in job.away:
-                    self.groups.settle(group, edge)
+                    self.jobs.settle(group, edge)
             job.account.open_window()
         self.down_node_seconds += self.cluster.settle(edge)
         self.outside.open_window()
@@ -209,21 +136,21 @@ class Simulation:
 
     def _counts(self) -> dict[str, int]:
         """Return the events by what became of them, and what is open at the end."""
-        tainted = sum(job.taint is not None for job in self.jobs)
-        hidden = sum(len(lives) for lives in self.defects.open.values())
+        tainted = sum(bool(job.taints) for job in self.jobs.all)
+        hidden = sum(len(lives) for lives in self.failures.hidden.open.values())
         return {
-            **self.faults.counts.as_dict(),
+            **self.counts.as_dict(),
             "hidden_at_end": hidden,
             "tainted_at_end": tainted,
-            "unnoticed_at_end": self.conditions.unnoticed,
+            "unnoticed_at_end": self.failures.silent.unnoticed,
         }
 
     def _outages(self, end: float) -> tuple[Outage, ...]:
         """Return when nodes were down, times after the warm-up."""
-        log = self.outages.log
+        log = self.repair.log
         if log is None:
             return ()
-        still = [(node, start, end, cause) for node, (start, cause) in self.outages.since.items()]
+        still = [(node, start, end, cause) for node, (start, cause) in self.repair.since.items()]
         shift = self.prepared.warmup
         return tuple(
             Outage(node, start - shift, stop - shift, cause)
@@ -238,7 +165,7 @@ class Simulation:
         owned = prepared.nodes * prepared.gpus_per_node * (end - prepared.warmup)
         jobs = []
         held = np.zeros(self.outside.totals().shape[1])
-        for job in self.jobs:
+        for job in self.jobs.all:
             stop = end if np.isnan(job.end) else job.end
             requested = job.gpus * max(stop - job.arrival, 0.0)
             job.account.close(requested, f"job '{job.name}'")
@@ -264,7 +191,7 @@ class Simulation:
                     interruptions=dict(job.interruptions),
                     disruptions=dict(job.disruptions),
                     merged=job.merged,
-                    steps=self.steps.done(job),
+                    steps=self.jobs.steps.done(job),
                     restores=dict(job.restores),
                     accepted=job.accepted,
                 )
@@ -285,7 +212,7 @@ class Simulation:
             unit_seconds=len(prepared.units.nodes) * (end - prepared.warmup) if prepared.units is not None else 0.0,
             whole_unit_seconds=self.cluster.units_whole.collect(end),
             counts=self._counts(),
-            repairs={cause: number for cause, number in enumerate(self.faults.repairs) if number},
+            repairs={cause: number for cause, number in enumerate(self.repair.begun) if number},
             down_times=dict(self.cluster.down_times),
             outages=self._outages(end),
             timeline=self.recorder.timeline() if self.recorder is not None else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sim.failures.parts import Cause
     from sim.policies.contracts import RepairStrategy
+    from sim.yamlfile import Data, Table
 
 _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, "defect": Defect, "job": JobLevel}
 
@@ -47,7 +48,7 @@ class Bundle(Strategy):
             raise RuleError(("keeps_repair",), "keeps the repair times that repair replaces; leave one of the two out")
         return self
 
-    def expand(self, content: Mapping[str, Any], stated: RepairStrategy | None = None) -> list[Cause]:
+    def expand(self, content: Mapping[str, Data], stated: RepairStrategy | None = None) -> list[Cause]:
         """Return the sources that the catalog file `content` describes.
 
         ``causes`` are counts over an exposure; ``sources`` are written as in a scenario.
@@ -85,16 +86,16 @@ class Bundle(Strategy):
             for entry in entries
         ]
 
-    def replaced(self, content: Mapping[str, Any], stated: RepairStrategy | None) -> list[Mapping[str, Any]]:
+    def replaced(self, content: Mapping[str, Data], stated: RepairStrategy | None) -> list[Mapping[str, Data]]:
         """Return the entries of the file whose repair times the `stated` repair of the scenario replaces."""
         if stated is None or not stated.is_stated or self.repair is not None or self.keeps_repair:
             return []
         return [entry for entry in content.get("sources", ()) if "repair" in entry]
 
-    def _build(self, entry: Mapping[str, Any], scale: float) -> Cause:
+    def _build(self, entry: Mapping[str, Data], scale: float) -> Cause:
         """Return one source with what the user states in place of the catalog."""
         kind = _KINDS[entry["use"]]
-        changes: dict[str, Any] = {"scale": scale * entry.get("scale", 1.0)}
+        changes: Table = {"scale": scale * entry.get("scale", 1.0)}
         for name in ("renews", "clock", "defer", "repair", "detection", "idle_hazard"):
             value = getattr(self, name)
             if value is not None and name in kind.model_fields:
@@ -110,7 +111,7 @@ class Bundle(Strategy):
             raise ValueError(message) from None
 
 
-def _without_repair(entry: Mapping[str, Any], stated: RepairStrategy | None) -> Mapping[str, Any]:
+def _without_repair(entry: Mapping[str, Data], stated: RepairStrategy | None) -> Mapping[str, Data]:
     """Return an entry without its repair time; tiers also decide whether a repair leaves the fault."""
     rest = {key: value for key, value in entry.items() if key != "repair"}
     if "relapse" in rest and stated is not None and stated.single_time is None:
@@ -118,10 +119,10 @@ def _without_repair(entry: Mapping[str, Any], stated: RepairStrategy | None) -> 
     return rest
 
 
-def _counted(cause: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+def _counted(cause: Mapping[str, Data], content: Mapping[str, Data]) -> Table:
     """Return a count over an exposure as a source."""
     per = cause["per"]
-    entry: dict[str, Any] = {
+    entry: Table = {
         "use": "job" if per == "job" else "component",
         "name": cause["name"],
         "rate": f"{cause['count']} per {content['exposure'][f'{per}-day']} {per}-day",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
+    from sim.yamlfile import Data
+
 # ----------------------------------------
 # The class of a fault: what those who watch can see of it.
 
@@ -198,7 +200,7 @@ class _TextIsKind:
     """Annotation of `Effect`: plain text is an effect without parameters."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def expand(value: Any) -> Any:
+        def expand(value: Data) -> Data:
             return {"kind": value} if isinstance(value, str) else value
 
         return core_schema.no_info_before_validator_function(expand, handler(source))

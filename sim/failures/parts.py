@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from sim.failures.effects import EffectModel
     from sim.scenario.law_model import LawModel
+    from sim.yamlfile import Table
 
 # ----------------------------------------
 # What a user says of every cause with a law, whatever it strikes.
@@ -62,7 +63,7 @@ class Cause(Strategy, ABC):
             raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
         return self
 
-    def watched(self, part: str, effect: EffectModel) -> dict[str, Any]:
+    def watched(self, part: str, effect: EffectModel) -> Table:
         """Return what the runtime source takes over for those who watch a part, and for those who come after them.
 
         Raises
@@ -151,7 +152,7 @@ class Struck(Cause):
             raise RuleError(("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date")
         return self
 
-    def common(self, part: str) -> dict[str, Any]:
+    def common(self, part: str) -> Table:
         """Return what the runtime source of a part takes over as it is."""
         return {
             "name": self.name,
@@ -184,7 +185,8 @@ class Struck(Cause):
         return self.lives(counts[of] / counts[part])
 
 
-def _thinned(law: Any) -> str:
+def _thinned(law: Law | None) -> str:
+    assert law is not None, "a law that ages"
     return (
         f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
         f"with law '{law.law}' let the life run on clock: busy instead"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -75,8 +75,8 @@ class Recorded:
 class Domains(NamedTuple):
     """Nodes behind each unit of a part: those of unit i are ``nodes[offsets[i]:offsets[i + 1]]``."""
 
-    offsets: NDArray[np.signedinteger[Any]]
-    nodes: NDArray[np.signedinteger[Any]]
+    offsets: NDArray[np.signedinteger]
+    nodes: NDArray[np.signedinteger]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
 
-    from sim.yamlfile import Document, Keys
+    from sim.yamlfile import Data, Document, Keys
 
 _WANTED = {
     "string_type": "text",
@@ -50,7 +50,7 @@ def line(document: Document, path: Keys, rule: str, *, at_key: bool = False) -> 
     return str(yamlfile.DocumentError(mark, yamlfile.dotted(path), rule))
 
 
-def complaints(model: type[BaseModel], document: Document, data: Any, error: ValidationError) -> list[str]:
+def complaints(model: type[BaseModel], document: Document, data: Data, error: ValidationError) -> list[str]:
     """Return every mistake that the validation of `data` as a `model` has found, in the order of the file."""
     findings = [_finding(model, data, item) for item in error.errors(include_url=False)]
     findings = _without_echoes(model, data, _one_per_choice(findings))
@@ -68,11 +68,11 @@ class _Finding(NamedTuple):
 
     path: Keys
     kind: str
-    error: Any
+    error: Data
     branch: tuple[Keys, str | int] | None
 
 
-def _finding(model: type[BaseModel], data: Any, error: Any) -> _Finding:
+def _finding(model: type[BaseModel], data: Data, error: Data) -> _Finding:
     """Return an error with its path as the user wrote it: without tags and branches of unions."""
     path: Keys = ()
     here = data
@@ -114,7 +114,7 @@ def _one_per_choice(findings: list[_Finding]) -> list[_Finding]:
     return kept
 
 
-def _without_echoes(model: type[BaseModel], data: Any, findings: list[_Finding]) -> list[_Finding]:
+def _without_echoes(model: type[BaseModel], data: Data, findings: list[_Finding]) -> list[_Finding]:
     """Return the findings without those that follow from another one.
 
     A missing key that an unknown one beside it was meant to be, and a list that is too short only because what is
@@ -134,7 +134,7 @@ def _without_echoes(model: type[BaseModel], data: Any, findings: list[_Finding])
     ]
 
 
-def _rule(model: type[BaseModel], data: Any, finding: _Finding) -> tuple[Keys, str]:
+def _rule(model: type[BaseModel], data: Data, finding: _Finding) -> tuple[Keys, str]:
     """Return where a finding is best shown, and the rule that was broken."""
     path, kind, error, _ = finding
     context = error.get("ctx", {})
@@ -166,7 +166,7 @@ def _rule(model: type[BaseModel], data: Any, finding: _Finding) -> tuple[Keys, s
     return path, _other(kind, context, error, given)
 
 
-def _other(kind: str, context: Any, error: Any, given: str) -> str:
+def _other(kind: str, context: Data, error: Data, given: str) -> str:
     """Return the rule of the rarer kinds, the validator's own words for those that no field can break today."""
     if kind == "finite_number":
         return f"must be a finite number, not {given}"
@@ -183,11 +183,11 @@ def _items(number: int) -> str:
     return f"{number} item{'' if number == 1 else 's'}"
 
 
-def _no_choice(given: Any, choices: list[str]) -> str:
+def _no_choice(given: Data, choices: list[str]) -> str:
     return f"{_given(given)} is not a choice{yamlfile.suggest(str(given), choices)}"
 
 
-def _no_mapping(kinds: Kinds, given: Any) -> str:
+def _no_mapping(kinds: Kinds, given: Data) -> str:
     """Return the rule for a value that should have keys; a bare name is shown how to be one."""
     names = names_of(kinds)
     keys = ", ".join(kinds[0].model_fields) if len(kinds) == 1 else f"{tag_of(kinds[0])[0]}, ..."
@@ -216,7 +216,7 @@ def _about(field: FieldInfo | None) -> str:
     return f" ({words})" if words else ""
 
 
-def _remedy(kind: str, given: Any) -> str:
+def _remedy(kind: str, given: Data) -> str:
     """Return how to turn a number into text, text into a number, or one value into a list of it."""
     if kind == "tuple_type" and isinstance(given, str | int | float):
         return f"; write [{given}]"
@@ -232,7 +232,7 @@ def _remedy(kind: str, given: Any) -> str:
     return ""
 
 
-def _given(value: Any) -> str:
+def _given(value: Data) -> str:
     """Return a value as a reader of the file would call it."""
     if isinstance(value, str):
         return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}...'"
@@ -258,7 +258,7 @@ def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
     return "", ()
 
 
-def kinds_at(model: type[BaseModel], data: Any, path: Keys) -> Kinds:
+def kinds_at(model: type[BaseModel], data: Data, path: Keys) -> Kinds:
     """Return the models that may stand at a path of `data`; ``use`` and ``law`` on the way narrow them."""
     found: Kinds = (model,)
     here = data
@@ -275,7 +275,7 @@ def kinds_at(model: type[BaseModel], data: Any, path: Keys) -> Kinds:
     return found
 
 
-def _chosen(kinds: Kinds, value: Any) -> Kinds:
+def _chosen(kinds: Kinds, value: Data) -> Kinds:
     """Return the models among `kinds` that the tag in `value` names, or all of them."""
     if len(kinds) < 2 or not isinstance(value, dict | str):
         return kinds
@@ -291,7 +291,7 @@ def models_in(annotation: Any) -> Kinds:
     return tuple(model for part in get_args(annotation) for model in models_in(part))
 
 
-def field_at(model: type[BaseModel], data: Any, path: Keys) -> FieldInfo | None:
+def field_at(model: type[BaseModel], data: Data, path: Keys) -> FieldInfo | None:
     """Return the field at a path, if one model alone tells what it is."""
     holder = data
     for step in path[:-1]:
@@ -300,7 +300,7 @@ def field_at(model: type[BaseModel], data: Any, path: Keys) -> FieldInfo | None:
     return kinds[0].model_fields.get(str(path[-1])) if len(kinds) == 1 else None
 
 
-def keys_at(model: type[BaseModel], data: Any, path: Keys) -> list[str]:
+def keys_at(model: type[BaseModel], data: Data, path: Keys) -> list[str]:
     """Return the keys that the mapping at a path may have."""
     holder = data
     for step in path:

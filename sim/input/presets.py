@@ -6,7 +6,6 @@ detects faults and where copies of the state are kept. Whatever the scenario sta
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from sim import catalog, yamlfile
@@ -14,7 +13,7 @@ from sim.policies.detection import DETECTIONS
 from sim.yamlfile import value_at
 
 if TYPE_CHECKING:
-    from sim.yamlfile import Document, Keys, Mark
+    from sim.yamlfile import Data, Document, Keys, Mark, Table
 
 FROM_PRESET: Keys = ("checkpoint", "from_preset")
 
@@ -24,7 +23,7 @@ _STORES: Keys = ("checkpoint", "tiers")
 
 
 def lay(document: Document) -> Document:
-    """Return a document with the preset that it names laid under it, and without one that it no longer names.
+    """Change a document, and return it: lay the preset that it names under it, take away one that it no longer names.
 
     ``recovery``
         What the preset states of its strategy holds where the scenario says nothing. What was written for another
@@ -38,18 +37,17 @@ def lay(document: Document) -> Document:
     name = _chosen_of_presets(document)
     if not name and not document.preset:
         return document
-    result = document.copy()
-    if result.preset != name:
-        _strip(result, ())
-        result.preset = name
+    if document.preset != name:
+        _strip(document, ())
+        document.preset = name
     if name:
         content = catalog.recovery(name)
-        mark = yamlfile.nearest_mark(result, ("recovery", "use"))
-        _drop_replaced(result, content["recovery"])
-        _lay_mapping(result, ("recovery",), content["recovery"], mark)
-        _lay_detection(result, content.get("detection", {}), mark)
-        _lay_stores(result, _stores(content), mark)
-    return result
+        mark = yamlfile.nearest_mark(document, ("recovery", "use"))
+        _drop_replaced(document, content["recovery"])
+        _lay_mapping(document, ("recovery",), content["recovery"], mark)
+        _lay_detection(document, content.get("detection", {}), mark)
+        _lay_stores(document, _stores(content), mark)
+    return document
 
 
 def hint(document: Document, path: str) -> str:
@@ -67,9 +65,9 @@ def _chosen_of_presets(document: Document) -> str:
     return name if isinstance(name, str) and name in catalog.recoveries() else ""
 
 
-def _stores(content: dict[str, Any]) -> list[dict[str, Any]]:
+def _stores(content: Table) -> list[Table]:
     """Return the stores of checkpoints that a preset brings."""
-    stores: list[dict[str, Any]] = content.get("checkpoint", {}).get("tiers", [])
+    stores: list[Table] = content.get("checkpoint", {}).get("tiers", [])
     return stores
 
 
@@ -78,14 +76,14 @@ def _adds_stores(document: Document) -> bool:
     return value_at(document.data, FROM_PRESET, False) is True
 
 
-def _drop_replaced(document: Document, content: dict[str, Any]) -> None:
+def _drop_replaced(document: Document, content: Table) -> None:
     """Drop what was written for another choice of recovery and what the preset states too."""
     for key in content:
         if ("recovery", key) in document.stale:
             _remove(document, ("recovery", key))
 
 
-def _lay_detection(document: Document, content: dict[str, Any], mark: Mark) -> None:
+def _lay_detection(document: Document, content: Table, mark: Mark) -> None:
     """Lay what a preset says of detection, or take it away again, as the scenario wants."""
     place: Keys = ("detection",)
     if not content:
@@ -106,7 +104,7 @@ def _lay_detection(document: Document, content: dict[str, Any], mark: Mark) -> N
         _strip(document, place)
 
 
-def _lay_stores(document: Document, stores: list[dict[str, Any]], mark: Mark) -> None:
+def _lay_stores(document: Document, stores: list[Table], mark: Mark) -> None:
     """Lay the stores of a preset behind those of the scenario, or take them away again, as the scenario wants."""
     tiers = value_at(document.data, _STORES, None)
     if not _adds_stores(document):
@@ -119,7 +117,7 @@ def _lay_stores(document: Document, stores: list[dict[str, Any]], mark: Mark) ->
                 _write(document, (*_STORES, len(tiers) - 1), store, mark)
 
 
-def _lay_mapping(document: Document, path: Keys, content: dict[str, Any], mark: Mark) -> None:
+def _lay_mapping(document: Document, path: Keys, content: Table, mark: Mark) -> None:
     """Write into the mapping at `path` what it lacks of `content`; below another choice nothing is filled in."""
     holder = value_at(document.data, path, None)
     for key, value in content.items():
@@ -129,19 +127,19 @@ def _lay_mapping(document: Document, path: Keys, content: dict[str, Any], mark: 
             _lay_mapping(document, (*path, key), value, mark)
 
 
-def _same_choice(own: dict[str, Any], other: dict[str, Any]) -> bool:
+def _same_choice(own: Table, other: Table) -> bool:
     """Tell whether two mappings may be parameters of the same law or strategy."""
     return all(key not in own or own[key] == other.get(key) for key in ("use", "law"))
 
 
-def _write(document: Document, path: Keys, value: Any, mark: Mark) -> None:
+def _write(document: Document, path: Keys, value: Data, mark: Mark) -> None:
     """Write a value of the preset at `path`, whose mapping or list is there."""
-    value_at(document.data, path[:-1], None)[path[-1]] = copy.deepcopy(value)
+    value_at(document.data, path[:-1], None)[path[-1]] = yamlfile.copied(value)
     document.keys[path] = mark
     _enter(document, path, value, mark)
 
 
-def _enter(document: Document, path: Keys, value: Any, mark: Mark) -> None:
+def _enter(document: Document, path: Keys, value: Data, mark: Mark) -> None:
     """Enter that everything from `path` on is from the preset."""
     document.values[path] = mark
     document.laid.add(path)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sim.policies.recovery.base import FromStore
     from sim.policies.repair import Simple
     from sim.policies.repair import Tiers as RepairTiers
+    from sim.yamlfile import Data, Table
 
 DEFAULTS = {
     "cluster.fabric": "fat-tree",
@@ -51,7 +52,7 @@ _MOST_WINDOWS = 100_000
 
 def _recoveries() -> dict[str, type[BaseModel]]:
     """Return the strategies of recovery by name; those that presets are made of go by the names of these too."""
-    plain: dict[str, Any] = dict(RECOVERIES)
+    plain: Table = dict(RECOVERIES)
     presets = {name: catalog.strategy_of(name) for name in catalog.recoveries()}
     wide: dict[str, type[BaseModel]] = {}
     for own in set(presets.values()):
@@ -66,14 +67,14 @@ def _recoveries() -> dict[str, type[BaseModel]]:
 
 def _bundles() -> dict[str, type[BaseModel]]:
     """Return a model of each failure bundle by its name."""
-    tags: dict[str, Any] = {name: Literal[name] for name in catalog.bundles()}
+    tags: Table = {name: Literal[name] for name in catalog.bundles()}
     return {
         name: create_model(f"Bundle_{name.replace('-', '_')}", __base__=Bundle, use=(tag, ...))
         for name, tag in tags.items()
     }
 
 
-REGISTRIES: dict[str, Mapping[str, Any]] = {
+REGISTRIES: dict[str, Mapping[str, Data]] = {
     "failures": {**SOURCES, **_bundles()},
     "checkpoint": CHECKPOINTS,
     "detection": DETECTIONS,
@@ -151,12 +152,12 @@ class Scenario(Model):
         job = self.jobs[index].model_copy(update=changes)
         return self.model_copy(update={"jobs": (*self.jobs[:index], job, *self.jobs[index + 1 :])})
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> Table:
         """Return plain data that ``sim.load`` reads back to an equal scenario."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
-def schema() -> dict[str, Any]:
+def schema() -> Table:
     """Return the JSON Schema of scenario files, for editors.
 
     It knows what may stand where; units, sums and everything that concerns several keys are for :func:`load`. A file
@@ -191,7 +192,7 @@ def schema() -> dict[str, Any]:
     return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
 
 
-def _add_presets(content: dict[str, Any]) -> None:
+def _add_presets(content: Table) -> None:
     """Part the names of presets from those of their strategies: a preset need not be told anything else."""
     choices = content["properties"]["recovery"]
     for kind in dict.fromkeys(REGISTRIES["recovery"].values()):

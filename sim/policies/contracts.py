@@ -30,6 +30,11 @@ class Pace(NamedTuple):
     step: float = 0.0
 
 
+State: TypeAlias = Any
+
+"""The state of a checkpoint strategy, whatever it holds beside what :class:`Progress` tells."""
+
+
 class CheckpointState(NamedTuple):
     """Progress in healthy seconds of work; positions in seconds of wall time.
 
@@ -84,7 +89,7 @@ class Damage(NamedTuple):
 class Restoration(NamedTuple):
     """What a restore goes back to: the state afterwards, how long it takes [s], and the store that it is read from."""
 
-    state: Any
+    state: State
     seconds: float
     store: str = ""
 
@@ -109,24 +114,24 @@ class CheckpointStrategy(Protocol):
         ...
 
     @property
-    def begin(self) -> Any:
+    def begin(self) -> State:
         """The state of a job that has done nothing yet."""
         ...
 
-    def advance(self, state: Any, pace: Pace, seconds: float) -> tuple[Any, float, float]:
+    def advance(self, state: State, pace: Pace, seconds: float) -> tuple[State, float, float]:
         """Return the state after `seconds` of RUNNING, and how many of them were stepping and periodic work [s].
 
         The rest are stalls of saves.
         """
         ...
 
-    def time_to(self, state: Any, pace: Pace, work: float) -> float:
+    def time_to(self, state: State, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` more healthy seconds have been done."""
         ...
 
     def restore(
         self,
-        state: Any,
+        state: State,
         pace: Pace,
         damage: Damage,
         sound: float = math.inf,
@@ -149,7 +154,7 @@ class CheckpointStrategy(Protocol):
         """
         ...
 
-    def saved(self, state: Any) -> Any:
+    def saved(self, state: State) -> State:
         """Return the state after a save outside the schedule has made everything durable."""
         ...
 
@@ -157,7 +162,7 @@ class CheckpointStrategy(Protocol):
         """Return how long such a save takes until it is durable [s]."""
         ...
 
-    def sound(self, state: Any) -> float:
+    def sound(self, state: State) -> float:
         """Return the work that a copy holds which was begun before now [s]: what happens now cannot spoil it."""
         ...
 
@@ -261,7 +266,7 @@ class Acquire(NamedTuple):
     wanted: int = 0
     unit: Literal["node", "replica"] = "node"
     timeout: float = math.inf
-    otherwise: tuple[Any, ...] = ()
+    otherwise: tuple[Step, ...] = ()
     pools: tuple[PoolName, ...] = ANY_POOL
     exposed: Literal["nodes", "none"] = "nodes"
     fill: bool = False
@@ -330,8 +335,8 @@ class Background(NamedTuple):
     While they rejoin, the others run through the steps of `then`.
     """
 
-    steps: tuple[Any, ...]
-    then: tuple[Any, ...] = ()
+    steps: tuple[Step, ...]
+    then: tuple[Step, ...] = ()
 
 
 Step: TypeAlias = Stall | Acquire | Evict | Save | Restore | Requeue | Run | Background

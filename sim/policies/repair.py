@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -255,7 +255,7 @@ class Tiers(Strategy):
         """Return the stays of a node, and what to remember of it: one memory for each lemon policy."""
         if not self.lemons:
             return self._visits(self._index(node.tier) if node.tier else 0, node.mark), memory
-        memories: tuple[Any, ...] = memory or (None,) * len(self.lemons)
+        memories: tuple[Memory, ...] = memory or (None,) * len(self.lemons)
         judged = [
             policy.blame(each, node.time, node.uptime) for policy, each in zip(self.lemons, memories, strict=True)
         ]

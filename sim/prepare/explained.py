@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sim.policies.contracts import FAULTS
-from sim.policies.recovery import RECOVERIES
+from sim.policies.recovery import RECOVERIES, Ladder
 from sim.policies.recovery.phases import Crew, mean
 from sim.prepare.failures import prior
 from sim.scenario.law_model import LawModel
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
+    from sim.input.scenario import AnyRecovery
     from sim.policies.recovery.ladder import Rung
     from sim.policies.recovery.phases import Held
+    from sim.yamlfile import Table
 
 _Who: TypeAlias = Literal["job", "swapped", "replica", "start"]
 
@@ -153,7 +155,7 @@ class Comeback:
     ways: tuple[Way, ...]
     stages: tuple[Stage, ...]
     human: Human | None
-    settings: Mapping[str, Any]
+    settings: Table
 
 
 def comeback(prepared: Prepared, index: int) -> Comeback:
@@ -162,23 +164,18 @@ def comeback(prepared: Prepared, index: int) -> Comeback:
     Times are means at the size of the job, of a fault that takes one of its nodes, or none where nothing is replaced.
     All factors are in them.
     """
-    job, recovery = prepared.jobs[index], _recovery(prepared)
+    job, recovery = prepared.jobs[index], prepared.recovery
     name = next(name for name, kind in RECOVERIES.items() if isinstance(recovery, kind))
-    is_ladder = name == "ladder"
     told = {"use", "scale", "rungs", "exhausted", "no_progress", "gives_up", *STAGES[name]}
     return Comeback(
         strategy=name,
         summary=(type(recovery).__doc__ or "").strip().split("\n", 1)[0],
         classes=_classes(prepared, job),
-        ways=tuple(_way(rung, job, recovery.scale) for rung in recovery.rungs) if is_ladder else (),
+        ways=tuple(_way(rung, job, recovery.scale) for rung in recovery.rungs) if isinstance(recovery, Ladder) else (),
         stages=tuple(_stages(recovery, STAGES[name], job)),
-        human=_human(recovery) if is_ladder else None,
+        human=_human(recovery) if isinstance(recovery, Ladder) else None,
         settings=recovery.model_dump(mode="json", exclude_defaults=True, exclude=told),
     )
-
-
-def _recovery(prepared: Prepared) -> Any:
-    return prepared.recovery
 
 
 def _classes(prepared: Prepared, job: PreparedJob) -> tuple[FaultClass, ...]:
@@ -214,7 +211,7 @@ def _crew(who: _Who, job: PreparedJob) -> Crew:
     return Crew(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
 
 
-def _stages(recovery: Any, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[Stage]:
+def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[Stage]:
     """Yield what a strategy takes; what it does not have is left out."""
     for name, who in parts.items():
         held = getattr(recovery, name)
@@ -257,7 +254,7 @@ def _way(rung: Rung, job: PreparedJob, scale: float) -> Way:
     )
 
 
-def _human(ladder: Any) -> Human | None:
+def _human(ladder: Ladder) -> Human | None:
     """Return who is called when a ladder has no rung left; ``None`` if some rung may always be tried."""
     if ladder.no_progress is None and any(_always(rung) for rung in ladder.rungs):
         return None

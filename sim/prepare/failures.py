@@ -8,21 +8,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim import catalog
-from sim.cluster import FABRIC_PARTS
+from sim.cluster import FABRIC_PARTS, FatTree
 from sim.failures import Replay
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.policies.detection.noticing import Noticing
 from sim.policies.repair import Simple
+from sim.prepare.placement import Latest
 from sim.scenario.fields import PathError, RuleError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sim.cluster import ClusterSpec
-    from sim.failures import Source
+    from sim.failures import Maintenance, Rollout, Source
+    from sim.failures.parts import Cause
     from sim.failures.source import RepairFrom
-    from sim.input.scenario import AnyDetection, AnyRecovery, AnyRepair, AnySource, Scenario
+    from sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
 
 _MOST_STRETCHES = 1_000_000
 
@@ -30,29 +32,33 @@ _MANY_ROWS, _COVERED = 30, 0.8
 
 """Outages of a log, and share of the horizon within which so many all begin with a chance of 0.1 % only [-]."""
 
+_NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
+
+"""Words in the names of causes that are the network's."""
+
+
+_NOTICING: Latest[Noticing | None] = Latest(256)
+
+_BUILT: Latest[list[Source]] = Latest(64)
+
+"""What scenarios that differ in something else have in common: who notices which faults, and sources by entry."""
+
 
 def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], int]:
     """Return the runtime sources with all their laws, and how many overlapping intervals of logs were joined.
 
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    counts
-        Units of each part of the cluster.
+    `counts` are the units of each part of the cluster.
 
     Raises
     ------
     PathError
         At the first mistake.
     """
+    repair, cluster = repair_of(scenario), scenario.cluster
     sources, origins, merged = _build(scenario, counts)
-    repair = repair_of(scenario)
-    detection = scenario.detection
-    cluster = scenario.cluster
-    stopping = (*cluster.stopping_parts, "cluster")
     sources = _thin([_with_cables(source, cluster) for source in sources], origins)
     sources = [_with_ages(source, cluster) for source in sources]
+    stopping = (*cluster.stopping_parts, "cluster")
     for source, index in zip(sources, origins, strict=True):
         _check_part(source, index, stopping, scenario)
         _check_clock(source, index, scenario.recovery)
@@ -61,12 +67,20 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
         if scenario.initial == "stationary":
             _check_stationary(source, index, repair)
     sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
+    detection, described = scenario.detection, repr(scenario.detection)
+
+    def notice(source: Source) -> Noticing | None:
+        if source.detection is not None:
+            return Noticing.by(source.detection).scaled(detection.scale)
+        fault, kind = source.fault, source.effect.kind
+        return _NOTICING.get((described, fault, kind), lambda: detection.noticing(fault, kind))
+
     found = [
         replace(
             source,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
             repair_from=_repair_from(source, scenario.failures[index]),
-            noticing=_noticing(source, detection),
+            noticing=notice(source),
         )
         for source, index in zip(sources, origins, strict=True)
     ]
@@ -79,27 +93,20 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
 
 def repair_of(scenario: Scenario) -> AnyRepair:
     """Return the repair of a scenario; without one every source has its own."""
-    stated = scenario.repair
-    return Simple.model_validate({}) if stated is None else stated
+    return Simple() if scenario.repair is None else scenario.repair
 
 
-def repair_warnings(scenario: Scenario) -> tuple[str, ...]:
-    """Return what to know of bundles whose repair times the scenario's repair replaces."""
-    stated = scenario.repair
-    if stated is None:
-        return ()
-    found = []
-    for index, choice in enumerate(scenario.failures):
-        if isinstance(choice, Bundle):
-            content = catalog.bundle(choice.use)
-            timed = len(choice.replaced(content, stated))
-            if timed:
-                found.append(
-                    f"failures.{index}: the scenario's repair ({stated.use}) replaces the repair times that "
-                    f"{choice.use} has for {timed} of its {len(catalog.causes(choice.use))} causes; "
-                    f"keeps_repair: true keeps them"
-                )
-    return tuple(found)
+def causes_of(choice: AnySource, stated: AnyRepair | None = None) -> list[Cause | Maintenance | Rollout]:
+    """Return what an entry of ``failures`` describes, those of a log aside, where the scenario states a repair or none.
+
+    Raises
+    ------
+    ValueError
+        As `sim.failures.bundle.Bundle.expand`.
+    """
+    if isinstance(choice, Replay):
+        return []
+    return list(choice.expand(catalog.bundle(choice.use), stated)) if isinstance(choice, Bundle) else [choice]
 
 
 def _repair_from(source: Source, choice: AnySource) -> RepairFrom:
@@ -115,19 +122,11 @@ def _repair_from(source: Source, choice: AnySource) -> RepairFrom:
     return "bundle" if choice.repair is None else "entry"
 
 
-def _noticing(source: Source, detection: AnyDetection) -> Noticing | None:
-    """Return who notices the faults of a source: its own law, or the scenario's detection."""
-    if source.detection is not None:
-        return Noticing.by(source.detection).scaled(detection.scale)
-    return detection.noticing(source.fault, source.effect.kind)
-
-
 def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
     """Return the runtime sources, which entry of the scenario each is from, and how many intervals were joined."""
     sources: list[Source] = []
     origins: list[int] = []
-    merged = 0
-    jobs = len(scenario.jobs)
+    merged, jobs = 0, len(scenario.jobs)
     logs = [choice for choice in scenario.failures if isinstance(choice, Replay)]
     read = functools.cache(Replay.read)
     for index, choice in enumerate(scenario.failures):
@@ -137,12 +136,8 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
                 recorded, joined = choice.build_all(counts, logs, read)
                 sources += recorded
                 merged += joined
-            elif isinstance(choice, Bundle):
-                stated = scenario.repair
-                causes = choice.expand(catalog.bundle(choice.use), stated)
-                sources += [source.build(counts, jobs) for source in causes]
             else:
-                sources.append(choice.build(counts, jobs))
+                sources += _built(choice, counts, jobs, scenario.repair)
         except RuleError as error:
             raise PathError((*path, *error.at), error.rule) from None
         except ValueError as error:
@@ -155,6 +150,12 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
             raise PathError(("failures", index), rule)
         first[source.name] = index
     return sources, origins, merged
+
+
+def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyRepair | None) -> list[Source]:
+    """Return the runtime sources of an entry that is no log."""
+    key = repr(choice), *counts.items(), jobs, repr(stated) if isinstance(choice, Bundle) else ""
+    return _BUILT.get(key, lambda: [cause.build(counts, jobs) for cause in causes_of(choice, stated)])
 
 
 def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
@@ -230,36 +231,64 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario:
     raise PathError(("failures", index, "part"), rule)
 
 
-def log_warnings(scenario: Scenario, sources: list[Source]) -> list[str]:
-    """Return what was assumed in reading logs, and a line if they do not cover the time that is simulated."""
+def failure_warnings(scenario: Scenario, sources: Sequence[Source]) -> Iterator[str]:
+    """Yield what to know of bundles whose repair is replaced, of fabrics, trays and logs."""
+    for index, choice in enumerate(scenario.failures):
+        if isinstance(choice, Bundle) and scenario.repair is not None:
+            timed = len(choice.replaced(catalog.bundle(choice.use), scenario.repair))
+            if timed:
+                yield (
+                    f"failures.{index}: the scenario's repair ({scenario.repair.use}) replaces the repair times that "
+                    f"{choice.use} has for {timed} of its {len(catalog.causes(choice.use))} causes; "
+                    f"keeps_repair: true keeps them"
+                )
+    yield from _fabric_warnings(scenario)
+    scale_up = scenario.cluster.scale_up
+    of_trays = any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources)
+    if scale_up is not None and scale_up.switch_trays and sources and not of_trays:
+        yield (
+            f"no source of failures acts on the {scale_up.switch_trays} switch trays of each scale-up domain, and one "
+            "that fails stops its domain. No rate is published; llama3-405b-gb200 assumes this source of failures: "
+            f"- {catalog.SWITCH_TRAYS}"
+        )
+    yield from _log_warnings(sources, scenario.warmup + scenario.horizon)
+
+
+def _fabric_warnings(scenario: Scenario) -> Iterator[str]:
+    """Yield a line for a fabric that was chosen and is larger than usual, or for each bundle that leaves one out.
+
+    The latter are bundles whose network faults strike nodes, where the cables could spare those.
+    """
+    fabric = scenario.cluster.fabric
+    if isinstance(fabric, FatTree) and not scenario.cluster.states_fabric and fabric != FatTree():
+        yield f"cluster.fabric is not stated: {scenario.cluster.hosts.nodes:,} nodes get a {fabric.title}"
+    elif fabric.reroute != "none" or fabric.homes > 1:
+        for index, source in enumerate(scenario.failures):
+            known = catalog.causes(source.use) if isinstance(source, Bundle) else []
+            causes = [name for name in known if any(word in name for word in _NETWORK)]
+            if causes:
+                yield (
+                    f"failures.{index}: '{source.use}' counts {', '.join(causes)} as faults of nodes, which second "
+                    "cables and rerouting do not spare; scale them down and add sources of nic, cable_node_leaf and "
+                    "leaf"
+                )
+
+
+def _log_warnings(sources: Iterable[Source], length: float) -> Iterator[str]:
+    """Yield what was assumed in reading logs, and a line if they do not cover the time that is simulated [s]."""
     logs = [source.recorded for source in sources if source.recorded is not None and not source.planned]
-    lines = list(dict.fromkeys(note for log in logs for note in log.notes))
     if not logs:
-        return lines
+        return
+    yield from dict.fromkeys(note for log in logs for note in log.notes)
     first, last = min(log.start[0] for log in logs) / 86400, max(log.start[-1] for log in logs) / 86400
-    rows, days = sum(len(log.start) for log in logs), (scenario.warmup + scenario.horizon) / 86400
+    rows, days = sum(len(log.start) for log in logs), length / 86400
     if first >= days:
-        lines.append(
+        yield (
             f"no outage of the log is simulated: the first begins at {first:.4g} d, after {days:.4g} d; origin: states "
             "the moment of the log at which the simulation starts"
         )
     elif rows >= _MANY_ROWS and last < _COVERED * days:
-        lines.append(f"the log ends long before the horizon: its last outage begins at {last:.4g} of {days:.4g} d")
-    return lines
-
-
-def switch_tray_warnings(scenario: Scenario, sources: list[Source]) -> tuple[str, ...]:
-    """Return a line if trays of scale-up switches never fail, though other parts do."""
-    cluster = scenario.cluster
-    if cluster.scale_up is None or not cluster.scale_up.switch_trays or not sources:
-        return ()
-    if any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources):
-        return ()
-    return (
-        f"no source of failures acts on the {cluster.scale_up.switch_trays} switch trays of each scale-up domain, and "
-        "one that fails stops its domain. No rate is published; llama3-405b-gb200 assumes this source of failures: "
-        f"- {catalog.SWITCH_TRAYS}",
-    )
+        yield f"the log ends long before the horizon: its last outage begins at {last:.4g} of {days:.4g} d"
 
 
 def _check_clock(source: Source, index: int, recovery: AnyRecovery) -> None:
@@ -270,11 +299,11 @@ def _check_clock(source: Source, index: int, recovery: AnyRecovery) -> None:
     is_on_wall = source.clock == "wall" and source.fix is None  # bugs count the work of their job
     memoryless = source.law is None or all(law.memoryless for law in source.variety.laws(source.law))
     if recovery.has_unexposed_phases and is_on_wall and not memoryless and not source.defer:
-        rule = (
+        raise PathError(
+            ("failures", index),
             f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
-            f"hit (exposed: none or processes); give the source clock: busy, or defer: true"
+            f"hit (exposed: none or processes); give the source clock: busy, or defer: true",
         )
-        raise PathError(("failures", index), rule)
 
 
 def _check_repair(source: Source, index: int, scenario: Scenario, repair: AnyRepair) -> None:
@@ -352,7 +381,7 @@ def _check_stationary(source: Source, index: int, repair: AnyRepair) -> None:
         raise PathError(("failures", index), rule)
 
 
-def prior(sources: list[Source], share: float, horizon: float, success: float) -> tuple[float, float]:
+def prior(sources: Iterable[Source], share: float, horizon: float, success: float) -> tuple[float, float]:
     """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
 
     Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
@@ -379,7 +408,7 @@ def prior(sources: list[Source], share: float, horizon: float, success: float) -
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
 
 
-def expected_events(scenario: Scenario, sources: list[Source], share: float) -> float:
+def expected_events(scenario: Scenario, sources: Iterable[Source], share: float) -> float:
     """Return about how many events one replication has, if its jobs hold a `share` of the nodes [-].
 
     Candidates of failures, with two more for those that interrupt (detection and phases of a job, a node's return), and

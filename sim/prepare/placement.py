@@ -1,32 +1,268 @@
-"""From the layout of a job to its place in the cluster: who leaves together, and what crosses scale-up domains."""
+"""The cluster as jobs are placed on it: accelerators, units used whole, who leaves together, what crosses domains."""
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import ceil, prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from sim import catalog, steps
-from sim.cluster import FABRIC_PARTS
+from sim.cluster import FABRIC_PARTS, ClusterSpec
 from sim.cluster.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
-from sim.engine.state_nodes import gather, spread
+from sim.engine.nodes import gather, spread
+from sim.engine.prepared import Network, Units
 from sim.policies.recovery import Narrow, RestartSmaller, ShrinkRejoin
-from sim.prepare.parts import known_chips, whole_units
-from sim.scenario.fields import PathError
+from sim.scenario.fields import PathError, RuleError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from sim.cluster import ClusterSpec, Topology
+    from sim.cluster import Topology
     from sim.cluster.placement import HostLoss, Span
-    from sim.engine.state_nodes import Units
-    from sim.input.scenario import Scenario
-    from sim.scenario.model import JobSpec, Parallelism
+    from sim.failures import Source
+    from sim.input.scenario import AnyCheckpoint, AnyRecovery, Scenario
+    from sim.scenario.model import AnyAccelerator, JobSpec, Parallelism
     from sim.steps import Accelerator, Link, Links, Workload
     from sim.steps.workload import GroupKind
+
+# ----------------------------------------
+# What scenarios that differ in a few values have in common is kept: points of a study come one after another.
+
+_Value = TypeVar("_Value")
+
+
+class Latest(Generic[_Value]):
+    """The values that were asked for last, by key."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._known: OrderedDict[Hashable, _Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return how many are kept."""
+        return len(self._known)
+
+    def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        """Return the value of a key, made if it is not there."""
+        if key not in self._known:
+            self._known[key] = make()
+            if len(self._known) > self.most:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return self._known[key]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._known.clear()
+
+
+_TOPOLOGIES: Latest[Topology] = Latest(8)
+
+_PLACEMENTS: Latest[Placement] = Latest(64)
+
+
+def topology_of(cluster: ClusterSpec) -> Topology:
+    """Return the topology of a cluster; those asked for last are kept."""
+    return _TOPOLOGIES.get(_key_of(cluster), cluster.build)
+
+
+def _key_of(cluster: ClusterSpec) -> Hashable:
+    """Return what a topology follows from: the description, and the time and size of the file of a fabric."""
+    file, stamp = getattr(cluster.fabric, "file", None), None
+    if file is not None:
+        try:
+            found = Path(file).stat()
+            stamp = found.st_mtime_ns, found.st_size
+        except (OSError, ValueError):  # for those to say who read it
+            pass
+    return repr(cluster), stamp
+
+
+layout_of = lru_cache(maxsize=16)(Layout)
+
+"""The ranks of a layout on nodes of so many GPUs; those asked for last are kept."""
+
+
+# ----------------------------------------
+# From a cluster to its accelerators.
+
+
+def chip_of(cluster: ClusterSpec, pool: int, precision: str, job: int | None = None) -> Accelerator:
+    """Return the accelerator of a pool of hosts, which has to have a peak at a precision.
+
+    Without it the job's precision is to blame if a job is named, else the pool's accelerator.
+
+    Raises
+    ------
+    PathError
+        If the catalog does not have it, or it does not have the precision.
+    """
+    accelerator = cluster.all_pools[pool].accelerator
+    path: tuple[str | int, ...] = ("cluster", *(("pools", pool) if cluster.pools else ()), "accelerator")
+    chip = _resolved(accelerator)
+    name = accelerator if isinstance(accelerator, str) else accelerator.like
+    if chip is None:
+        at = path if isinstance(accelerator, str) else (*path, "like")
+        raise PathError(at, catalog.unknown("accelerator", name, catalog.accelerators()))
+    if precision not in chip.peak:
+        rule = f"the catalog has no {precision} peak of {name} (it has {', '.join(chip.peak)})"
+        raise PathError(path if job is None else ("jobs", job, "precision"), rule)
+    return chip
+
+
+def known_chips(cluster: ClusterSpec) -> list[Accelerator] | None:
+    """Return the accelerator of each pool of hosts; ``None`` if the catalog does not have all of them."""
+    found = [_resolved(pool.accelerator) for pool in cluster.all_pools]
+    return None if None in found else [chip for chip in found if chip is not None]
+
+
+def _resolved(accelerator: AnyAccelerator) -> Accelerator | None:
+    """Return an accelerator by name or description, if the catalog has it or what it is like."""
+    parts = catalog.accelerators()
+    if isinstance(accelerator, str):
+        return parts.get(accelerator)
+    base = parts.get(accelerator.like)
+    return accelerator.changed(base) if base is not None else None
+
+
+# ----------------------------------------
+# The racks or scale-up domains that jobs use as wholes.
+
+
+def sized(scenario: Scenario) -> Scenario:
+    """Return a scenario whose cluster has as many nodes as its jobs and spares need, where it states none.
+
+    These are rounded up to whole scale-up domains, and to whole units where jobs use those.
+
+    Raises
+    ------
+    PathError
+        If such a cluster cannot be built.
+    """
+    cluster = scenario.cluster
+    if cluster.nodes is not None or cluster.pools:
+        return scenario
+    unit, scale_up = scenario.spares.unit, cluster.scale_up
+    per_node, each = cluster.gpus_of_a_node, max(cluster.nodes_per_domain, 1)
+    needed = sum(ceil(job.gpus / per_node) for job in scenario.jobs) + scenario.spares.total
+    used = each if scale_up is None or scale_up.swap_unit == "tray" else max(scale_up.used // per_node, 1)
+    nodes = ceil(needed / used) * each
+    try:
+        found = cluster.with_nodes(nodes)
+        domains = {} if unit in (None, "node") else topology_of(found).domains
+        if unit is not None and unit in domains:
+            size = found.domain_nodes.get(unit) or int(np.bincount(domains[unit]).max())
+            found = cluster.with_nodes(ceil(nodes / size) * size)
+    except RuleError as error:
+        raise PathError(("cluster", *error.at), error.rule) from None
+    return scenario.model_copy(update={"cluster": found})
+
+
+def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> int:
+    """Return the nodes beyond those of all jobs, whenever they arrive, and spares [-]; whole units of what is whole."""
+    per_node = counts["gpu"] // counts["node"]
+    needed = sum(nodes for _, nodes in _amounts(scenario, per_node))
+    if units is not None:
+        needed = ceil(needed / units.needed) * len(units.nodes[0])
+    return max(counts["node"] - needed, 0)
+
+
+def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
+    """Return what jobs use as wholes, if anything; refuse jobs and spares that are not whole units.
+
+    Raises
+    ------
+    PathError
+        At the first amount that does not fit.
+    """
+    cluster, unit, scale_up = scenario.cluster, scenario.spares.unit, scenario.cluster.scale_up
+    per_node = counts["gpu"] // counts["node"]
+    if scale_up is not None and scale_up.swap_unit != "tray" and cluster.nodes_per_domain > 1:
+        if unit not in (None, *counts):
+            raise PathError(("spares", "unit"), catalog.unknown("part", str(unit), counts))
+        if unit not in (None, "scale_up"):
+            rule = f"is {unit}, but the cluster's scale-up domains are swapped whole (cluster.scale_up.swap_unit)"
+            raise PathError(("spares", "unit"), rule)
+        found = Units(_units(cluster, "scale_up"), scale_up.used // per_node, scale_up.drains)
+        _check_amounts(scenario, found, per_node, "scale-up domain")
+        return found
+    if unit is None:
+        return None
+    if unit not in counts:
+        raise PathError(("spares", "unit"), catalog.unknown("part", unit, counts))
+    nodes = _units(cluster, unit)
+    size = len(nodes[0])
+    if any(len(each) != size for each in nodes):
+        rule = f"{counts['node']} nodes do not fill {len(nodes)} units of {unit}; whole units are needed"
+        raise PathError(("spares", "unit"), rule)
+    found = Units(nodes, size)
+    _check_amounts(scenario, found, per_node, unit)
+    return found
+
+
+def _units(cluster: ClusterSpec, unit: str) -> tuple[tuple[int, ...], ...]:
+    """Return the nodes of each unit that is used whole."""
+    topology = topology_of(cluster)
+    if unit == "node":
+        return tuple((node,) for node in range(topology.nodes))
+    members: dict[int, list[int]] = {}
+    for node, domain in enumerate(topology.domains[unit].tolist() if unit in topology.domains else ()):
+        members.setdefault(domain, []).append(node)
+    if not members or any(nodes[-1] - nodes[0] + 1 != len(nodes) for nodes in members.values()):
+        raise PathError(("spares", "unit"), f"a {unit} has no nodes for itself alone: it cannot be used whole")
+    return tuple(map(tuple, members.values()))
+
+
+def _amounts(scenario: Scenario, per_node: int) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    """Yield path and number of nodes of everything that takes nodes."""
+    spares = scenario.spares
+    yield ("spares", "hot"), spares.hot
+    for index, job in enumerate(scenario.jobs):
+        yield ("jobs", index, "gpus"), job.gpus // per_node
+    for name, standby in (("warm", spares.warm), ("cold", spares.cold)):
+        if standby is not None:
+            yield ("spares", name, "nodes"), standby.nodes
+
+
+def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -> None:
+    """Refuse jobs, spares and replicas that are not whole units, and jobs that too few units are there for."""
+    size, each = units.needed, len(units.nodes[0])
+    has = f"a {unit} has {size} nodes" if size == each else f"of the {each} nodes of a {unit} a job takes {size}"
+    for path, nodes in _amounts(scenario, per_node):
+        if nodes % size:
+            below = nodes - nodes % size
+            near = [f"{count * (per_node if path[-1] == 'gpus' else 1):,}" for count in (below, below + size) if count]
+            raise PathError(path, f"{nodes} nodes are not a whole number of units: {has}; nearest: {' or '.join(near)}")
+    capacity = len(units.nodes) * size
+    for index, job in enumerate(scenario.jobs):
+        nodes = job.gpus // per_node
+        if nodes + scenario.spares.total > capacity:
+            raise PathError(
+                ("jobs", index, "gpus"),
+                f"needs {nodes} nodes beside {scenario.spares.total} spares, but {has}: the cluster gives {capacity} "
+                "in all, so it could never start",
+            )
+        # Replicas that share a unit, where one may leave without the other; half nodes are for others to refuse.
+        if scenario.recovery.elastic and job.parallelism is not None and not job.gpus % per_node:
+            groups = layout_of(job.parallelism, per_node).group_of_host.reshape(-1, size)
+            if (groups != groups[:, :1]).any():
+                raise PathError(
+                    ("jobs", index, "parallelism"),
+                    f"replicas of {nodes / job.parallelism.data:g} nodes share units of {size}, and with recovery "
+                    f"'{scenario.recovery.use}' they leave one by one; make replicas whole units, and neighbours in "
+                    "rank (order)",
+                )
+
+
+# ----------------------------------------
+# From the layout of a job to its place in the cluster.
 
 
 class Placement(NamedTuple):
@@ -55,42 +291,6 @@ class Placement(NamedTuple):
     stranded: int
 
 
-def seats(scenario: Scenario, index: int, gpus_per_node: int) -> tuple[int, tuple[int, ...]]:
-    """Return how many sets of replicas can leave alone, and the position of each host in the order of ranks.
-
-    Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which nobody
-    asks for its replicas has one.
-
-    Raises
-    ------
-    PathError
-        If the job has no layout, or not the one that the recovery is for.
-    """
-    recovery = scenario.recovery
-    checkpoint = scenario.checkpoint
-    spec = scenario.jobs[index]
-    if not (recovery.elastic or recovery.narrows_on or checkpoint.by_replica):
-        return 1, ()
-    if spec.parallelism is None:
-        store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
-        raise PathError(("jobs", index), f"{store} works by replica: give the job parallelism with its data width")
-    if recovery.reroutes and spec.lacks:
-        raise PathError(("recovery", "reroute"), f"needs the model of steps, and job '{spec.name}' lacks {spec.lacks}")
-    layout = Layout(spec.parallelism, gpus_per_node)
-    groups = layout.failure_groups
-    if isinstance(recovery, Narrow) and recovery.tensor != spec.parallelism.tensor:
-        rule = f"is {recovery.tensor}, but job '{spec.name}' has a tensor width of {spec.parallelism.tensor}"
-        raise PathError(("recovery", "tensor"), rule)
-    if isinstance(recovery, RestartSmaller | ShrinkRejoin) and recovery.min_replicas > groups:
-        has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
-        if groups == spec.parallelism.data:
-            has = f"{groups} replicas"
-        raise PathError(("recovery", "min_replicas"), f"is {recovery.min_replicas}, but job '{spec.name}' has {has}")
-    order = positions(layout)
-    is_plain = bool((order == np.arange(layout.hosts)).all())
-    return groups, () if is_plain else tuple(order.tolist())
-
-
 def placement(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]] = ()) -> Placement | None:
     """Return how a job sits in an empty cluster; ``None`` for a job without a layout.
 
@@ -106,42 +306,168 @@ def placement(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]] 
     ValueError
         If there is no such part.
     """
-    cluster = scenario.cluster
-    counts = cluster.counts()
+    counts = scenario.cluster.counts()
     for part, unit in failed:
         if part not in FABRIC_PARTS:
-            msg = f"{part}:{unit}: {catalog.unknown('part of the fabric', part, FABRIC_PARTS)}"
-            raise ValueError(msg)
+            raise ValueError(f"{part}:{unit}: {catalog.unknown('part of the fabric', part, FABRIC_PARTS)}")
         if not 0 <= unit < counts[part]:
             has = f"from 0 to {counts[part] - 1:,}" if counts[part] else "none here"
-            msg = f"{part}:{unit}: there is no such {part}; they are numbered {has}"
-            raise ValueError(msg)
-    return _place(scenario, index, whole_units(scenario, counts), failed)
+            raise ValueError(f"{part}:{unit}: there is no such {part}; they are numbered {has}")
+    return Site.of(scenario, counts, whole_units(scenario, counts)).place(scenario.jobs[index].parallelism, failed)
 
 
-def _place(
-    scenario: Scenario, index: int, used: Units | None, failed: Sequence[tuple[str, int]] = ()
-) -> Placement | None:
-    """Return how a job sits in an empty cluster, of which jobs use some domains whole."""
-    spec = scenario.jobs[index]
-    cluster = scenario.cluster
-    if spec.parallelism is None or spec.gpus % cluster.hosts.gpus:
-        return None
-    layout = Layout(spec.parallelism, cluster.hosts.gpus)
-    topology = cluster.build()
-    nodes = _nodes(scenario, topology, layout.hosts, used)
-    found = spans(layout, topology.domains, nodes)
-    shares, cut_off = _left(topology, nodes, failed)
-    fast = _scale_up(cluster)
-    per_gpu = cluster.fabric.rails / cluster.hosts.gpus
-    seen = bandwidths(found, topology.bandwidth, fast, per_gpu, shares) if fast is not None else {}
-    mates = stranded = 0
-    if used is not None:
-        gpus, each = layout.gpus_per_node, len(used.nodes[0])
-        mates = 0 if used.drains else each - used.needed
-        need = each if used.drains else used.needed
-        stranded = stranded_gpus(np.array([(mates + 1) * gpus]), each * gpus, need * gpus)
-    return Placement(found, seen, loss_of_host(layout, 0), cut_off, mates, stranded)
+@dataclass(frozen=True)
+class Site:
+    """An empty cluster, as jobs are placed on it.
+
+    Parameters
+    ----------
+    cluster, counts
+        The cluster, and the units of each part of it.
+    units
+        What jobs use as wholes, if anything.
+    spares, pack
+        Hot spares [-], which are spread over the domains that jobs are packed into, if they are.
+    """
+
+    cluster: ClusterSpec
+    counts: Mapping[str, int]
+    units: Units | None
+    spares: int
+    pack: str | None
+
+    @classmethod
+    def of(cls, scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> Site:
+        """Return the site of a scenario."""
+        return cls(scenario.cluster, counts, units, scenario.spares.hot, scenario.scheduler.pack)
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of a node [-]."""
+        return self.counts["gpu"] // self.counts["node"]
+
+    @property
+    def domain(self) -> int:
+        """GPUs of a scale-up domain [-]."""
+        return self.cluster.nodes_per_domain * self.gpus_per_node
+
+    @property
+    def nics_per_gpu(self) -> float:
+        """NICs of a node over its GPUs [-]."""
+        return self.cluster.fabric.rails / self.gpus_per_node
+
+    @cached_property
+    def chips(self) -> list[Accelerator] | None:
+        """The accelerator of each pool of hosts; ``None`` if the catalog does not have all of them."""
+        return known_chips(self.cluster)
+
+    @cached_property
+    def levels(self) -> Mapping[str, float]:
+        """What one NIC gets when all send at once, by how far it sends [B/s]."""
+        return self.cluster.fabric.bandwidth(self.cluster.hosts)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """Its failure domains; cables wait until they are asked for."""
+        return topology_of(self.cluster)
+
+    @property
+    def room(self) -> int:
+        """Nodes that one job could have [-]."""
+        return self.counts["node"] if self.units is None else len(self.units.nodes) * self.units.needed
+
+    @cached_property
+    def _key(self) -> Hashable:
+        whole = None if self.units is None else (len(self.units.nodes[0]), self.units.needed, self.units.drains)
+        return _key_of(self.cluster), whole, self.spares, self.pack
+
+    def place(self, layout: Parallelism | None, failed: Sequence[tuple[str, int]] = ()) -> Placement | None:
+        """Return how a job of a layout sits here; ``None`` without one, or where it does not fill whole nodes."""
+        if layout is None or layout.gpus % self.gpus_per_node:
+            return None
+        return _PLACEMENTS.get((self._key, layout, tuple(failed)), lambda: self._place(layout, failed))
+
+    def _place(self, parallelism: Parallelism, failed: Sequence[tuple[str, int]]) -> Placement:
+        layout, used = layout_of(parallelism, self.gpus_per_node), self.units
+        nodes = self._nodes(layout.hosts)
+        found = spans(layout, self.topology.domains, nodes)
+        shares, cut_off = _left(self.topology, nodes, failed)
+        seen = {}
+        if self.chips is not None:
+            fast = min(chip.scale_up for chip in self.chips)
+            seen = bandwidths(found, self.topology.bandwidth, fast, self.nics_per_gpu, shares)
+        mates = stranded = 0
+        if used is not None:
+            gpus, each = layout.gpus_per_node, len(used.nodes[0])
+            mates = 0 if used.drains else each - used.needed
+            need = each if used.drains else used.needed
+            stranded = stranded_gpus(np.array([(mates + 1) * gpus]), each * gpus, need * gpus)
+        return Placement(found, seen, loss_of_host(layout, 0), cut_off, mates, stranded)
+
+    def _nodes(self, hosts: int) -> NDArray[np.int64]:
+        """Return the node of each host of a job that starts here, (hosts,)."""
+        nodes = self.counts["node"]
+        if self.units is not None:
+            taken = [node for unit in self.units.nodes for node in unit[: self.units.needed]]
+        elif self.pack is not None:
+            domain_of = self.topology.domains[self.pack].tolist()
+            spares = set(spread(range(nodes), self.spares, domain_of))
+            taken = gather([node for node in range(nodes) if node not in spares], hosts, domain_of)
+        else:
+            taken = list(range(hosts))
+        return np.asarray(taken[:hosts], dtype=np.int64)
+
+    def links(self, place: Placement, chip: Accelerator) -> Links:
+        """Return what the groups of a job that sits here communicate over."""
+
+        def link(*kinds: GroupKind) -> Link:
+            found = [place.spans[kind] for kind in kinds if kind in place.spans]
+            through = [self.nics_per_gpu * span.network(self.levels) for span in found if span.level != "scale_up"]
+            if not through:
+                return steps.Link(chip.scale_up)
+            # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
+            return steps.Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
+
+        data = link("context", "data")
+        tensor, inside = (place.spans[kind].per_domain if kind in place.spans else 1 for kind in ("tensor", "expert"))
+        return steps.Links(
+            tensor=link("tensor"),
+            context=link("context")._replace(ranks=1),
+            expert=link("expert"),
+            pipeline=link("pipeline")._replace(ranks=1),
+            data=data,
+            # The ranks that hold the same experts: those of a tensor group, and of as many replicas as are left.
+            expert_data=data._replace(ranks=tensor * max(1, data.ranks // inside)),
+        )
+
+    def ideal_links(self, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:
+        """Return what groups communicate over where each has all bandwidth of its NICs, whatever the fabric."""
+        network = self.cluster.fabric.nic * self.cluster.fabric.rails / self.gpus_per_node
+        return steps.ideal_links(work, chip.scale_up, network, self.domain, layout.order)
+
+    def planned_bandwidth(self, nodes: int) -> float:
+        """Return what a NIC of a job gets when it sits as closely together as it can [B/s]."""
+        for level in ("leaf", "pod"):
+            if nodes <= np.bincount(self.topology.domains[level]).max():
+                return self.levels[level]
+        return self.levels["cluster"]
+
+    def needs_network(self, jobs: Sequence[JobSpec], sources: Sequence[Source]) -> bool:
+        """Return whether it makes a difference where in the network jobs sit."""
+        if any(source.of_fabric for source in sources) or len(self.cluster.all_pools) > 1:
+            return True
+        worst = min(self.levels.values())
+        return any(job.may_wait and worst < self.planned_bandwidth(job.gpus // self.gpus_per_node) for job in jobs)
+
+    def network(self, sources: Sequence[Source]) -> Network:
+        """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
+        topology, pools = self.topology, self.cluster.all_pools
+        paths = topology.paths if any(source.of_fabric for source in sources) else None
+        classes = topology.domains["leaf"] if paths is None else paths.class_of_node
+        pods = np.zeros(int(classes.max()) + 1, dtype=np.int32)
+        pods[classes] = topology.domains["pod"]
+        pool_of_node = np.repeat(np.arange(len(pools)), [pool.count for pool in pools])
+        return Network(classes.tolist(), pods, pool_of_node.tolist(), dict(topology.bandwidth), paths)
 
 
 def _left(
@@ -162,7 +488,7 @@ def _left(
     return left, sum(map(state.is_cut, members))
 
 
-def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple[str, ...]:
+def layout_warnings(site: Site, index: int, spec: JobSpec) -> tuple[str, ...]:
     """Return what it costs that tensor groups are cut, in one line; refuse groups that the scenario wants whole.
 
     Raises
@@ -170,103 +496,57 @@ def layout_warnings(scenario: Scenario, index: int, used: Units | None) -> tuple
     PathError
         If a kind of groups that must fit into a scale-up domain does not.
     """
-    spec = scenario.jobs[index]
-    if spec.parallelism is None or not _is_cut(scenario, spec):
+    layout = spec.parallelism
+    # Only a kind that must fit, or tensor groups that may not, are worth a look at all ranks.
+    if layout is None or not (layout.within_domain or layout.order[0] != "tensor" or site.domain % layout.tensor):
         return ()
-    place = _place(scenario, index, used)
-    if place is None:
-        return ()
-    cluster = scenario.cluster
-    fast = _scale_up(cluster)
+    place = site.place(layout)
     found = []
-    for kind, span in place.spans.items():
+    for kind, span in place.spans.items() if place is not None else ():
         if span.level == "scale_up":
             continue
-        if kind in spec.parallelism.within_domain:
-            rule = (
+        if kind in layout.within_domain:
+            raise PathError(
+                ("jobs", index, "parallelism", "within_domain"),
                 f"{kind} groups of {span.size} GPUs do not fit into scale-up domains of {span.domain_gpus}: they would "
-                f"span {span.domains}"
+                f"span {span.domains}",
             )
-            raise PathError(("jobs", index, "parallelism", "within_domain"), rule)
-        if kind == "tensor" and fast is not None:
-            cost = cost_of_crossing(span, fast, place.bandwidth[kind])
+        if kind == "tensor" and place is not None and site.chips is not None:
+            cost = cost_of_crossing(span, min(chip.scale_up for chip in site.chips), place.bandwidth[kind])
             found += [f"job '{spec.name}': {cost}"] if cost is not None else []
     return tuple(found)
 
 
-def _is_cut(scenario: Scenario, spec: JobSpec) -> bool:
-    """Return whether there is anything to say: a kind that must fit, or tensor groups that may not."""
-    assert spec.parallelism is not None
-    cluster = scenario.cluster
-    gpus = cluster.nodes_per_domain * cluster.hosts.gpus
-    first = spec.parallelism.order[0] == "tensor" and gpus % spec.parallelism.tensor == 0
-    return bool(spec.parallelism.within_domain) or not first
+def seats(
+    spec: JobSpec, index: int, recovery: AnyRecovery, checkpoint: AnyCheckpoint, gpus_per_node: int
+) -> tuple[int, tuple[int, ...]]:
+    """Return how many sets of replicas can leave alone, and the position of each host in the order of ranks.
 
+    Positions are empty where they follow the ranks. Replicas that share a host leave together. A job of which nobody
+    asks for its replicas has one.
 
-def _scale_up(cluster: ClusterSpec) -> float | None:
-    """Return the scale-up bandwidth of the slowest of the cluster's accelerators [B/s], if the catalog has them."""
-    chips = known_chips(cluster)
-    return min(chip.scale_up for chip in chips) if chips is not None else None
-
-
-def _nodes(scenario: Scenario, topology: Topology, hosts: int, used: Units | None) -> NDArray[np.int64]:
-    """Return the node of each host of a job that starts on an empty cluster, (hosts,)."""
-    scheduler = scenario.scheduler
-    if used is not None:
-        taken = [node for unit in used.nodes for node in unit[: used.needed]]
-    elif scheduler.pack is not None:
-        domain_of = topology.domains[scheduler.pack].tolist()
-        spares = set(spread(range(topology.nodes), scenario.spares.hot, domain_of))
-        taken = gather([node for node in range(topology.nodes) if node not in spares], hosts, domain_of)
-    else:
-        taken = list(range(hosts))
-    return np.asarray(taken[:hosts], dtype=np.int64)
-
-
-# ----------------------------------------
-# From where a job sits to what its groups communicate over.
-
-
-def links_of_nics(cluster: ClusterSpec, work: Workload, layout: Parallelism, chip: Accelerator) -> Links:
-    """Return what groups communicate over where each has all bandwidth of its NICs, whatever the fabric."""
-    network = cluster.fabric.nic * cluster.fabric.rails / cluster.hosts.gpus
-    domain = cluster.nodes_per_domain * cluster.hosts.gpus
-    return steps.ideal_links(work, chip.scale_up, network, domain, layout.order)
-
-
-def links_elsewhere(scenario: Scenario, index: int, layout: Parallelism, work: Workload, chip: Accelerator) -> Links:
-    """Return what the groups of a measured layout communicated over: where it sits here, if the cluster has room."""
-    cluster = scenario.cluster
-    hosts = cluster.hosts
-    if layout.gpus % hosts.gpus == 0 and layout.gpus <= hosts.nodes * hosts.gpus:
-        place = placement(scenario.with_job(index, gpus=layout.gpus, parallelism=layout), index)
-        if place is not None:
-            return links_of(scenario, place, chip)
-    return links_of_nics(cluster, work, layout, chip)
-
-
-def links_of(scenario: Scenario, place: Placement, chip: Accelerator) -> Links:
-    """Return what the groups of a job communicate over, where it sits in an empty cluster."""
-    cluster = scenario.cluster
-    per_gpu = cluster.fabric.rails / cluster.hosts.gpus
-    levels: Mapping[str, float] = cluster.fabric.bandwidth(cluster.hosts)
-
-    def link(*kinds: GroupKind) -> Link:
-        found = [place.spans[kind] for kind in kinds if kind in place.spans]
-        through = [per_gpu * span.network(levels) for span in found if span.level != "scale_up"]
-        if not through:
-            return steps.Link(chip.scale_up)
-        # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
-        return steps.Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
-
-    data = link("context", "data")
-    tensor, inside = (place.spans[kind].per_domain if kind in place.spans else 1 for kind in ("tensor", "expert"))
-    return steps.Links(
-        tensor=link("tensor"),
-        context=link("context")._replace(ranks=1),
-        expert=link("expert"),
-        pipeline=link("pipeline")._replace(ranks=1),
-        data=data,
-        # The ranks that hold the same experts: those of a tensor group, and of as many replicas as are left.
-        expert_data=data._replace(ranks=tensor * max(1, data.ranks // inside)),
-    )
+    Raises
+    ------
+    PathError
+        If the job has no layout, or not the one that the recovery is for.
+    """
+    if not (recovery.elastic or recovery.narrows_on or checkpoint.by_replica):
+        return 1, ()
+    if spec.parallelism is None:
+        store = "a store of checkpoints" if checkpoint.by_replica else f"recovery '{recovery.use}'"
+        raise PathError(("jobs", index), f"{store} works by replica: give the job parallelism with its data width")
+    if recovery.reroutes and spec.lacks:
+        raise PathError(("recovery", "reroute"), f"needs the model of steps, and job '{spec.name}' lacks {spec.lacks}")
+    layout = layout_of(spec.parallelism, gpus_per_node)
+    groups = layout.failure_groups
+    if isinstance(recovery, Narrow) and recovery.tensor != spec.parallelism.tensor:
+        rule = f"is {recovery.tensor}, but job '{spec.name}' has a tensor width of {spec.parallelism.tensor}"
+        raise PathError(("recovery", "tensor"), rule)
+    if isinstance(recovery, RestartSmaller | ShrinkRejoin) and recovery.min_replicas > groups:
+        has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
+        if groups == spec.parallelism.data:
+            has = f"{groups} replicas"
+        raise PathError(("recovery", "min_replicas"), f"is {recovery.min_replicas}, but job '{spec.name}' has {has}")
+    order = positions(layout)
+    is_plain = bool((order == np.arange(layout.hosts)).all())
+    return groups, () if is_plain else tuple(order.tolist())

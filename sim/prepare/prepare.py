@@ -1,4 +1,8 @@
-"""From a scenario to what all its replications share: topology arrays, sources, job plans, closed form."""
+"""From a scenario to what all its replications share: topology arrays, sources, job plans, closed form.
+
+Each fact is worked out once and passed on: counts, sources, units, the site, and of each job its place, step and
+checkpoint. `examine` needs no cables; `prepare` adds what only they tell.
+"""
 
 from __future__ import annotations
 
@@ -9,46 +13,76 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sim import catalog, steps
-from sim.cluster import FABRIC_PARTS, ClusterSpec
-from sim.engine.prepared import Prepared, PreparedJob
-from sim.engine.state_nodes import Reserve
+from sim.cluster import FABRIC_PARTS
+from sim.engine.prepared import Prepared, PreparedJob, Reserve
 from sim.failures.source import OF_ONE_NODE, Domains, slots_per_node
 from sim.policies.checkpoint import Pause
+from sim.policies.recovery import Ladder as LadderOfRungs
 from sim.prepare.cost import upkeep_of
-from sim.prepare.failures import (
-    build_sources,
-    expected_events,
-    log_warnings,
-    prior,
-    repair_of,
-    repair_warnings,
-    switch_tray_warnings,
-)
-from sim.prepare.parts import surplus_nodes, whole_units
-from sim.prepare.placement import layout_warnings, seats
+from sim.prepare.failures import build_sources, expected_events, failure_warnings, prior, repair_of
+from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
 from sim.prepare.step import (
+    PlacedJob,
     check_memory,
-    fabric_warnings,
-    needs_network,
-    network_of,
-    planned_bandwidth,
     pool_paces,
     relative_capacity,
-    shape_of,
-    step_of,
     step_warnings,
 )
 from sim.scenario.fields import PathError, RuleError
 from sim.scenario.model import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Sequence
 
-    from sim.cluster import Topology
     from sim.failures import Source
-    from sim.input.scenario import Scenario
+    from sim.input.scenario import AnyCheckpoint, Scenario
     from sim.policies.checkpoint import Ladder, Periodic
     from sim.scenario.model import JobSpec
+
+_last: Prepared | None = None
+"""What was examined last: who has loaded a scenario prepares it next."""
+
+
+def prepare(scenario: Scenario) -> Prepared:
+    """Work out once what all replications share.
+
+    Raises
+    ------
+    PathError
+        If the scenario does not fit together, or a job not into the memory of its accelerators.
+    """
+    prepared = examine(scenario)
+    check_memory(prepared)
+    site = Site.of(scenario, prepared.counts, prepared.units)
+    if prepared.scheduler.pack is not None:
+        prepared = replace(prepared, packed_by=tuple(site.topology.domains[prepared.scheduler.pack].tolist()))
+    if site.needs_network(scenario.jobs, prepared.sources):
+        prepared = replace(prepared, network=site.network(prepared.sources))
+    one_node = {*prepared.slots_per_node, "job"}
+    parts = {
+        source.part
+        for source in prepared.sources
+        if source.blast is not None or source.of_fabric or source.part not in one_node
+    }
+    if not parts:
+        return prepared
+    domains = {"cluster": Domains(np.array([0, prepared.nodes]), np.arange(prepared.nodes))}
+    for part in parts - {"cluster"}:
+        members = site.topology.members(part)
+        domains[part] = Domains(members.offsets, members.nodes)
+    blast: dict[str, tuple[Any, Any]] = {part: domains[part] for part in parts}
+    # As the engine reads them fastest; those of the fabric stay arrays, for they may be many.
+    blast |= {part: (domains[part].offsets.tolist(), domains[part].nodes.tolist()) for part in parts - {*FABRIC_PARTS}}
+    return replace(
+        prepared,
+        blast=blast,
+        sources=tuple(
+            source
+            if source.blast is None
+            else replace(source, blast=replace(source.blast, domains=domains[source.part]))
+            for source in prepared.sources
+        ),
+    )
 
 
 def examine(scenario: Scenario) -> Prepared:
@@ -59,30 +93,37 @@ def examine(scenario: Scenario) -> Prepared:
     PathError
         At the first mistake.
     """
-    cluster = scenario.cluster
+    global _last
+    if _last is None or _last.scenario is not scenario:
+        _last = _examined(scenario)
+    return _last
+
+
+def _examined(scenario: Scenario) -> Prepared:
     try:
-        counts = cluster.counts()
+        counts = scenario.cluster.counts()
     except ValueError as error:
         raise PathError(("cluster",), str(error)) from None
     sources, merged = build_sources(scenario, counts)
     _check_pools(scenario)
     _check_pick(scenario)
     units = whole_units(scenario, counts)
-    if units is not None and getattr(scenario.scheduler, "pack", None) is not None:
+    if units is not None and scenario.scheduler.pack is not None:
         rule = "is for nodes that are used one by one; here jobs use whole units, which keep their nodes together"
         raise PathError(("scheduler", "pack"), rule)
-    gpus_per_node = counts["gpu"] // counts["node"]
+    site = Site.of(scenario, counts, units)
     surplus = surplus_nodes(scenario, counts, units)
     withheld = surplus if scenario.spares.idle == "withhold" else 0
     if units is not None and withheld:
         units = units._replace(nodes=units.nodes[: -(withheld // len(units.nodes[0]))])
-    jobs = tuple(_build_job(scenario, index, counts, sources, gpus_per_node) for index in range(len(scenario.jobs)))
+    placed = [PlacedJob(site, spec, index) for index, spec in enumerate(scenario.jobs)]
+    jobs = tuple(_job(scenario, each, sources) for each in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
     return Prepared(
         scenario=scenario,
         name=scenario.name,
         nodes=counts["node"],
-        gpus_per_node=gpus_per_node,
+        gpus_per_node=site.gpus_per_node,
         reserves=_reserves(scenario),
         units=units,
         horizon=scenario.horizon,
@@ -99,84 +140,18 @@ def examine(scenario: Scenario) -> Prepared:
         scheduler=scenario.scheduler,
         merged_intervals=merged,
         counts=counts,
-        capacity=relative_capacity(scenario),
+        capacity=relative_capacity(scenario.cluster, scenario.jobs[0].precision),
         withheld=withheld,
-        upkeep=upkeep_of(scenario, counts, sources),
+        upkeep=upkeep_of(scenario, site, sources),
         expected_events=expected_events(scenario, sources, sum(job.nodes for job in jobs) / counts["node"]),
         warnings=(
             *_preset_warnings(scenario),
-            *repair_warnings(scenario),
-            *fabric_warnings(scenario),
-            *switch_tray_warnings(scenario, sources),
-            *log_warnings(scenario, sources),
-            *(line for index in range(len(scenario.jobs)) for line in layout_warnings(scenario, index, units)),
-            *(
-                line
-                for index in range(len(scenario.jobs))
-                for line in step_warnings(scenario, index, jobs[index], slow)
-            ),
+            *failure_warnings(scenario, sources),
+            *(line for each in placed for line in layout_warnings(site, each.index, each.spec)),
+            *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
             *_idle_warnings(scenario, surplus),
         ),
     )
-
-
-def prepare(scenario: Scenario) -> Prepared:
-    """Work out once what all replications share.
-
-    Raises
-    ------
-    PathError
-        If the scenario does not fit together.
-    """
-    prepared = examine(scenario)
-    check_memory(scenario, prepared.jobs)
-    return complete(prepared)
-
-
-def complete(prepared: Prepared, build: Callable[[ClusterSpec], Topology] = ClusterSpec.build) -> Prepared:
-    """Add to what `examine` has found what only the topology tells.
-
-    Parameters
-    ----------
-    prepared
-        An examined scenario whose jobs fit into the memory of their accelerators.
-    build
-        What builds the topology of its cluster; `sim.Shared` keeps those that several scenarios have in common.
-    """
-    scenario = prepared.scenario
-    cluster = scenario.cluster
-    topology = build(cluster)
-    if prepared.scheduler.pack is not None:
-        prepared = replace(prepared, packed_by=tuple(topology.domains[prepared.scheduler.pack].tolist()))
-    if needs_network(scenario, prepared.sources):
-        prepared = replace(prepared, network=network_of(scenario, topology, prepared.sources))
-    one_node = {*prepared.slots_per_node, "job"}
-    parts = {
-        source.part
-        for source in prepared.sources
-        if source.blast is not None or source.of_fabric or source.part not in one_node
-    }
-    if not parts:
-        return prepared
-    domains = {"cluster": Domains(np.array([0, prepared.nodes]), np.arange(prepared.nodes))}
-    for part in parts - {"cluster"}:
-        members = topology.members(part)
-        domains[part] = Domains(members.offsets, members.nodes)
-    return replace(
-        prepared,
-        blast={part: _as_lists(domains[part]) if part not in FABRIC_PARTS else domains[part] for part in parts},
-        sources=tuple(
-            source
-            if source.blast is None
-            else replace(source, blast=replace(source.blast, domains=domains[source.part]))
-            for source in prepared.sources
-        ),
-    )
-
-
-def _as_lists(domains: Domains) -> tuple[list[int], list[int]]:
-    """Return domains as the engine reads them fastest; those of the fabric stay arrays, for they may be many."""
-    return domains.offsets.tolist(), domains.nodes.tolist()
 
 
 def _reserves(scenario: Scenario) -> dict[str, Reserve]:
@@ -189,15 +164,18 @@ def _reserves(scenario: Scenario) -> dict[str, Reserve]:
     return reserves
 
 
-def _pools(scenario: Scenario) -> list[tuple[tuple[str | int, ...], Any]]:
+def _pools(scenario: Scenario) -> list[tuple[tuple[str | int, ...], tuple[str, ...]]]:
     """Return the pools that replacements come from, and where the recovery names them."""
     recovery = scenario.recovery
-    named = [
-        (("recovery", "rungs", index, "pools"), rung.pools)
-        for index, rung in enumerate(getattr(recovery, "rungs", ()))
-        if rung.keeps != "nothing" and rung.patience is None
+    rungs = recovery.rungs if isinstance(recovery, LadderOfRungs) else ()
+    return [
+        (("recovery", "pools"), getattr(recovery, "pools", ("idle",))),
+        *(
+            (("recovery", "rungs", index, "pools"), rung.pools)
+            for index, rung in enumerate(rungs)
+            if rung.keeps != "nothing" and rung.patience is None
+        ),
     ]
-    return [(("recovery", "pools"), getattr(recovery, "pools", ("idle",))), *named]
 
 
 def _check_pools(scenario: Scenario) -> None:
@@ -208,8 +186,7 @@ def _check_pools(scenario: Scenario) -> None:
         if not any(size[name] for name in pools):
             if pools == ("spare",):
                 raise PathError(path, "replacements may come from the spares only, and spares.hot is 0")
-            rule = f"replacements may come from {' and '.join(pools)} only, and there are none"
-            raise PathError(path, rule)
+            raise PathError(path, f"replacements may come from {' and '.join(pools)} only, and there are none")
 
 
 def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
@@ -230,51 +207,46 @@ def _check_pick(scenario: Scenario) -> None:
     """Refuse to pick nodes by a score that nobody keeps."""
     scheduler = scenario.scheduler
     if scheduler.pick == "best-score" and not getattr(scenario.repair, "lemons", ()):
-        rule = "best-score needs repair with lemons: their policy keeps the score"
-        raise PathError(("scheduler", "pick"), rule)
+        raise PathError(("scheduler", "pick"), "best-score needs repair with lemons: their policy keeps the score")
     if scheduler.pack is not None and scheduler.pick != "lowest":
         raise PathError(("scheduler", "pack"), f"packed jobs take nodes by their place, not as pick: {scheduler.pick}")
 
 
-def _build_job(
-    scenario: Scenario, index: int, counts: Mapping[str, int], sources: list[Source], gpus_per_node: int
-) -> PreparedJob:
+def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> PreparedJob:
     """Return one job, ready to run."""
-    spec = scenario.jobs[index]
-    path: tuple[str | int, ...] = ("jobs", index)
-    if spec.gpus % gpus_per_node:
-        nearest = _nearest(spec.gpus, gpus_per_node)
-        rule = f"{spec.gpus} GPUs are not a whole number of nodes of {gpus_per_node}; nearest: {nearest}"
-        raise PathError((*path, "gpus"), rule)
-    nodes = spec.gpus // gpus_per_node
-    if spec.gpus > counts["gpu"]:
-        rule = f"asks for {spec.gpus} GPUs, but the cluster has {counts['gpu']}"
-        raise PathError((*path, "gpus"), rule)
-    if nodes + scenario.spares.total > counts["node"]:
-        hot = "hot " if scenario.spares.total == scenario.spares.hot else ""
-        rule = (
-            f"needs {nodes} nodes, but of the cluster's {counts['node']} nodes {scenario.spares.total} are kept as "
-            f"{hot}spares: it could never start"
+    spec, site, spares = placed.spec, placed.site, scenario.spares
+    path: tuple[str | int, ...] = ("jobs", placed.index, "gpus")
+    each, total = site.gpus_per_node, site.counts["node"]
+    if spec.gpus % each:
+        below = spec.gpus // each * each
+        nearest = f"{below} or {below + each}" if below else str(each)
+        raise PathError(path, f"{spec.gpus} GPUs are not a whole number of nodes of {each}; nearest: {nearest}")
+    nodes = spec.gpus // each
+    if spec.gpus > site.counts["gpu"]:
+        raise PathError(path, f"asks for {spec.gpus} GPUs, but the cluster has {site.counts['gpu']}")
+    if nodes + spares.total > total:
+        raise PathError(
+            path,
+            f"needs {nodes} nodes, but of the cluster's {total} nodes {spares.total} are kept as "
+            f"{'hot ' if spares.total == spares.hot else ''}spares: it could never start",
         )
-        raise PathError((*path, "gpus"), rule)
-    step = step_of(scenario, index)
+    step = placed.step(scenario.horizon)
     success = repair_of(scenario).success
-    mtti, detection_mean = prior(sources, nodes / counts["node"], scenario.warmup + scenario.horizon, success)
-    replicas, order = seats(scenario, index, gpus_per_node)
-    closed = checkpoint_of(scenario, index, mtti, step.time, nodes, replicas)
+    mtti, detection_mean = prior(sources, nodes / total, scenario.warmup + scenario.horizon, success)
+    replicas, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
     return PreparedJob(
         name=spec.name,
         gpus=spec.gpus,
         nodes=nodes,
         replicas=replicas,
         seats=order,
-        nodes_per_domain=_nodes_per_domain(spec, gpus_per_node),
+        nodes_per_domain=max(spec.parallelism.tensor // each, 1) if spec.parallelism is not None else 1,
         step_time=step.time,
         keeps_batch=spec.batch is not None and spec.batch.on_loss == "keep",
         target=_target(spec, step.time),
         arrival=spec.arrival,
         deadline=spec.deadline,
-        checkpoint=closed,
+        checkpoint=checkpoint_of(scenario.checkpoint, placed, mtti, step.time, nodes, replicas),
         mtti=mtti,
         detection_mean=detection_mean,
         mfu=step.mfu,
@@ -282,13 +254,13 @@ def _build_job(
         is_measured=step.measured,
         tokens=spec.batch.tokens if spec.batch is not None else 0,
         communication=spec.communication,
-        planned_bandwidth=planned_bandwidth(scenario.cluster, nodes),
-        pool_paces=pool_paces(scenario, spec, step.plan),
+        planned_bandwidth=site.planned_bandwidth(nodes),
+        pool_paces=pool_paces(site.cluster, spec.precision, step.plan),
     )
 
 
 def checkpoint_of(
-    scenario: Scenario, index: int, mtti: float, step_time: float, nodes: int, replicas: int
+    checkpoint: AnyCheckpoint, placed: PlacedJob, mtti: float, step_time: float, nodes: int, replicas: int
 ) -> Periodic | Ladder:
     """Return the closed form of the checkpoints of a job with a mean time to interrupt and a time of a step [s].
 
@@ -297,36 +269,17 @@ def checkpoint_of(
     PathError
         If a store or the periodic work of the job does not fit.
     """
-    checkpoint = scenario.checkpoint
-    spec = scenario.jobs[index]
-    size = steps.checkpoint_size(shape_of(scenario, index)) if spec.model is not None else None
-    pauses = _pauses(spec, index, step_time)
-    try:
-        found: Periodic | Ladder = checkpoint.build(
-            mtti, step_time, nodes=nodes, replicas=replicas, size=size, periodic=pauses
-        )
-    except RuleError as error:
-        raise PathError(("checkpoint", *error.at), error.rule) from None
-    return found
-
-
-def _pauses(spec: JobSpec, index: int, step_time: float) -> tuple[Pause, ...]:
-    """Return the periodic work of a job."""
-    for number, work in enumerate(spec.periodic):
+    pauses = []
+    for number, work in enumerate(placed.spec.periodic):
         if work.steps and step_time <= 0:
             rule = f"'{work.every}' needs the time of a step: give the job step_time or mfu"
-            raise PathError(("jobs", index, "periodic", number, "every"), rule)
-    return tuple(Pause(work.steps * step_time or work.seconds, work.steps, work.time) for work in spec.periodic)
-
-
-def _nodes_per_domain(spec: JobSpec, gpus_per_node: int) -> int:
-    """Return the nodes of a tensor group, at least one."""
-    return max(spec.parallelism.tensor // gpus_per_node, 1) if spec.parallelism is not None else 1
-
-
-def _nearest(gpus: int, gpus_per_node: int) -> str:
-    below = gpus // gpus_per_node * gpus_per_node
-    return f"{below} or {below + gpus_per_node}" if below else str(gpus_per_node)
+            raise PathError(("jobs", placed.index, "periodic", number, "every"), rule)
+        pauses.append(Pause(work.steps * step_time or work.seconds, work.steps, work.time))
+    size = steps.checkpoint_size(placed.shape) if placed.shape is not None else None
+    try:
+        return checkpoint.build(mtti, step_time, nodes=nodes, replicas=replicas, size=size, periodic=tuple(pauses))
+    except RuleError as error:
+        raise PathError(("checkpoint", *error.at), error.rule) from None
 
 
 def _target(spec: JobSpec, step_time: float) -> float:
@@ -344,10 +297,7 @@ def _target(spec: JobSpec, step_time: float) -> float:
 
 def _preset_warnings(scenario: Scenario) -> tuple[str, ...]:
     """Return what to know of a preset of which a part is not used."""
-    recovery = scenario.recovery
-    detection = scenario.detection
-    checkpoint = scenario.checkpoint
-    name = recovery.use
+    name, detection, checkpoint = scenario.recovery.use, scenario.detection, scenario.checkpoint
     if name not in catalog.recoveries():
         return ()
     content = catalog.recovery(name)

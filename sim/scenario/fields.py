@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
+    from sim.yamlfile import Data, Table
+
 
 class RuleError(ValueError):
     """A rule that concerns several keys of a model, broken at one of them; `at` leads there from the model."""
@@ -35,7 +37,7 @@ class RuleError(ValueError):
         return self.rule
 
 
-def _be_strict(schema: Any, model: type[Model]) -> None:
+def _be_strict(schema: Data, model: type[Model]) -> None:
     """Make every number and truth value in the schema of a model strict; the models in it have done so."""
     if isinstance(schema, dict):
         kind = schema.get("type")
@@ -121,7 +123,7 @@ def _built(model: Any) -> Any:
     return model
 
 
-def quantity_schema(dimension: units.Dimension) -> dict[str, Any]:
+def quantity_schema(dimension: units.Dimension) -> Table:
     """Return the JSON Schema of a quantity: text of a number and a unit, or a number where that has no unit."""
     text = {"type": "string", "pattern": r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*[A-Za-zµ%]"}
     number = {"type": "number", "minimum": 0, "maximum": dimension.maximum} if "" in dimension.units else {"const": 0}

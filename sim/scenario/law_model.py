@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sim.yamlfile import Data, Table
+
 # ----------------------------------------
 # From probabilities to cumulative hazards, and from cumulative hazards to times.
 #
@@ -181,7 +183,7 @@ def smallest_time(law: WithHazard, u: float, low: float, high: float, knots: Kno
     return min(max(found, low), high)
 
 
-def _require_tag(schema: dict[str, Any]) -> None:
+def _require_tag(schema: Table) -> None:
     """Make ``law`` required in the JSON Schema, as it is in a scenario; only Python code may leave it out."""
     schema["required"] = ["law", *schema.get("required", [])]
 
@@ -203,8 +205,7 @@ class LawModel(Model, ABC):
         except OverflowError:
             mean = math.inf
         if not mean <= self._longest_mean:
-            message = "the mean of this law is not finite, or above 1e12 years"
-            raise ValueError(message)
+            raise ValueError("the mean of this law is not finite, or above 1e12 years")
         return self
 
     def _check(self) -> None:
@@ -220,7 +221,7 @@ class LawModel(Model, ABC):
             If a parameter is impossible; it is a ValueError.
         """
 
-        def text(value: float | tuple[float, ...]) -> Any:
+        def text(value: float | tuple[float, ...]) -> Data:
             return [text(item) for item in value] if isinstance(value, tuple) else units.show(value, units.DURATION)
 
         return cls(**{name: text(value) if name in cls._times else value for name, value in parameters.items()})
@@ -239,13 +240,12 @@ class LawModel(Model, ABC):
             If the factor is not positive and finite.
         """
         if not 0 < factor < math.inf:
-            message = f"the factor of a law must be positive and finite, not {factor}"
-            raise ValueError(message)
+            raise ValueError(f"the factor of a law must be positive and finite, not {factor}")
         return self.model_copy(update=self._scaled_parameters(factor))
 
-    def _scaled_parameters(self, factor: float) -> dict[str, Any]:
+    def _scaled_parameters(self, factor: float) -> Table:
         """Return the parameters of the law of ``factor * X`` that differ from this law's."""
-        update: dict[str, Any] = {}
+        update: Table = {}
         for name in self._times:
             value = getattr(self, name)
             if value is not None:

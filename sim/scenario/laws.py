@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
+    from sim.yamlfile import Data, Table
+
 # ----------------------------------------
 # The laws with a name and a few parameters of their own; the families that they share are in `sim.scenario.law_model`.
 
@@ -62,8 +64,7 @@ def _require_one(**parameters: float | None) -> None:
     """Refuse both or none of two parameters that say the same thing."""
     given = [name for name, value in parameters.items() if value is not None]
     if len(given) != 1:
-        message = f"give exactly one of {' and '.join(parameters)} (given: {', '.join(given) or 'none'})"
-        raise ValueError(message)
+        raise ValueError(f"give exactly one of {' and '.join(parameters)} (given: {', '.join(given) or 'none'})")
 
 
 def _given(value: float | None) -> float:
@@ -75,8 +76,7 @@ def _given(value: float | None) -> float:
 def _sorted_sample(values: tuple[float, ...]) -> tuple[float, ...]:
     """Return a sample in ascending order, if it has a positive sum."""
     if not any(values):
-        message = "give at least one value above zero"
-        raise ValueError(message)
+        raise ValueError("give at least one value above zero")
     return tuple(sorted(values))
 
 
@@ -213,8 +213,7 @@ class Uniform(LawModel):
 
     def _check(self) -> None:
         if self.low >= self.high:
-            message = "low must be less than high"
-            raise ValueError(message)
+            raise ValueError("low must be less than high")
 
     @property
     def mean_value(self) -> float:
@@ -284,7 +283,7 @@ class TextIsFixed:
     """Annotation of a union of laws: plain text is the value of a fixed law, in validation and in the JSON Schema."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def expand(value: Any) -> Any:
+        def expand(value: Data) -> Data:
             # Bare numbers too, so that they are told that they need a unit.
             return {"law": "fixed", "value": value} if isinstance(value, str | int | float) else value
 
@@ -387,12 +386,12 @@ class Piecewise(LawModel):
                 raise RuleError(("hazards", index, "until"), "must be later than the one before it")
             before = piece.until or before
         if self.hazards[last].rate == 0:
-            rule = (
-                "the last hazard must be above zero: who gets that old would never fail, and the mean life is infinite"
+            raise RuleError(
+                ("hazards", last, "rate"),
+                "the last hazard must be above zero: who gets that old would never fail, and the mean life is infinite",
             )
-            raise RuleError(("hazards", last, "rate"), rule)
 
-    def _scaled_parameters(self, factor: float) -> dict[str, Any]:
+    def _scaled_parameters(self, factor: float) -> Table:
         pieces = [
             piece.model_copy(update={"until": piece.until and piece.until * factor, "rate": piece.rate / factor})
             for piece in self.hazards
@@ -522,7 +521,7 @@ class Mixture(LawModel):
         if not any(part.law.mean_value for part in self.parts):
             raise RuleError(("parts",), "give at least one part with a mean above zero")
 
-    def _scaled_parameters(self, factor: float) -> dict[str, Any]:
+    def _scaled_parameters(self, factor: float) -> Table:
         return {"parts": tuple(part.model_copy(update={"law": part.law.scaled(factor)}) for part in self.parts)}
 
     @functools.cached_property

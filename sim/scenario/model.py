@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
@@ -24,6 +24,7 @@ from sim.steps.workload import (
 
 if TYPE_CHECKING:
     from sim.steps.hardware import Accelerator
+    from sim.yamlfile import Table
 
 # ----------------------------------------
 # What a user may say of a model that is not in the catalog.
@@ -122,7 +123,7 @@ class AcceleratorSpec(Model):
 
     def changed(self, base: Accelerator) -> Accelerator:
         """Return the accelerator; it reaches the shares of its peaks that the one it is like does."""
-        values: dict[str, Any] = {
+        values: Table = {
             name: getattr(self, name)
             for name in ("memory", "memory_bandwidth", "scale_up")
             if getattr(self, name) is not None
@@ -206,10 +207,9 @@ class CostSpec(Model):
             raise RuleError(("gpu_hour",), message)
         missing = [name for name in ("capex", "years") if getattr(self, name) is None]
         if self.gpu_hour is None and missing:
-            message = (
+            raise ValueError(
                 f"give gpu_hour for rented GPUs, or capex and years for owned ones (missing: {', '.join(missing)})"
             )
-            raise ValueError(message)
         return self
 
 
@@ -223,13 +223,11 @@ def _parse_every(value: object) -> str:
         words = value.split()
         if len(words) == 2 and words[1] in ("step", "steps"):
             if not words[0].isdecimal() or int(words[0]) == 0:
-                message = f"'{value}': the number of steps must be a whole number above zero"
-                raise ValueError(message)
+                raise ValueError(f"'{value}': the number of steps must be a whole number above zero")
             return f"{int(words[0])} steps"
     seconds = units.parse(value, units.DURATION)
     if seconds <= 0:
-        message = "must be longer than zero"
-        raise ValueError(message)
+        raise ValueError("must be longer than zero")
     return units.show(seconds, units.DURATION)
 
 
@@ -330,8 +328,7 @@ class Parallelism(Model):
     def _order_is_whole(self) -> Self:
         if sorted(self.order) != sorted(ORDER):
             whole = [*dict.fromkeys(self.order), *(kind for kind in ORDER if kind not in self.order)]
-            message = f"must name each of {', '.join(ORDER)} once; for example [{', '.join(whole)}]"
-            raise RuleError(("order",), message)
+            raise RuleError(("order",), f"must name each of {', '.join(ORDER)} once; for example [{', '.join(whole)}]")
         return self
 
 
@@ -462,18 +459,17 @@ class JobSpec(Model):
     def _consistent(self) -> Self:
         layout = self.parallelism
         if layout is not None and layout.gpus != self.gpus:
-            message = (
+            raise RuleError(
+                ("parallelism",),
                 f"multiplies to {layout.gpus} GPUs (tensor {layout.tensor} x context {layout.context} x "
-                f"pipeline {layout.pipeline} x data {layout.data}), but the job asks for {self.gpus}"
+                f"pipeline {layout.pipeline} x data {layout.data}), but the job asks for {self.gpus}",
             )
-            raise RuleError(("parallelism",), message)
         names = [work.name for work in self.periodic]
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise RuleError(("periodic", index, "name"), f"'{name}' is also the name of an earlier one")
         if self.step_time is not None and self.mfu is not None:
-            message = "give step_time or mfu, not both: each follows from the other"
-            raise RuleError(("mfu",), message)
+            raise RuleError(("mfu",), "give step_time or mfu, not both: each follows from the other")
         if self.mfu is not None and (self.model is None or self.batch is None):
             lacking = " and ".join(name for name in ("model", "batch") if getattr(self, name) is None)
             message = f"needs model and batch: the time of a step follows from their FLOP (missing: {lacking})"
@@ -482,18 +478,16 @@ class JobSpec(Model):
             message = "give calibration or a measured step of this very job (step_time, mfu), not both"
             raise RuleError(("calibration",), message)
         if self.calibration is not None and self.lacks:
-            message = f"scales what the model of steps says, and that lacks {self.lacks}"
-            raise RuleError(("calibration",), message)
+            raise RuleError(("calibration",), f"scales what the model of steps says, and that lacks {self.lacks}")
         if isinstance(self.work, Work):
             if self.work.tokens is not None and self.batch is None:
-                message = "work in tokens needs batch: it tells the tokens of a step"
-                raise RuleError(("work", "tokens"), message)
+                raise RuleError(("work", "tokens"), "work in tokens needs batch: it tells the tokens of a step")
             if self.work.time is None and self.step_time is None and self.mfu is None and self.lacks:
-                message = (
+                raise RuleError(
+                    ("work",),
                     "work in tokens or steps needs the time of a step: give step_time, mfu, or a model with batch and "
-                    f"parallelism (missing: {self.lacks})"
+                    f"parallelism (missing: {self.lacks})",
                 )
-                raise RuleError(("work",), message)
         elif self.deadline is not None:
             message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
             raise RuleError(("deadline",), message)

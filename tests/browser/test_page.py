@@ -16,6 +16,7 @@ import pytest
 from analysis.page.formats import html
 from analysis.page.model import Opening, Report
 from tests.browser.example import EVIL, EXPLORER, example_report
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ def test_light_and_dark(opened: Callable[..., Opened], tmp_path: Path) -> None:
     assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", one_in(2, ["light", "dark"]))
 def test_all_type_can_be_read(opened: Callable[..., Opened], scheme: str) -> None:
     """Every text has a contrast of 4.5 or more to what is really behind it, in pictures too (WCAG 2.2, 1.4.3)."""
     page = opened(width=1200, height=20_000, scheme=scheme, scale=0.25).page

@@ -7,9 +7,7 @@ code: its authors call the parameters hypothetical. All rows are emergent: nothi
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,39 +17,11 @@ from sim.engine.simulation import Simulation
 from sim.failures.spread import hidden_at_start
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Lognormal, Weibull
+from tests.cases import cases
 from tests.harness import Z, prepared, scenario, seconds, trace
 from tests.harness import play as play_by_hand
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, Knobs, Outcome, play
-
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
-
-
-class Row(NamedTuple):
-    """A published mean, its standard deviation over runs where it is printed, and the tolerance of the mean."""
-
-    mean: float
-    spread: float
-    tolerance: float
-
-
-# 30 replications. Tolerances were chosen before any comparison: 1 % of the time, 2 % of counts, 30 % of the scheduler's
-# events, because those depend on when standbys are filled up.
-PUBLISHED = {
-    "training time [h]": Row(9865.97, 33.60, 0.01 * 9865.97),
-    "effective training ratio": Row(0.6228, 0.0021, 0.003),
-    "failures": Row(11145.6, 100.3, 0.02 * 11145.6),
-    "random failures": Row(10457.0, 96.1, 0.02 * 10457.0),
-    "systematic failures": Row(688.6, 15.4, 0.05 * 688.6),
-    "time between failures [min]": Row(33.07, 0.30, 0.02 * 33.07),
-    "computing [h]": Row(6144.0, 0.0, 1e-6),
-    "recovery [h]": Row(3715.20, 33.43, 0.02 * 3715.20),
-    "host selections": Row(42.9, 3.4, 0.3 * 42.9),
-    "preemptions": Row(13.9, 4.5, 0.3 * 13.9),
-    "manual repairs": Row(8922.9, 91.4, 0.02 * 8922.9),
-    "repairs that fixed": Row(8469.4, 74.8, 0.03 * 8469.4),
-    "repairs that did not": Row(2676.2, 54.9, 0.03 * 2676.2),
-}
-AUTOMATIC, MANUAL = 120 * MINUTE, 2880 * MINUTE
+from tests.pace import SEED, one_in
 
 
 def defaults(replications: int) -> list[Outcome]:
@@ -61,61 +31,9 @@ def defaults(replications: int) -> list[Outcome]:
     return [Outcome(sim.run(case, number, keeps_log=True)) for number in range(replications)]
 
 
-def manual_repairs(outcome: Outcome) -> float:
-    """Return how many repairs were escalated, from the mean time down: automatic + share x manual.
-
-    Only outages that began 20 days before the end or earlier, so that all of them are over.
-    """
-    end = outcome.job.end - 20 * DAY
-    lengths = [outage.end - outage.start for outage in outcome.result.outages if outage.start < end]
-    return (float(np.mean(lengths)) - AUTOMATIC) / MANUAL * outcome.failures
-
-
-def report(outcome: Outcome) -> dict[str, float]:
-    """Return what AIReSim reports of a run."""
-    counts = outcome.result.counts
-    return {
-        "training time [h]": outcome.training_time / HOUR,
-        "effective training ratio": outcome.ratio,
-        "failures": outcome.failures,
-        "random failures": outcome.failures - outcome.systematic,
-        "systematic failures": outcome.systematic,
-        "time between failures [min]": 256 * DAY / outcome.failures / MINUTE,
-        "computing [h]": outcome.seconds(Bucket.PRODUCTIVE) / HOUR,
-        "recovery [h]": outcome.seconds(Bucket.INITIALIZE) / HOUR,
-        "host selections": outcome.selections(3 * MINUTE),
-        "preemptions": outcome.preemptions(20 * MINUTE),
-        "manual repairs": manual_repairs(outcome),
-        "repairs that fixed": counts["repairs"] - counts["false_repairs"],
-        "repairs that did not": counts["false_repairs"],
-    }
-
-
-def compare(reports: list[dict[str, float]]) -> None:
-    """Print published, ours, delta and tolerance; assert every row."""
-    wrong = []
-    for name, row in PUBLISHED.items():
-        ours = float(np.mean([each[name] for each in reports]))
-        print(f"{name:28} {row.mean:10.4f} {ours:10.4f} {ours - row.mean:+9.4f} (tolerance {row.tolerance:.4f})")  # noqa: T201
-        if not abs(ours - row.mean) <= row.tolerance:
-            wrong.append(name)
-    assert not wrong
-
-
-@pytest.fixture(scope="module")
-def outcomes() -> list[Outcome]:
-    """Return six runs of the defaults."""
-    return defaults(6)
-
-
-def test_published_defaults(outcomes: list[Outcome]) -> None:
-    """The mean of six runs is the published one: 9,866 h, of which 62.28 % computing, 11,146 failures, and the rest."""
-    compare([report(outcome) for outcome in outcomes])
-
-
-def test_every_hour_is_accounted_for(outcomes: list[Outcome]) -> None:
+def test_every_hour_is_accounted_for() -> None:
     """Time = 6,144 h + 20 min a failure + 3 min a selection + 20 min a spare + less than 1 s a failure done twice."""
-    for outcome in outcomes:
+    for outcome in defaults(2):
         selections, spares = outcome.selections(3 * MINUTE), outcome.preemptions(20 * MINUTE)
         assert selections == pytest.approx(round(selections), abs=1e-6)
         assert spares == pytest.approx(round(spares), abs=1e-6), "the job never waits for a repair: no stalls"
@@ -127,23 +45,6 @@ def test_every_hour_is_accounted_for(outcomes: list[Outcome]) -> None:
         assert outcome.result.counts["retired"] == 0
 
 
-@pytest.mark.nightly
-def test_thirty_replications() -> None:
-    """Thirty runs against its thirty: means within Z standard errors of the difference, spreads by their F ratio."""
-    from scipy.stats import f
-
-    reports = [report(outcome) for outcome in defaults(30)]
-    compare(reports)
-    for name, row in PUBLISHED.items():
-        if row.spread == 0 or name.startswith(("manual", "repairs")):
-            continue  # exact, estimated from times, or without the repairs that are under way at the end
-        ours = np.array([each[name] for each in reports])
-        spread = float(ours.std(ddof=1))
-        assert abs(ours.mean() - row.mean) <= Z * math.sqrt((spread**2 + row.spread**2) / 30), name
-        low, high = float(f.ppf(1e-4, 29, 29)), float(f.ppf(1 - 1e-4, 29, 29))
-        assert low <= (spread / row.spread) ** 2 <= high, name
-
-
 # ------------------------------------------------------------------------------------- what must not be like AIReSim
 
 # 512 lives of 1000 d on average, 3000 d from new, no downtime: renewals, and the standard error of that number.
@@ -151,7 +52,7 @@ RENEWALS = [("weibull", 0.7, 1800.6, 1.2), ("weibull", 1.5, 1398.1, 0.6), ("weib
 RENEWALS += [("weibull", 1.0, 1536.0, 0.0), ("lognormal", 1.0, math.nan, math.nan)]
 
 
-@pytest.mark.parametrize(("law", "shape", "expected", "error"), RENEWALS)
+@pytest.mark.parametrize(("law", "shape", "expected", "error"), one_in(3, RENEWALS))
 def test_lives_are_not_begun_anew_at_each_failure(law: str, shape: float, expected: float, error: float) -> None:
     """D1: Weibull and log-normal lives count like renewal processes; a failure of one node makes no other one new.
 
@@ -203,9 +104,9 @@ def picked(pick: str, replications: int) -> np.ndarray[tuple[int], np.dtype[np.f
     counts = np.zeros(24)
     for number in range(replications):
         simulation = Simulation(case, number, trace(()))
-        while not simulation.jobs[0].holding:
+        while not simulation.jobs.all[0].holding:
             simulation.kernel.step()
-        counts[simulation.jobs[0].nodes] += 1
+        counts[simulation.jobs.all[0].nodes] += 1
     return counts
 
 
@@ -248,7 +149,7 @@ def test_a_wrongly_blamed_node_is_any_other() -> None:
     assert fits(blames, 1, total) > 1e-4
 
 
-@pytest.mark.parametrize(("refills", "left", "waits"), [(True, 2, 3), (False, 0, 2)])
+@cases(("refills", "left", "waits"), [(True, 2, 3), (False, 0, 2)])
 def test_spares_are_given_back(refills: bool, left: int, waits: int) -> None:
     """D4: nodes that return fill the cold spares again if they are to; a job then waits for them the next time too."""
     case = prepared(
@@ -318,7 +219,7 @@ def test_a_depleted_run_says_so() -> None:
     assert not enough.job.censored
 
 
-@pytest.mark.parametrize(("days", "blames"), [(4.0, 6), (1.0, 5)])
+@cases(("days", "blames"), [(4.0, 6), (1.0, 5)])
 def test_points_are_regained_by_being_up(days: float, blames: int) -> None:
     """D9: 30 points lost every 4 days and 10 a day regained leave a node in service, though its job fails every hour.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +11,10 @@ import pytest
 
 import sim
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, THRESHOLD, Knobs, Outcome, play
-
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
+from tests.pace import SEED
 
 # Repairs that end after the run: no node comes back.
 NO_RETURN: dict[str, Any] = {"auto_repair_time": 1e7, "repair_law": "fixed"}
@@ -69,8 +68,8 @@ def test_sizes_of_job_and_pools() -> None:
         assert ours.training_time == theirs.training_time
 
 
-@pytest.mark.parametrize("standbys", [4, 8, 16])
-@pytest.mark.parametrize("minutes", [1.0, 10.0])
+@cases("standbys", [4, 8, 16])
+@cases("minutes", [1.0, 10.0])
 def test_standbys_and_selection_time(standbys: int, minutes: float) -> None:
     """Each selection fills the standbys up; they last for as many failures, and the next one selects anew."""
     knobs = Knobs(warm_standbys=standbys, host_selection_time=minutes, working_pool_size=400, **EQUAL, **NO_RETURN)
@@ -80,7 +79,7 @@ def test_standbys_and_selection_time(standbys: int, minutes: float) -> None:
         assert outcome.seconds(Bucket.STARVED) == 0.0
 
 
-@pytest.mark.parametrize("minutes", [10.0, 30.0])
+@cases("minutes", [10.0, 30.0])
 def test_preemption_wait(minutes: float) -> None:
     """Without idle nodes a selection pulls spares one by one: one for the job, and the standbys."""
     knobs = Knobs(preemption_wait_time=minutes, working_pool_size=132, spare_pool_size=200, **EQUAL, **NO_RETURN)
@@ -268,6 +267,7 @@ def test_composite_retirement() -> None:
 # --------------------------------------------------------------------------------------------------- host selection
 
 
+@pytest.mark.nightly
 def test_host_selection() -> None:
     """With half of the nodes idle and bad ones that stay bad, whoever looks at blames avoids them.
 

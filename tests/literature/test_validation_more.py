@@ -1,13 +1,13 @@
 """Rows of the validation table for recovery, presets, steps, sizes, collectives, spares and weaker references.
 
-Each holds. What a row asks for and why stands in analysis/validation/tables. Those of a few seconds are nightly.
+Each holds. What a row asks for and why stands in analysis/validation/tables. A tenth of the
+simulated ones is tried per push, `make validate` plays them all.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,13 @@ from analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, p
 from analysis.validation.play import play
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
+from tests.cases import cases
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from analysis.validation.table import Row
     from analysis.validation.verdict import Verdict
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 GROUPS = ("recovery", "presets", "steps", "sizes", "collectives", "spares", "weaker")
 TABLE = load_table()
 ROWS = {row.id: row for row in TABLE.rows if row.group in GROUPS}
@@ -35,6 +36,7 @@ FORMULAS = [row.id for row in ROWS.values() if not row.is_stochastic]
 SIMULATED = [row.id for row in ROWS.values() if row.is_stochastic]
 # Beginnings of names.
 COSTLY = ("order-", "crossover-", "elastic-", "gemini-1024", "down-3", "down-4", "down-full", "spares-", "leaf-")
+QUICK = [name for name in SIMULATED if not name.startswith(COSTLY)]
 LAB = Lab(SEED, processes=1)
 
 
@@ -55,7 +57,7 @@ def test_formula(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.nightly if n.startswith(COSTLY) else []) for n in SIMULATED]
+    "name", [*one_in(10, QUICK), *(pytest.param(n, marks=pytest.mark.nightly) for n in SIMULATED if n not in QUICK)]
 )
 def test_simulated(name: str) -> None:
     """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
@@ -96,7 +98,7 @@ STATED = {
 }
 
 
-@pytest.mark.parametrize("name", STATED)
+@cases("name", STATED)
 def test_stated_values_are_those_of_their_formulas(name: str) -> None:
     """A value that follows from stated figures is typed in to at least half a percent, most to the last digit."""
     value = ROWS[name].value

@@ -1,12 +1,12 @@
 """Rows of the validation table for Daly, INRIA, Meta RSC, Llama 3, AIReSim and InfiniteHBD: each holds.
 
-Rows of more than a few seconds are nightly; what a row asks for and why stands in analysis/validation/tables.
+A tenth of the simulated rows is tried per push, `make validate` plays them all. What a row asks for and why
+stands in analysis/validation/tables.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,12 +17,13 @@ from analysis.validation.measures import MEASURES
 from analysis.validation.measures.nodes import LOG, STATISTICS, Faults
 from analysis.validation.table import load_table
 from analysis.validation.verdict import judge
+from tests.cases import cases
 from tests.literature.acceptance import acceptance_statistics
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from analysis.validation.table import Row
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 GROUPS = ("airesim", "daly", "inria", "infinitehbd", "llama3", "meta_rsc")
 TABLE = load_table()
 ROWS = {row.id: row for row in TABLE.rows if row.group in GROUPS}
@@ -30,6 +31,7 @@ FORMULAS = [row.id for row in ROWS.values() if not row.is_stochastic]
 SIMULATED = [row.id for row in ROWS.values() if row.is_stochastic]
 # Beginnings of names.
 COSTLY = ("airesim", "daly-gain", "daly-simulated-wallclock-15min", "daly-exact-wallclock-15min", "infinitehbd-model")
+QUICK = [name for name in SIMULATED if not name.startswith(COSTLY)]
 LAB = Lab(SEED, processes=1)
 
 
@@ -51,7 +53,7 @@ def test_formula(name: str) -> None:
 
 @pytest.mark.timeout(600)  # the first row of a group pays for the simulations of the others
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.nightly if n.startswith(COSTLY) else []) for n in SIMULATED]
+    "name", [*one_in(10, QUICK), *(pytest.param(n, marks=pytest.mark.nightly) for n in SIMULATED if n not in QUICK)]
 )
 def test_simulated(name: str) -> None:
     """A simulated row: ours is the stated or expected value within tolerance and luck, and luck is the smaller."""
@@ -77,7 +79,7 @@ def test_values_are_the_published_ones() -> None:
     assert sum(value for value in bins if value is not None) == ROWS["infinitehbd-faults"].value == 584
 
 
-@pytest.mark.parametrize("seed", range(20))
+@cases("seed", range(20))
 def test_trace_statistics_beside_other_code(seed: int) -> None:
     """The five statistics are those of a slower program that was written apart, on traces with all oddities.
 

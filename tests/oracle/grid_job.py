@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scipy.optimize import brentq
 
 from sim.policies.contracts import Bucket
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BUCKETS", "MTTI", "NODES", "SEED", "Setting", "Shares", "differing", "ends", "exact", "severity"]
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 MTTI = 3600.0
 """Mean time to interrupt of every job of the grid [s]; only ratios to it matter."""
 NODES = 16

@@ -21,6 +21,7 @@ from scipy import integrate, stats
 import sim
 from sim.failures import Component, draw_trace
 from sim.failures.variety import fleet_of
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, Z, close
 
@@ -115,7 +116,7 @@ def test_first_lives_are_residual_lives(name: str, age: float) -> None:
         assert not agrees(survival(lives)), "units like new must fall outside"
 
 
-@pytest.mark.parametrize("age", [1500.0, 1826.0, 4000.0])
+@cases("age", [1500.0, 1826.0, 4000.0])
 def test_units_far_beyond_their_mean_life(age: float) -> None:
     """Where next to nobody has survived, what is left still follows the hazard: H(a + x) - H(a) is exponential."""
     lives = first_lives(source_of(WEIBULL_OLD, ((NODES, age * DAY),)))

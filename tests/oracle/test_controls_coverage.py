@@ -6,7 +6,6 @@ The expected wall clock is exact, start and last segment included, so that nothi
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +16,11 @@ import sim
 from analysis.statistics.differences import Luck, of_values
 from analysis.statistics.estimates import mean_interval
 from tests.harness import prepared
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 HOUR, MINUTE = 3600.0, 60.0
 REPETITIONS, REPLICATIONS = 400, 16
 SEGMENTS, TAU, WRITE, RESTART, MTTI = 60, 20 * MINUTE, 1 * MINUTE, 5 * MINUTE, 1 * HOUR
@@ -69,8 +68,8 @@ def played(
 
 @pytest.fixture(scope="module")
 def runs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the same of the job that is often interrupted."""
-    return played(REPETITIONS, REPLICATIONS)
+    """Return the same of the job that is often interrupted, a fifth of the repetitions."""
+    return played(REPETITIONS // 5, REPLICATIONS)
 
 
 def covered(intervals: list[Any], mean: float) -> int:
@@ -78,9 +77,10 @@ def covered(intervals: list[Any], mean: float) -> int:
     return sum(low <= mean <= high for low, high in intervals)
 
 
-def test_intervals_contain_the_truth(runs: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
+@pytest.mark.nightly
+def test_intervals_contain_the_truth() -> None:
     """Nominal 95 % intervals contain it in 92 to 98 % of 400 repetitions, with the luck taken out and without."""
-    ends, lucky = runs
+    ends, lucky = played(REPETITIONS, REPLICATIONS)
     taken = [of_values(values, luck) for values, luck in zip(ends, lucky, strict=True)]
     assert all(found is not None for found in taken)
     plain = covered([mean_interval(values) for values in ends], truth())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +20,10 @@ from analysis.validation.measures.crossover import (
     simulated_crossover,
 )
 from docs.pictures.crossover import STORES, at_scale, fewest_replicas, main
+from tests.cases import cases
+from tests.pace import SEED, one_in
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS, HORIZON = 24, 10 * DAY
 
 BASE = Rivals(
@@ -59,7 +59,7 @@ def errors_apart(seen: Crossing, expected: float | None) -> float:
     return abs(seen.seconds - expected) / seen.error
 
 
-@pytest.mark.parametrize("replicas", [3, 6, 16])
+@pytest.mark.parametrize("replicas", one_in(3, [3, 6, 16]))
 def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
     """Within 3 standard errors; with half of the absence in the formula it would be more than 4 away."""
     seen = simulated_crossover(of(replicas), REPLICATIONS, horizon=HORIZON, seed=SEED)
@@ -69,6 +69,7 @@ def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
     assert errors_apart(seen, expected_crossover(of(replicas, absence=BASE.absence / 2))) > 4
 
 
+@pytest.mark.nightly
 def test_failures_of_all_ranks_do_not_move_the_crossover() -> None:
     """What restarts both jobs costs both about alike: the crossover stays within 3 %, in both accounts."""
     alone, with_others = expected_crossover(of(6)), expected_crossover(of(6, others=12 * HOUR))
@@ -115,7 +116,7 @@ def test_the_crossover_at_scale(replicas: int, store: str) -> None:
 # -------------------------------------------------------------------------------------------- the closed form
 
 
-@pytest.mark.parametrize("others", [math.inf, 3 * HOUR])
+@cases("others", [math.inf, 3 * HOUR])
 def test_the_formulas_are_those_of_the_scenarios(others: float) -> None:
     """The two expected shares are the closed forms that stand beside the two simulated scenarios."""
     rivals = of(6, others=others)
@@ -124,7 +125,7 @@ def test_the_formulas_are_those_of_the_scenarios(others: float) -> None:
     assert rivals.elastic(100.0) == pytest.approx(elastic, rel=1e-6)
 
 
-@pytest.mark.parametrize("replicas", [3, 8, 64])
+@cases("replicas", [3, 8, 64])
 def test_with_rare_failures_only_first_order_costs_count(replicas: int) -> None:
     """A failure a year: the crossover is where a / R + (1 - 1 / R) (c + T) + j is u + r + (tau + b) / 2 + w."""
     rare = of(replicas, mtti=365 * DAY, drain=100.0)
@@ -154,9 +155,7 @@ def test_a_replica_that_is_ready_early_waits_for_the_others() -> None:
     assert of(8, absence=300.0).elastic(900.0) > of(8, absence=1000.0).elastic(900.0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"), [({"replicas": 1}, "at least 2"), ({"absence": 100.0}, "at least restart")]
-)
+@cases(("changes", "words"), [({"replicas": 1}, "at least 2"), ({"absence": 100.0}, "at least restart")])
 def test_what_makes_no_sense_is_refused(changes: dict[str, Any], words: str) -> None:
     """One replica, and an absence shorter than the restart that it contains, are refused by name."""
     with pytest.raises(ValueError, match=words):

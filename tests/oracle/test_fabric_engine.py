@@ -16,6 +16,7 @@ import pytest
 import sim
 from sim.cluster import FABRIC_PARTS, ClusterSpec
 from sim.engine.simulation import Simulation
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, close
 from tests.topology_cases import graph_for_file
@@ -74,7 +75,7 @@ class _Counted(Simulation):
         self.seconds_out: dict[int, float] = {}
         last = 0.0
         while self.is_open:
-            number = len(self.fabric.out)
+            number = len(self.failures.fabric.out)
             self.kernel.step()
             self.events += 1
             self.seconds_out[number] = self.seconds_out.get(number, 0.0) + self.kernel.now - last
@@ -117,6 +118,7 @@ def _loss(share: float, out: float) -> float:
     return 1 - 1 / (1 - share + share / (1 - out / SPINES))
 
 
+@pytest.mark.nightly
 def test_parts_are_out_as_often_at_the_start_as_ever() -> None:
     """In the first hour of a simulation that begins as after a long time, each spine is out a share q of it."""
     q = 0.1
@@ -204,7 +206,7 @@ def test_the_mean_time_to_interrupt_is_known_beforehand(part: str, units: int) -
     check_poisson(interruptions(one, 60), horizon / one.jobs[0].mtti)
 
 
-@pytest.mark.parametrize("part", ["spine", "cable_leaf_spine"])
+@cases("part", ["spine", "cable_leaf_spine"])
 def test_nobody_is_expected_to_be_interrupted_by_what_cuts_nobody_off(part: str) -> None:
     """Neither beforehand nor in the simulation, though they fail, and take bandwidth."""
     one = case(TREE, 16, chain(part, 100 * DAY, HOUR), horizon="200 d")

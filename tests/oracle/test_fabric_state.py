@@ -12,6 +12,8 @@ from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from sim.cluster.left import Change, FabricState
 from sim.cluster.paths import Paths, paths
 from sim.cluster.switches import Reach
+from tests.cases import cases
+from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def test_cut_off_nodes_are_those_of_the_components(seed: int) -> None:
         assert cut == {node for node in range(topology.nodes) if state.is_cut(node)}
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", one_in(4, range(80)))
 def test_shares_are_maximum_flows(seed: int) -> None:
     """What is left to random jobs is what networkx can send, living over healthy.
 
@@ -129,7 +131,7 @@ def passes(topology: Topology, failures: list[tuple[str, int]]) -> list[tuple[fl
     ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@cases("seed", range(40))
 def test_a_pod_passes_its_maximum_flow_or_is_said_to_pass_more(seed: int) -> None:
     """What a pod passes is never below the maximum flow, and equal to it where leaf switches can fill their links."""
     generator = np.random.default_rng(seed)
@@ -148,8 +150,8 @@ def tree(**fabric: object) -> Topology:
     return ClusterSpec.model_validate(document).build()
 
 
-@pytest.mark.parametrize("part", LINKS)
-@pytest.mark.parametrize("seed", range(6))
+@cases("part", LINKS)
+@cases("seed", range(6))
 def test_a_pod_of_a_fat_tree_passes_its_maximum_flow(part: str, seed: int) -> None:
     """Whatever is out of one part class."""
     topology = tree() if seed % 2 else tree(core={"oversubscription": 2})
@@ -211,7 +213,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", one_in(4, LONG))
 def test_what_is_kept_up_to_date_is_what_is_worked_out_anew(name: str) -> None:
     """After a long history a state says, bit by bit, what one says that knows only of the parts that are out now.
 

@@ -11,6 +11,7 @@ from scipy import stats
 
 import sim
 from sim.failures.spread import hidden_at_start
+from tests.cases import cases
 from tests.harness import play, prepared, trace
 from tests.intervals import LEAST, Z, agree, close, rival_seed
 
@@ -174,8 +175,8 @@ def defect(share: float, **changes: Any) -> dict[str, Any]:
     return {"use": "defect", "name": "sick", "share": share, "rate": "1 per 2 d", **changes}
 
 
-@pytest.mark.parametrize("repair", [MINUTE, {"time": "0 s"}], ids=["a minute", "no time"])
-@pytest.mark.parametrize("clock", ["wall", "busy"])
+@cases("repair", [MINUTE, {"time": "0 s"}], ids=["a minute", "no time"])
+@cases("clock", ["wall", "busy"])
 def test_each_defective_node_fails_once_and_is_cured(clock: str, repair: dict[str, Any]) -> None:
     """Repairs that always succeed cure exactly the share that has the fault, one failure each."""
     job = {"name": "job", "gpus": 64 if clock == "busy" else 1, "arrival": "0 s" if clock == "busy" else "100 d"}

@@ -6,13 +6,13 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from scipy import stats
 
 import sim
 from sim.failures import Blast, draw_trace
 from sim.failures.source import Domains
 from sim.failures.spread import Size, Victims
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, Z, close
 from tests.source_checks import pooled
@@ -65,7 +65,7 @@ def test_incidents_choose_anew() -> None:
     assert close(common, 0.25, float(stats.hypergeom(64, 4, 4).var()))
 
 
-@pytest.mark.parametrize("part", ["rack", "leaf", "pdu", "cluster"])
+@cases("part", ["rack", "leaf", "pdu", "cluster"])
 def test_the_blast_radius_is_the_domain(part: str) -> None:
     """Whoever goes down together is in one domain, and without a size all of it is."""
     tree = {

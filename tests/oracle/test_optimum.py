@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,11 +20,11 @@ from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Crew, Serial
 from sim.formulas import optimal_interval
 from tests import small
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 MTTI, WRITE = 10_000.0, 500.0
 INTERVAL = "checkpoint.tiers.0.interval"
 SAVING: dict[str, Any] = {

@@ -12,6 +12,7 @@ import pytest
 from sim.steps import Accelerator, Impairment, Machine, Workload, breakdown, impaired
 from sim.steps.memory import activation_memory, activations
 from sim.steps.time import logits_time, stages
+from tests.cases import cases
 from tests.pipeline_rival import Played, interleaved, one_forward_one_backward, play, zero_bubble
 from tests.step_cases import CHIP, SHAPE, bare_machine, workload
 
@@ -52,8 +53,8 @@ EVEN = [(2, 1), (2, 8), (3, 3), (4, 4), (4, 5), (6, 24), (8, 8), (8, 64), (12, 1
 # ---------------------------------------------------------------------------------------------- equal stages
 
 
-@pytest.mark.parametrize(("p", "m"), EVEN)
-@pytest.mark.parametrize("backward", [1.0, 2.0, 3.0])
+@cases(("p", "m"), EVEN)
+@cases("backward", [1.0, 2.0, 3.0])
 def test_one_forward_one_backward(p: int, m: int, backward: float) -> None:
     """T = (m + p - 1)(t_F + t_B), whatever part of it is backward (arXiv 2104.04473, section 2.2)."""
     work = workload(LAYERS, pipeline=p, sequences=m)
@@ -64,7 +65,7 @@ def test_one_forward_one_backward(p: int, m: int, backward: float) -> None:
     assert played.span == pytest.approx((m + p - 1) * stage, rel=EXACT)
 
 
-@pytest.mark.parametrize(("p", "rounds", "v"), [(2, 1, 2), (2, 4, 12), (3, 2, 4), (4, 1, 3), (4, 6, 2), (8, 4, 3)])
+@cases(("p", "rounds", "v"), [(2, 1, 2), (2, 4, 12), (3, 2, 4), (4, 1, 3), (4, 6, 2), (8, 4, 3)])
 def test_interleaved_pieces(p: int, rounds: int, v: int) -> None:
     """The bubble is (p - 1)(t_F + t_B) / v (arXiv 2104.04473, section 2.2)."""
     work = workload(LAYERS, pipeline=p, virtual=v, sequences=rounds * p)
@@ -80,8 +81,8 @@ def products_alone(work: Workload) -> Workload:
     return replace(work, shape=replace(work.shape, heads=1, kv_heads=1, head=0), sequence=1, microbatch=256)
 
 
-@pytest.mark.parametrize("p", [2, 3, 4, 8, 12])
-@pytest.mark.parametrize(("schedule", "bubble"), [("zero-bubble-h1", 1.0), ("zero-bubble-h2", 0.0)])
+@cases("p", [2, 3, 4, 8, 12])
+@cases(("schedule", "bubble"), [("zero-bubble-h1", 1.0), ("zero-bubble-h2", 0.0)])
 def test_zero_bubble_of_equal_passes(p: int, schedule: str, bubble: float) -> None:
     """With t_F = t_B = t_W the bubble is (p - 1) t_F with H1, a third of that of 1F1B, and none with H2.
 
@@ -100,8 +101,8 @@ def test_zero_bubble_of_equal_passes(p: int, schedule: str, bubble: float) -> No
     assert breakdown(work, bare_machine()).total == pytest.approx(took, rel=2e-3)
 
 
-@pytest.mark.parametrize("p", [2, 4, 8])
-@pytest.mark.parametrize("schedule", ["zero-bubble-h1", "zero-bubble-h2"])
+@cases("p", [2, 4, 8])
+@cases("schedule", ["zero-bubble-h1", "zero-bubble-h2"])
 def test_zero_bubble_of_unequal_passes(p: int, schedule: str) -> None:
     """Passes for weights have no attention and move no activations: (p - 1)(t_F + t_B - t_W), with H2 - 2 t_W."""
     machine = bare_machine(SLOW_MEMORY)
@@ -126,7 +127,7 @@ def counted(work: Workload) -> float:
     return activation_memory(work) / piece
 
 
-@pytest.mark.parametrize(("p", "m"), EVEN)
+@cases(("p", "m"), EVEN)
 def test_one_forward_one_backward_holds_as_many_as_there_are_stages(p: int, m: int) -> None:
     """Stage i of p holds p - i microbatches, the first one p, unless there are fewer."""
     work = workload(LAYERS, pipeline=p, sequences=m)
@@ -135,7 +136,7 @@ def test_one_forward_one_backward_holds_as_many_as_there_are_stages(p: int, m: i
     assert counted(work) == pytest.approx(played.held[0], rel=EXACT)
 
 
-@pytest.mark.parametrize(("p", "rounds", "v"), [(2, 1, 2), (2, 4, 12), (3, 2, 4), (4, 1, 3), (4, 6, 2), (8, 4, 3)])
+@cases(("p", "rounds", "v"), [(2, 1, 2), (2, 4, 12), (3, 2, 4), (4, 1, 3), (4, 6, 2), (8, 4, 3)])
 def test_interleaving_holds_more(p: int, rounds: int, v: int) -> None:
     """The first stage holds p v + p - 1 pieces, 1 + (p - 1) / (p v) times p microbatches (arXiv 2205.05198, 4.2).
 
@@ -147,8 +148,8 @@ def test_interleaving_holds_more(p: int, rounds: int, v: int) -> None:
     assert counted(work) == pytest.approx(played.held[0], rel=EXACT)
 
 
-@pytest.mark.parametrize("p", [2, 3, 4, 8])
-@pytest.mark.parametrize("rounds", [1, 4])
+@cases("p", [2, 3, 4, 8])
+@cases("rounds", [1, 4])
 def test_zero_bubble_holds_as_many_or_twice_as_many(p: int, rounds: int) -> None:
     """What a pass keeps is free after its pass for weights: a stage holds p with H1 and 2 p - 1 with H2, if there are.
 
@@ -175,10 +176,10 @@ def with_one_slow(work: Workload, machine: Machine, pace: float, slow: int) -> f
     return played.longest if work.schedule == "zero-bubble-h2" else played.span
 
 
-@pytest.mark.parametrize(("schedule", "virtual"), SCHEDULES)
-@pytest.mark.parametrize("p", [2, 4, 8])
-@pytest.mark.parametrize("rounds", [2, 8])
-@pytest.mark.parametrize("pace", [0.95, 0.8, 0.5, 0.1])
+@cases(("schedule", "virtual"), SCHEDULES)
+@cases("p", [2, 4, 8])
+@cases("rounds", [2, 8])
+@cases("pace", [0.95, 0.8, 0.5, 0.1])
 def test_one_slow_stage(schedule: str, virtual: int, p: int, rounds: int, pace: float) -> None:
     """Every microbatch waits for it, and the others fill the pipeline: to first order, and nobody is ever slower.
 
@@ -196,9 +197,9 @@ def test_one_slow_stage(schedule: str, virtual: int, p: int, rounds: int, pace: 
         assert closed <= played * (1.14 if rounds == 2 else 1.04)
 
 
-@pytest.mark.parametrize("virtual", [1, 3])
-@pytest.mark.parametrize("p", [2, 4, 8])
-@pytest.mark.parametrize("pace", [0.95, 0.5, 0.1])
+@cases("virtual", [1, 3])
+@cases("p", [2, 4, 8])
+@cases("pace", [0.95, 0.5, 0.1])
 def test_a_slow_last_stage_is_exact(virtual: int, p: int, pace: float) -> None:
     """The last stage has no work while the pipeline fills and drains: m S / c + (p - 1) S / v."""
     work = workload(LAYERS, pipeline=p, virtual=virtual, sequences=2 * p)
@@ -208,9 +209,9 @@ def test_a_slow_last_stage_is_exact(virtual: int, p: int, pace: float) -> None:
     assert closed == pytest.approx(2 * p * stage / pace + (p - 1) * stage / virtual, rel=EXACT)
 
 
-@pytest.mark.parametrize("p", [2, 4, 8])
-@pytest.mark.parametrize("vocabulary", [1_000, 20_000])
-@pytest.mark.parametrize("layers", [24, 22])
+@cases("p", [2, 4, 8])
+@cases("vocabulary", [1_000, 20_000])
+@cases("layers", [24, 22])
 def test_a_last_stage_with_logits(p: int, vocabulary: int, layers: int) -> None:
     """A step is m times the slowest stage, and p - 1 times the mean of all to fill the pipeline.
 

@@ -17,6 +17,7 @@ import pytest
 
 import sim
 from sim.failures import FailureTrace
+from tests.cases import cases
 from tests.reference.model import Outcome, Setup, play
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ TIES = {
 }
 
 
-@pytest.mark.parametrize("name", TIES)
+@cases("name", TIES)
 def test_ties_in_time(name: str) -> None:
     """At one time a node returns before a phase ends, before a failure, before an arrival; values by hand."""
     tie = TIES[name]

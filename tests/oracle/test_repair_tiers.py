@@ -12,6 +12,8 @@ import pytest
 import sim
 from sim.formulas import crew_limited_pmf
 from tests.harness import Z, prepared
+from tests.intervals import student
+from tests.pace import one_in
 
 NODES = 8
 REPLICATIONS = 24
@@ -43,10 +45,10 @@ def check_shares(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) ->
     mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(REPLICATIONS)
     frequent = expected > 1e-3
     assert frequent.sum() > 3
-    assert np.all(np.abs(mean - expected)[frequent] <= Z * error[frequent])
+    assert np.all(np.abs(mean - expected)[frequent] <= student(REPLICATIONS) * error[frequent])
 
 
-@pytest.mark.parametrize("crews", [1, 2, 3])
+@pytest.mark.parametrize("crews", one_in(3, [1, 2, 3]))
 def test_nodes_wait_for_crews(crews: int) -> None:
     """Exponential lives and repairs, and c crews: the machine repair model M/M/c//N, state by state.
 
@@ -77,7 +79,7 @@ def two_stations(loads: tuple[float, float], crews: tuple[float, float]) -> np.n
     return law
 
 
-@pytest.mark.parametrize("qualification", [None, "0 s"], ids=["escalated", "found by tests"])
+@pytest.mark.parametrize("qualification", one_in(2, [None, "0 s"]), ids=["escalated", "found by tests"])
 def test_two_tiers_with_crews(qualification: str | None) -> None:
     """A closed network of queues: two resets at once, one repair, and a share of 0.4 that needs both.
 

@@ -9,6 +9,7 @@ import pytest
 
 import sim
 from sim.failures import SOURCES, Replay, draw_trace
+from tests.cases import cases
 from tests.harness import check_source, prepared
 from tests.intervals import close
 from tests.source_checks import with_domains
@@ -187,7 +188,7 @@ WHAT_HAPPENS_LATER = {
 """Fields that shape no draw: the engine's tests deal with them."""
 
 
-@pytest.mark.parametrize("use", sorted(set(SOURCES) - {"replay", "rollout"}))
+@cases("use", sorted(set(SOURCES) - {"replay", "rollout"}))
 def test_no_option_is_left_out(use: str) -> None:
     """Each field of each kind that shapes draws is in some case above.
 

@@ -13,8 +13,10 @@ import sim
 from sim.engine.simulation import Simulation
 from sim.failures import Component, draw_trace
 from sim.scenario.laws import Exponential, Fixed, Gamma, Lognormal, Uniform, Weibull
+from tests.cases import cases
 from tests.harness import Z, check_source, play, prepared, trace
 from tests.intervals import agree
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,7 +122,7 @@ def test_three_mean_lives(shape: float, expected: float) -> None:
     assert abs(counts.mean() - expected) <= Z * counts.std(ddof=1) / math.sqrt(counts.size) + 0.3
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", one_in(2, SHAPES))
 def test_renewal_at_failure(shape: float) -> None:
     """Played by the engine, renewal at failure counts like a renewal process, repairs or not."""
     law = weibull(shape, 20 * DAY)
@@ -132,7 +134,7 @@ def test_renewal_at_failure(shape: float) -> None:
         assert not agree(ours, renewals(law, 2 * DAY, 30 * DAY, (400, 512), 1)), "the two renewals must differ here"
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", one_in(2, SHAPES))
 def test_renewal_at_return(shape: float) -> None:
     """Played by the engine, renewal at return counts like an alternating renewal process with its repairs."""
     law = weibull(shape, 20 * DAY)
@@ -176,7 +178,7 @@ def test_a_constant_rate_counts_by_its_parts(part: str, renews: str) -> None:
 # ------------------------------------------------------------------------------------------------------ clocks
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", one_in(2, SHAPES))
 def test_in_service_clock_stops_while_the_node_is_down(shape: float) -> None:
     """Lives in service do not age in repairs: they count like an alternating renewal process."""
     law = weibull(shape, 20 * DAY)
@@ -271,7 +273,7 @@ def test_a_stationary_start_fails_at_a_constant_rate(shape: float, renews: Any) 
         before = 0
         while simulation.is_open:
             simulation.kernel.step()
-            now = simulation.faults.counts.failures
+            now = simulation.counts.failures
             if now > before:
                 counts[number, min(int(simulation.kernel.now / width), 9)] += now - before
                 before = now
@@ -339,7 +341,7 @@ TREE = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("part", "slot", "expected"),
     [
         ("node", 5, [5]),

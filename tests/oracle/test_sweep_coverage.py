@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,11 @@ from analysis.statistics.differences import Luck, controlled, ranking_of
 from analysis.statistics.estimates import contributions, mean_interval
 from analysis.statistics.intervals import mean_estimate
 from sim import Ratio
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "how-sure.md"
 SIZES = (10, 16, 32, 64)
 STATED = 2000

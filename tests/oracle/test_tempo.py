@@ -22,6 +22,7 @@ import sim
 from sim.failures import Component, draw_trace
 from sim.failures.tempo import Tempo
 from sim.scenario.laws import Fixed
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, Z, agree, close
 from tests.source_checks import pooled
@@ -48,7 +49,7 @@ def source_of(tempo: dict[str, Any], units: int = 512, **entry: Any) -> Source:
 # ---------------------------------------------------------------------------------------------------------- trend
 
 
-@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.5])
+@cases("exponent", [0.5, 1.0, 2.5])
 def test_crow_amsaa_finds_the_exponent(exponent: float) -> None:
     """The maximum-likelihood exponent of the failures of a new cluster is the stated one, within its chi-square law."""
     horizon = 300 * DAY
@@ -61,7 +62,7 @@ def test_crow_amsaa_finds_the_exponent(exponent: float) -> None:
         assert not low <= 2 * len(times) * wrong / estimate <= high, "the interval must be narrow"
 
 
-@pytest.mark.parametrize(("exponent", "age"), [(0.5, 0.0), (0.5, 50.0), (2.5, 0.0), (2.5, 50.0)])
+@cases(("exponent", "age"), [(0.5, 0.0), (0.5, 50.0), (2.5, 0.0), (2.5, 50.0)])
 def test_counts_of_a_trend(exponent: float, age: float) -> None:
     """A rate r gives r R ((T + age)^b - age^b) / R^b failures on average; a new cluster r R up to the reference R."""
     tempo = {"trend": {"exponent": exponent, "reference": "100 d", "age": f"{age} d"}}
@@ -76,7 +77,7 @@ def test_counts_of_a_trend(exponent: float, age: float) -> None:
 # ------------------------------------------------------------------------------------------------------- calendar
 
 
-@pytest.mark.parametrize(
+@cases(
     ("period", "factors"), [("1 d", [0.0, 1.0, 3.0, 0.5]), ("7 d", [1.2, 1.2, 1.2, 1.2, 1.2, 0.5, 0.5]), ("1 d", [2.0])]
 )
 def test_calendar_counts_follow_the_factors(period: str, factors: list[float]) -> None:
@@ -174,7 +175,7 @@ def hazard(tempo: Tempo) -> Callable[[float], float]:
     return m
 
 
-@pytest.mark.parametrize("name", TEMPOS)
+@cases("name", TEMPOS)
 def test_operational_time_is_the_integral_of_the_hazard(name: str) -> None:
     """M(t) is the integral of m, whatever the end up to which it was worked out."""
     tempo = Tempo.model_validate(TEMPOS[name])
@@ -188,7 +189,7 @@ def test_operational_time_is_the_integral_of_the_hazard(name: str) -> None:
     assert tempo.realise(8 * DAY, 1, 0).total == pytest.approx(expected[-1], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", [*TEMPOS, "swings"])
+@cases("name", [*TEMPOS, "swings"])
 def test_moments_are_the_inverse_of_operational_time(name: str) -> None:
     """M^-1(M(t)) is t where m is above zero; beyond the last M there is no moment; one by one or all at once."""
     tempo = Tempo.model_validate(TEMPOS.get(name, {"swings": {"every": "5 h", "cv": 2}}))
@@ -203,8 +204,8 @@ def test_moments_are_the_inverse_of_operational_time(name: str) -> None:
     assert [clock.moment(each) for each in beyond] == [math.inf, math.inf]
 
 
-@pytest.mark.parametrize("name", ["falling", "growing", "calendar"])
-@pytest.mark.parametrize("days", [1.0, 9.0, 27.0])
+@cases("name", ["falling", "growing", "calendar"])
+@cases("days", [1.0, 9.0, 27.0])
 def test_mean_tempo(name: str, days: float) -> None:
     """The mean of m that plans rest on is M(T) / T, over whole periods."""
     tempo = Tempo.model_validate(TEMPOS[name])

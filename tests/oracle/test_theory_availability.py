@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy import linalg, stats
 
 import sim
 from sim.formulas.nodes import missing_nodes_pmf, repairs_pmf, steady_unavailability
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.nodes import (
@@ -33,11 +33,11 @@ from tests.oracle.theory.nodes import (
     unavailability_at,
     unavailability_curve,
 )
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 ERROR = 5e-5
 DAY = 86400.0
 LEVELS = (0.1, 0.5, 0.8, 0.95)
@@ -147,7 +147,7 @@ def test_nodes_down_at_a_time_are_binomial(day: float) -> None:
     assert not counts_fit(counts, missing_nodes_pmf(nodes, unavailability_at(day, life / 2, repair)))
 
 
-@pytest.mark.parametrize("renews", ["at_return", "at_failure"])
+@pytest.mark.parametrize("renews", one_in(2, ["at_return", "at_failure"]))
 @pytest.mark.parametrize(
     ("repair", "law"),
     [
@@ -245,6 +245,7 @@ def test_what_is_down_cannot_fail() -> None:
     assert not near(ours, 1 - (1 - q2) / (1 + repair / life))
 
 
+@pytest.mark.nightly
 def test_an_environment_that_differs_between_clusters() -> None:
     """Each cluster has its own failure rate, Gamma-distributed: the number down at t has the mixed law.
 
@@ -278,7 +279,7 @@ def episodes_of(result: sim.Result, spares: int) -> tuple[NDArray[np.float64], N
     return edges[0::2], edges[1::2]
 
 
-@pytest.mark.parametrize(("spares", "crews"), [(2, 3), (4, 3), (4, 30)])
+@pytest.mark.parametrize(("spares", "crews"), one_in(3, [(2, 3), (4, 3), (4, 30)]))
 def test_episodes_with_too_few_nodes(spares: int, crews: int) -> None:
     """Of 30 nodes more than s are down: mean time to the first episode from new, mean length and gap of the next 20.
 
@@ -312,7 +313,7 @@ def generator(births: list[float], deaths: list[float]) -> NDArray[np.float64]:
     return np.asarray(matrix - np.diag(matrix.sum(axis=1)))
 
 
-@pytest.mark.parametrize("time", [0.01, 0.7, 3.0, 40.0])
+@cases("time", [0.01, 0.7, 3.0, 40.0])
 def test_the_law_at_a_time_is_the_matrix_exponential(time: float) -> None:
     """First row of exp(t G), G the generator of the number down of 8 nodes with a crew each; and Cox's equation."""
     life, repair = 5.0, 2.0
@@ -339,8 +340,8 @@ def test_repairs_at_a_time_are_the_integral_of_their_survival() -> None:
     assert mean_repairs(time, rate, survival) == pytest.approx(mean, rel=1e-12)
 
 
-@pytest.mark.parametrize(("domains", "members"), [(1, 4), (4, 1), (2, 3)])
-@pytest.mark.parametrize(("q1", "q2"), [(0.1, 0.2), (0.7, 0.05), (0.0, 0.5), (0.3, 0.0)])
+@cases(("domains", "members"), [(1, 4), (4, 1), (2, 3)])
+@cases(("q1", "q2"), [(0.1, 0.2), (0.7, 0.05), (0.0, 0.5), (0.3, 0.0)])
 def test_shocks_are_counted_by_brute_force(domains: int, members: int, q1: float, q2: float) -> None:
     """Over all patterns of faults of nodes and domains."""
     exact = np.zeros(domains * members + 1)
@@ -358,8 +359,8 @@ def test_a_gamma_environment_makes_poisson_negative_binomial() -> None:
         assert mixed == pytest.approx(repairs_pmf(offered, 400, 1 + variation * offered), abs=1e-10)
 
 
-@pytest.mark.parametrize("crews", [1, 2, 9])
-@pytest.mark.parametrize(("required", "spares"), [(1, 0), (1, 3), (4, 2), (3, 5)])
+@cases("crews", [1, 2, 9])
+@cases(("required", "spares"), [(1, 0), (1, 3), (4, 2), (3, 5)])
 def test_the_chain_by_linear_algebra(required: int, spares: int, crews: int) -> None:
     """First passages from the generator: all healthy to short, s + 1 back to s, and s to s + 1 down."""
     nodes, fails, repairs = required + spares, 0.3, 0.8

@@ -10,6 +10,7 @@ import pytest
 from scipy import optimize
 
 from sim.formulas import daly_interval, optimal_interval, young_interval
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ def cost(interval: float, write: float, mtti: float) -> float:
     return math.expm1((interval + write) / mtti) / interval
 
 
-@pytest.mark.parametrize("loss", [1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
+@cases("loss", [1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
 def test_optimal_interval_is_the_numeric_minimum(loss: float) -> None:
     """The Lambert form is where the renewal cost is least, from light to absurd loss."""
     mtti = 3.0 * HOUR
@@ -33,7 +34,7 @@ def test_optimal_interval_is_the_numeric_minimum(loss: float) -> None:
     assert optimal_interval(loss * mtti, mtti) == pytest.approx(found.x, rel=2e-5)
 
 
-@pytest.mark.parametrize("loss", np.geomspace(1e-12, 100.0, 57))
+@cases("loss", np.geomspace(1e-12, 100.0, 57))
 def test_optimal_interval_solves_the_stationarity_equation(loss: float) -> None:
     """With s = tau / M, ``-ln(1 - s) - s = delta / M``, on both sides of the switch from series to Lambert."""
     s = optimal_interval(loss, 1.0)
@@ -81,7 +82,7 @@ def test_optimal_interval_never_reaches_the_mtti() -> None:
     assert np.all(np.diff(optimal_interval(30.0, np.geomspace(1.0, 1e6, 300))) > 0)
 
 
-@pytest.mark.parametrize("rule", [young_interval, daly_interval, optimal_interval])
+@cases("rule", [young_interval, daly_interval, optimal_interval])
 def test_limits(rule: Callable[..., Any]) -> None:
     """A free save asks for interval 0; without failures no save is ever due; units cancel."""
     assert rule(0.0, HOUR) == 0.0
@@ -90,7 +91,7 @@ def test_limits(rule: Callable[..., Any]) -> None:
     assert rule(60.0, HOUR) == pytest.approx(60.0 * rule(1.0, 60.0), rel=1e-12)
 
 
-@pytest.mark.parametrize("rule", [young_interval, daly_interval, optimal_interval])
+@cases("rule", [young_interval, daly_interval, optimal_interval])
 def test_arrays_are_scalars_side_by_side(rule: Callable[..., Any]) -> None:
     """Arrays broadcast to the values of the scalar calls; scalars give a plain float."""
     write, mtti = np.array([[1.0], [300.0]]), np.array([60.0, HOUR, math.inf])
@@ -100,8 +101,8 @@ def test_arrays_are_scalars_side_by_side(rule: Callable[..., Any]) -> None:
     assert type(rule(60, 3600)) is float
 
 
-@pytest.mark.parametrize("rule", [young_interval, daly_interval, optimal_interval])
-@pytest.mark.parametrize(("write", "mtti"), [(-1.0, 1.0), (1.0, 0.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.nan)])
+@cases("rule", [young_interval, daly_interval, optimal_interval])
+@cases(("write", "mtti"), [(-1.0, 1.0), (1.0, 0.0), (1.0, -1.0), (math.nan, 1.0), (1.0, math.nan)])
 def test_impossible_times_are_refused(rule: Callable[..., Any], write: float, mtti: float) -> None:
     """A negative write, an MTTI of zero and NaN are the user's mistakes."""
     with pytest.raises(ValueError, match=r"write must be|mtti must be"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +15,12 @@ from sim.formulas import expected_shares, steady_unavailability
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from sim.policies.contracts import Bucket
 from sim.steps import Impairment
+from tests.cases import cases
 from tests.harness import Z, prepared
+from tests.intervals import student
+from tests.pace import SEED, one_in
 
 DAY = 86400.0
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 12
 
 BASE: dict[str, Any] = {
@@ -141,14 +142,14 @@ def compare(**changes: Any) -> None:
         seen = table[:, indices].sum(axis=1)
         errors[name] = float(seen.std(ddof=1)) / math.sqrt(REPLICATIONS)
         left_out = 0.02 * stalls**2 + begin
-        assert abs(seen.mean() - closed.shares[name]) <= Z * errors[name] + left_out, name
+        assert abs(seen.mean() - closed.shares[name]) <= student(REPLICATIONS) * errors[name] + left_out, name
     wrong = replace(ready, jobs=(replace(ready.jobs[0], mtti=ready.jobs[0].mtti / 2),))
     other = sim.closed_form(wrong).ettr
     assert other is not None
     assert abs(table[:, 0].mean() - other) > 2 * Z * errors["productive"], "twice the rate must fall outside"
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_every_share_is_that_of_theory(name: str) -> None:
     """Productive time, stalls, lost steps and work, detection, waits and absences, each in its own interval."""
     compare(**CASES[name])
@@ -173,7 +174,7 @@ def test_wide_replicas_lose_more() -> None:
     seen = np.array(gaps) / (60 * DAY)
     error = float(seen.std(ddof=1)) / math.sqrt(REPLICATIONS)
     assert seen.mean() > 10 * error
-    assert abs(seen.mean() - (formula[1] - formula[0])) <= Z * error + 1e-3
+    assert abs(seen.mean() - (formula[1] - formula[0])) <= student(REPLICATIONS) * error + 1e-3
 
 
 def kept(on_loss: str) -> sim.Prepared:
@@ -207,7 +208,7 @@ def test_a_kept_batch_goes_to_the_others_by_whole_microbatches() -> None:
     table = np.array([(job := sim.run(kept("keep"), number).jobs[0]).buckets / job.requested for number in range(12)])
     for name, bucket in (("productive", Bucket.PRODUCTIVE), ("degraded", Bucket.DEGRADED)):
         spread = float(table[:, bucket].std(ddof=1)) / math.sqrt(12)
-        assert abs(table[:, bucket].mean() - held[name]) <= Z * spread + 1e-3, name
+        assert abs(table[:, bucket].mean() - held[name]) <= student(12) * spread + 1e-3, name
     assert held["productive"] + held["degraded"] == pytest.approx(shrunk["productive"], rel=1e-12)
     assert sum(held.values()) == pytest.approx(1, abs=1e-12)
 
@@ -298,7 +299,7 @@ def test_more_failures_and_longer_times_leave_less() -> None:
     assert elastic_shares(1200, 10, 7200, 4, **usual)["productive"] < best, "fewer and wider replicas"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "words"),
     [
         ({"stall": -1.0}, "stall must be finite and not negative"),

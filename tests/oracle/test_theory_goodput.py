@@ -15,6 +15,7 @@ from sim.formulas import (
     optimal_interval,
     young_interval,
 )
+from tests.cases import cases
 
 KINDS = ("productive", "checkpoint_stall", "lost_work", "detection", "restart")
 
@@ -77,7 +78,7 @@ def standard_scores(theory: dict[str, float], setting: tuple[float, ...], n: int
     return scores
 
 
-@pytest.mark.parametrize(("seed", "setting"), list(enumerate(SETTINGS)))
+@cases(("seed", "setting"), list(enumerate(SETTINGS)))
 def test_shares_equal_monte_carlo(seed: int, setting: tuple[float, ...]) -> None:
     """Every share of the renewal solution is within 4 standard errors of 400,000 sampled cycles."""
     scores = standard_scores(expected_shares(*setting), setting, 400_000, seed)
@@ -92,7 +93,7 @@ def test_the_settings_reach_from_light_to_extreme() -> None:
     assert min(values) < 0.2
 
 
-@pytest.mark.parametrize("position", range(6))
+@cases("position", range(6))
 def test_monte_carlo_would_notice(position: int) -> None:
     """Theory at 1.2 times any one input is outside the same 4 standard errors: the comparison can fail."""
     setting = (1.0, 0.3, 4.0, 0.5, 0.5, 0.75)
@@ -124,7 +125,7 @@ def test_failures_on_the_wall_clock_give_the_same() -> None:
     assert error < 0.002
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@cases("setting", SETTINGS)
 def test_shares_sum_to_one_and_productive_is_the_efficiency(setting: tuple[float, ...]) -> None:
     """Every second lands in one share, none is negative, and the first of them is `efficiency`."""
     shares = expected_shares(*setting)
@@ -208,7 +209,7 @@ def test_arrays_are_scalars_side_by_side() -> None:
     assert expected_wallclock(1e6, interval, 30.0, 300.0, mtti).shape == (2, 3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("position", "value", "text"),
     [
         (0, 0.0, "interval must be positive"),

@@ -55,13 +55,13 @@ def simulated(setting: Setting, failures: int, replications: int) -> Seen:
     return Seen(mean, allowed)
 
 
-def compare(family: str, failures: int, replications: int) -> None:
-    """Assert that theory holds in all settings of a family, and that most wrong ones do not where failures are heavy.
+def compare(family: str, failures: int, replications: int, every: int = 1) -> None:
+    """Assert that theory holds in each `every`-th setting of a family, and most wrong ones do not in heavy ones.
 
     Wrong are twice the rate, the first order, and theories that leave out saves, downtimes, drains, absences, stalls or
     waits, or take random restarts by their mean: 3 to 5 for each setting.
     """
-    settings = FAMILIES[family]
+    settings = FAMILIES[family][::-every]  # the heaviest is always one of them
     heavy = min(setting.theory["productive"] for setting in settings)
     missed: dict[str, dict[str, float]] = {}
     outside: dict[tuple[str, str], bool] = {}
@@ -89,10 +89,11 @@ def test_the_grid_covers_all_regimes() -> None:
         assert sum(setting.theory.values()) == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.nightly)], ids=["a third", "all"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_theory_is_what_the_simulator_does(family: str) -> None:
-    """Every share in every setting of a family, with 300 failures in each of 20 replications."""
-    compare(family, 300, 20)
+def test_theory_is_what_the_simulator_does(family: str, every: int) -> None:
+    """Every share in the settings of a family, with 300 failures in each of 20 replications."""
+    compare(family, 300, 20, every)
 
 
 @pytest.mark.nightly

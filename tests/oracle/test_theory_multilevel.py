@@ -7,7 +7,6 @@ hold: less than one pattern of saves and one restart. Theory's number is compute
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +16,12 @@ from scipy import stats
 import sim
 from sim.formulas import expected_shares
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, restart_loss_rate
+from tests.pace import SEED, one_in
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 16
 FAULTS = 800
 """Mean faults of a run."""
@@ -144,7 +144,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", one_in(4, SETTINGS))
 def test_every_share_of_nested_saves_is_that_of_theory(name: str) -> None:
     """Progress, stalls, lost work, detection and restart; and mistakes that must show do show.
 
@@ -174,7 +174,7 @@ def test_the_settings_are_from_light_to_extreme() -> None:
     assert left[-1] > 0.95
 
 
-@pytest.mark.parametrize("scale", [1, 4, 16])
+@pytest.mark.parametrize("scale", one_in(2, [1, 4, 16]))
 def test_drains_of_nested_saves_are_right_to_first_order(scale: int) -> None:
     """Copies that take a while to complete cost what theory says, to the square of the faults in a drain."""
     setting = Setting((4,), (2.0, 10.0), (scale * 2_000.0, scale * 8_000.0), (20.0, 100.0), drains=(60.0, 300.0))
@@ -192,15 +192,15 @@ def test_drains_of_nested_saves_are_right_to_first_order(scale: int) -> None:
 # ----------------------------------------------------------------------------------------------------- theory alone
 
 
-@pytest.mark.parametrize("mtti", [1e5, 3600.0, 600.0, 60.0])
-@pytest.mark.parametrize("drain", [0.0, 200.0])
+@cases("mtti", [1e5, 3600.0, 600.0, 60.0])
+@cases("drain", [0.0, 200.0])
 def test_one_level_is_the_theory_of_one_store(mtti: float, drain: float) -> None:
     """With one level all shares are those of `expected_shares`, from light to nothing left of progress."""
     ours = multilevel_shares(600.0, [], [30.0], [1 / mtti], [120.0], [60.0], [drain])
     assert ours == pytest.approx(expected_shares(600.0, 30.0, mtti, 120.0, 60.0, drain), abs=1e-12)
 
 
-@pytest.mark.parametrize("levels", [2, 3, 4])
+@cases("levels", [2, 3, 4])
 def test_levels_saved_together_are_one(levels: int) -> None:
     """Levels that are saved at the same instants and read in the same time are one, with all writes and all rates."""
     rates = [1 / (1000.0 * (level + 1)) for level in range(levels)]
@@ -279,7 +279,7 @@ def test_up_to_four_levels_event_by_event(setting: Setting, downtimes: list[floa
 
 @pytest.mark.parametrize(
     ("life", "clique"),
-    [(200_000.0, 2), (15_000.0, 2), (15_000.0, 3)],
+    one_in(2, [(200_000.0, 2), (15_000.0, 2), (15_000.0, 3)]),
     ids=["light, pairs", "heavy, pairs", "heavy, threes"],
 )
 def test_copies_in_memory(life: float, clique: int) -> None:

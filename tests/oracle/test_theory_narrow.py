@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,12 @@ import sim
 from sim.formulas import expected_shares
 from sim.policies.contracts import Bucket, JobView
 from sim.policies.recovery import Narrow
+from tests.cases import cases
 from tests.harness import prepared
 from tests.oracle.theory.narrow import domain_law, expected_pace, narrow_paces, narrow_shares
+from tests.pace import SEED, one_in
 
 DAY = 86400.0
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 20
 LUCK = float(stats.t.isf(1e-4 / 2 / 6, REPLICATIONS - 1))
 """Student's quantile for one false alarm in 10,000 tests of six shares."""
@@ -101,7 +101,7 @@ def theory(given: dict[str, Any]) -> dict[str, float]:
     return narrow_shares(1200.0, 10.0, *times, *layout, paces, restart=300.0, **more)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_every_share_is_that_of_theory(name: str) -> None:
     """All six shares in their intervals; twice the rate, and a pace that every moment sets anew, would not be."""
     given = BASE | CASES[name]
@@ -160,7 +160,7 @@ def test_the_expected_pace_is_the_mean_of_what_the_strategy_says(keys: dict[str,
     assert expected_pace(paces, law, 3, 2, after=after, reshard=reshard) == pytest.approx(struck, rel=1e-12)
 
 
-@pytest.mark.parametrize("most", [0, 1, 3, 7])
+@cases("most", [0, 1, 3, 7])
 def test_the_law_of_a_domain_by_linear_algebra(most: int) -> None:
     """The equilibrium of the chain with a reset, solved as linear equations."""
     life, outage = 100.0, 9.0

@@ -8,7 +8,6 @@ spread of independent replications, by Student's law, and from what the ends of 
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +18,11 @@ import sim
 from sim.formulas import expected_shares
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Weibull
+from tests.cases import cases
 from tests.harness import prepared
 from tests.oracle.theory.renewal import law_shares, measured_shares
+from tests.pace import SEED, one_in
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 16
 FAILURES = 1000
 """Mean failures of a run."""
@@ -101,7 +101,7 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("shape", [0.7, 1.5])
+@pytest.mark.parametrize("shape", one_in(3, [0.7, 1.5]))
 @pytest.mark.parametrize("name", TIMES)
 def test_weibull_gaps(name: str, shape: float) -> None:
     """Every share of a job with Weibull gaps is that of theory, and the theory of Poisson failures is seen to fail."""
@@ -132,8 +132,8 @@ def test_measured_gaps(name: str) -> None:
 # ------------------------------------------------------------------------------------------------------- theory alone
 
 
-@pytest.mark.parametrize("mean", [100 * MEAN, MEAN, 600.0, 60.0])
-@pytest.mark.parametrize("times", [(0.0, 0.0, 0.0), (120.0, 60.0, 0.0), (300.0, 0.0, 500.0)])
+@cases("mean", [100 * MEAN, MEAN, 600.0, 60.0])
+@cases("times", [(0.0, 0.0, 0.0), (120.0, 60.0, 0.0), (300.0, 0.0, 500.0)])
 def test_exponential_gaps_are_the_theory_of_poisson_failures(mean: float, times: tuple[float, float, float]) -> None:
     """All shares are those of `expected_shares`, to 1e-9, from light to hopeless."""
     ours = law_shares(lambda x: np.exp(-x / mean), mean, 500.0, 20.0, *times)

@@ -21,6 +21,7 @@ from sim.formulas import (
     steady_unavailability,
 )
 from sim.formulas.arrays import expected_shortfall
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,7 @@ def first_enough(enough: Callable[[int], float], level: float) -> int:
 # -- laws -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 7, 12])
+@cases("nodes", [1, 2, 7, 12])
 def test_independent_nodes_are_counted_by_brute_force(nodes: int) -> None:
     """With q = 3/16, p[k] is the sum over all 2^N patterns, in exact fractions; also mirrored, with q = 13/16."""
     q = Fraction(3, 16)
@@ -228,9 +229,9 @@ def test_dispersion_needed_for_infinitehbd() -> None:
 # -- crews ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.parametrize("crews", [1, 2, 3, 9])
-@pytest.mark.parametrize(("required", "spares"), [(1, 0), (1, 3), (4, 2), (5, 0)])
+@cases("cold", [False, True])
+@cases("crews", [1, 2, 3, 9])
+@cases(("required", "spares"), [(1, 0), (1, 3), (4, 2), (5, 0)])
 def test_crews_solve_the_balance_equations(required: int, spares: int, crews: int, cold: bool) -> None:
     """The chain is the null vector of its generator, state by state."""
     nodes, fails, repairs = required + spares, 0.3, 0.8
@@ -268,8 +269,8 @@ def test_cold_spares_with_crews_enough_are_poisson_while_they_last() -> None:
     assert enough_probability(law, 6) > enough_probability(poisson, 6)
 
 
-@pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.parametrize("crews", [200, 1900, 2100, 100_000])
+@cases("cold", [False, True])
+@cases("crews", [200, 1900, 2100, 100_000])
 def test_hundred_thousand_nodes_balance(crews: int, cold: bool) -> None:
     """Failures and repairs in unit time are equal, from idle crews to crews that drown: no digits are lost in logs."""
     required, spares, fails = 98_000, 2000, 0.02
@@ -309,8 +310,8 @@ def test_a_law_that_ends_too_early_has_no_such_quantile() -> None:
 # -- spares -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("level", [0.05, 0.9, 0.99, 0.999999])
-@pytest.mark.parametrize("required", [1, 10, 400])
+@cases("level", [0.05, 0.9, 0.99, 0.999999])
+@cases("required", [1, 10, 400])
 def test_hot_spares_one_by_one(required: int, level: float) -> None:
     """Spares are exposed too: s is the first with ``P(X > s) <= 1 - level`` among R + s nodes."""
     for q in (0.001, 0.02346, 0.4):
@@ -320,7 +321,7 @@ def test_hot_spares_one_by_one(required: int, level: float) -> None:
         spares_needed(required, 1.0, level)
 
 
-@pytest.mark.parametrize("dispersion", [1.5, 5.8])
+@cases("dispersion", [1.5, 5.8])
 def test_hot_spares_in_a_common_environment_one_by_one(dispersion: float) -> None:
     """As spares are added the Beta law of q stays as it is for the required nodes."""
     total = (400 - dispersion) / (dispersion - 1.0)
@@ -333,7 +334,7 @@ def test_hot_spares_in_a_common_environment_one_by_one(dispersion: float) -> Non
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "arguments", "text"),
     [
         (steady_unavailability, (0.0, 1.0), "life must be positive"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,12 @@ import sim
 from sim.formulas import crew_limited_pmf, expected_shares, steady_unavailability
 from sim.formulas.nodes import gives_up, starvation
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, prepared
 from tests.oracle.theory.nodes import starved_shares
+from tests.pace import SEED, one_in
 
 HOUR, DAY = 3600.0, 86400.0
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 REPLICATIONS = 20
 LUCK = float(stats.t.isf(1e-4 / 2 / 6, REPLICATIONS - 1))
 
@@ -129,7 +129,7 @@ def seen(case: sim.Prepared) -> tuple[dict[str, float], dict[str, float]]:
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_every_share_is_that_of_theory(name: str) -> None:
     """From plenty of spares to none: all six shares, and neither twice the rate nor one spare more would pass."""
     given = BASE | CASES[name]
@@ -303,7 +303,7 @@ def test_without_failures_or_repairs_nobody_waits() -> None:
     assert found.detection == pytest.approx(0.2 / 1.2, rel=1e-12)
 
 
-@pytest.mark.parametrize("load", [1e6, 1e8, 1e12])
+@cases("load", [1e6, 1e8, 1e12])
 def test_repairs_far_above_the_spares_leave_nobody_running(load: float) -> None:
     """100 nodes, repairs of `load` lives: the binomial tail where it has digits; the limits are 1 and no end of waits.
 
@@ -368,6 +368,7 @@ def by_events(life: float, repair: float, delay: float, required: int, hot: int,
     return share, float(np.std(starved - share * time, ddof=1)) / float(time.mean()) / math.sqrt(50)
 
 
+@pytest.mark.nightly
 def test_two_kinds_of_spares_by_events() -> None:
     """The linear equations and the same chain played for 200,000 events give one share; a free delay would not."""
     found = starvation(100.0, 10.0, 12, 1, standby=2, delay=3.0).share
@@ -437,7 +438,7 @@ def test_large_pools_are_quick_and_keep_their_digits() -> None:
     assert chain.share == pytest.approx(starvation(500 * DAY, 3 * DAY, 12_000, 120).share, rel=1e-3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "words"),
     [
         ({"life": 0.0}, "life must be positive"),

@@ -18,6 +18,7 @@ from scipy import stats
 
 from sim.failures import Component, draw_trace
 from sim.failures.variety import fleet_of
+from tests.cases import cases
 from tests.intervals import LEAST, Z, close
 from tests.source_checks import pooled
 
@@ -98,7 +99,7 @@ def covariance(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[float,
     return float(products.mean()), float(products.std(ddof=1)) / math.sqrt(NODES)
 
 
-@pytest.mark.parametrize("part", ["node", "gpu"])
+@cases("part", ["node", "gpu"])
 def test_a_shared_frailty_meets_the_same_bad_nodes(part: str) -> None:
     """Two sources with one frailty have the covariance mean x mean / shape over nodes."""
     rate = "1 per 100 d" if part == "node" else "1 per 800 d"
@@ -109,7 +110,7 @@ def test_a_shared_frailty_meets_the_same_bad_nodes(part: str) -> None:
     assert found > 2 * Z * error
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"frailty": {"shape": 0.8, "shared": "others"}},
@@ -124,7 +125,7 @@ def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> No
     assert abs(found) <= Z * error
 
 
-@pytest.mark.parametrize("replication", [0, 1])
+@cases("replication", [0, 1])
 def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
     """Hazard ratios are Gamma distributed, and drawn anew in each replication."""
     source = source_of(frailty={"shape": 0.7})
@@ -139,8 +140,8 @@ def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
 # ------------------------------------------------------------------------------------------------- hazard ratios
 
 
-@pytest.mark.parametrize("shape", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("ratio", [0.25, 8.0])
+@cases("shape", [0.5, 1.0, 3.0])
+@cases("ratio", [0.25, 8.0])
 def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None:
     """With the hazard ratio h, Weibull lives keep their shape and have the scale times h^(-1 / shape)."""
     law = {"law": "weibull", "shape": shape, "scale": "50 d"}
@@ -151,7 +152,7 @@ def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None
     assert stats.kstest(plain.time, stats.weibull_min(shape, scale=50 * DAY).cdf).pvalue > LEAST
 
 
-@pytest.mark.parametrize("ratio", [0.25, 8.0])
+@cases("ratio", [0.25, 8.0])
 def test_a_hazard_ratio_is_a_power_of_survival(ratio: float) -> None:
     """Whatever the law, a unit with the hazard ratio h survives x with P(X > x)^h: here a lognormal life."""
     law = {"law": "lognormal", "median": "50 d", "sigma": 0.8}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 
 import sim
 from sim.engine.simulation import Simulation
+from tests.pace import IS_FULL, SEED, budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,18 +22,20 @@ MOST_EVENTS = 200_000
 
 
 def examples(count: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the settings of a property: always the same examples, and no stopwatch.
+    """Return the settings of a property: a fifth of the examples, always the same, or all of them for a given seed.
 
-    A failing example is shown as it was drawn: to make it smaller takes minutes. Add ``Phase.shrink`` by hand.
+    There is no stopwatch, and a failing example is shown as it was drawn: to make it smaller takes minutes. Add
+    ``Phase.shrink`` by hand.
     """
-    return settings(
-        max_examples=count,
-        derandomize=True,
+    given = settings(
+        max_examples=budget(count),
+        derandomize=not IS_FULL,
         deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
+    return (lambda test: seed(SEED)(given(test))) if IS_FULL else given
 
 
 def prepare(data: Scenario) -> sim.Prepared:
@@ -77,7 +80,7 @@ class _Finite(Simulation):
         while self.is_open:
             self.kernel.step()
             self.events += 1
-            self.slowest = min(self.slowest, *(job.speed for job in self.jobs))
+            self.slowest = min(self.slowest, *(job.speed for job in self.jobs.all))
             assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
         return self._result()
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import sim
     from sim.cluster import Topology
+    from sim.engine.job import Job
     from sim.engine.lives import Failure
-    from sim.engine.state_jobs import Job
     from sim.failures import FailureTrace
 
 __all__ = ["Networked"]
@@ -47,8 +47,8 @@ class Networked(_Watched):
 
     def _listen(self) -> None:
         """Note which nodes the fabric takes down, and which have a path again."""
-        take_down: Callable[..., None] = self.fabric._take_down
-        let_return: Callable[[Sequence[int], float], bool] = self.fabric._let_return
+        take_down: Callable[..., None] = self.failures.fabric._take_down
+        let_return: Callable[[Sequence[int], float], bool] = self.failures.fabric._let_return
 
         def noted_down(failure: Failure, cut: list[int], outside: list[int]) -> None:
             assert not self.cut & set(cut), "a node is cut off twice"
@@ -60,13 +60,13 @@ class Networked(_Watched):
             self.cut -= set(restored)
             return let_return(restored, now)
 
-        self.fabric._take_down = noted_down  # type: ignore[method-assign,assignment]
-        self.fabric._let_return = noted_back  # type: ignore[method-assign]
+        self.failures.fabric._take_down = noted_down  # type: ignore[method-assign,assignment]
+        self.failures.fabric._let_return = noted_back  # type: ignore[method-assign]
 
     def _recount(self) -> set[int]:
         """Return the nodes that are cut off when the parts that are out fail in a fabric where none ever was mended."""
         assert self.paths is not None
-        parts = tuple((failure.info.source.part, failure.slot) for failure in self.fabric.out)
+        parts = tuple((failure.info.source.part, failure.slot) for failure in self.failures.fabric.out)
         if parts != self.parts:
             known = len(self.parts) if self.parts is not None else 0
             if self.fresh is None or parts[:known] != self.parts:
@@ -82,7 +82,7 @@ class Networked(_Watched):
         super().look()
         if self.paths is not None:
             self._check_cut()
-        for job in self.jobs:
+        for job in self.jobs.all:
             if job.footprint is not None:
                 self._check_footprint(job)
             if job.main.running and job.holding:
@@ -91,12 +91,12 @@ class Networked(_Watched):
 
     def _check_cut(self) -> None:
         """A node is cut off while the fabric has an outage open against it, and what is out is not whole."""
-        state = self.fabric.state
+        state = self.failures.fabric.state
         assert state is not None
         assert self.cut == {node for node in range(self.cluster.nodes) if state.is_cut(node)} == self._recount()
         assert all(self.cluster.outages[node] for node in self.cut)
-        assert state.is_whole == (not self.fabric.out)
-        self.most_out = max(self.most_out, len(self.fabric.out))
+        assert state.is_whole == (not self.failures.fabric.out)
+        self.most_out = max(self.most_out, len(self.failures.fabric.out))
         if all(source.of_fabric for source in self.prepared.sources):
             assert sum(self.cluster.outages) == len(self.cut), "one outage each, and no other"
 
@@ -116,12 +116,12 @@ class Networked(_Watched):
         whole, left = self._network_paces(job, nodes)
         own, causes = 1.0, set()
         for node in nodes:
-            for condition in self.conditions.of_node.get(node, ()):
-                own = min(own, condition.speed, _pace(job.communication, condition.bandwidth))
-                causes.add(condition.failure.info.cause)
+            for fault in self.failures.silent.of_node.get(node, ()):
+                own = min(own, fault.speed, _pace(job.communication, fault.bandwidth))
+                causes.add(fault.failure.info.cause)
         healthy = min([*self._pool_paces(nodes), whole])
         assert job.speed == pytest.approx(min(1.0, healthy, left, own), rel=1e-12)
-        out = {failure.info.cause for failure in self.fabric.out}
+        out = {failure.info.cause for failure in self.failures.fabric.out}
         assert job.slow_cause in causes | out | {0}
         if min(left, own) < min(healthy, 1.0):
             assert job.slow_cause in (out if left <= own else causes)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import os
 import random
 import re
 import shutil
@@ -28,11 +27,11 @@ import cli
 import sim
 from sim import yamlfile
 from tests import small
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 PATIENCE = 20
 """Seconds of computing that one command may take [s]; what is accepted is cut to an hour of simulated time."""
 
@@ -264,13 +263,13 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="nothing 
 
 def budget(seconds: float) -> Any:
     """Return the two budgets of a hunt: that of a push, and that of a night."""
-    nightly = pytest.param(
-        60 * seconds, marks=[pytest.mark.nightly, pytest.mark.timeout(60 * seconds + 300)], id="night"
+    marks = [pytest.mark.nightly, pytest.mark.timeout(180 * seconds + 300)]
+    return pytest.mark.parametrize(
+        "seconds", [pytest.param(seconds, id="push"), pytest.param(180 * seconds, marks=marks, id="night")]
     )
-    return pytest.mark.parametrize("seconds", [pytest.param(seconds, id="push"), nightly])
 
 
-@budget(6)
+@budget(2)
 def test_every_mutation_of_a_shipped_file_is_refused_at_its_place_or_can_be_played(
     seconds: float, tmp_path: Path
 ) -> None:
@@ -299,7 +298,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return {name: tmp_path / name for name in commands}
 
 
-@budget(6)
+@budget(2)
 def test_every_mutation_of_results_is_refused_at_its_place_or_reported(
     seconds: float, folders: dict[str, Path]
 ) -> None:

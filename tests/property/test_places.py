@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
+from sim.engine.nodes import PackedPool, Place
+from sim.engine.prepared import Units
 from sim.engine.simulation import Simulation
-from sim.engine.state_nodes import PackedPool, Place, Units
 from tests import harness
+from tests.cases import cases
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from sim.engine.state_jobs import Group, Job
+    from sim.engine.job import Group, Job
 
 WAITS = (Place.IDLE, Place.SPARE, Place.WARM, Place.COLD, Place.STRANDED, Place.MATE)
 
@@ -33,8 +35,8 @@ class _Recounted(_Watched):
         _check_nodes(self)
         _check_pools(self)
         _check_units(self)
-        _check_conditions(self)
-        for job in self.jobs:
+        _check_faults(self)
+        for job in self.jobs.all:
             _check_job(job, self.kernel.now)
         assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
 
@@ -56,9 +58,9 @@ def _check_nodes(simulation: Simulation) -> None:
             assert place in (Place.JOB, Place.IDLE)
             assert group.job.nodes[cluster.position[node]] == node
             assert cluster.position[node] in _positions(group)
-        clock = simulation.lives.nodes.get(node)
+        clock = simulation.failures.lives.nodes.get(node)
         assert clock is None or clock.group is group
-    seated = [node for job in simulation.jobs for node in job.nodes if node >= 0]
+    seated = [node for job in simulation.jobs.all for node in job.nodes if node >= 0]
     assert len(seated) == len(set(seated))
 
 
@@ -72,7 +74,7 @@ def _check_pools(simulation: Simulation) -> None:
         else:
             entries = {entry if pool.rank is None else entry[1] for entry in pool.entries}
         assert {node for node in range(cluster.nodes) if cluster.place[node] == pool.place} <= entries
-    assert all(crews.free >= 0 and not (crews.free and crews.waiting) for crews in simulation.lifecycle.crews.values())
+    assert all(crews.free >= 0 and not (crews.free and crews.waiting) for crews in simulation.repair.crews.values())
 
 
 def _check_units(simulation: Simulation) -> None:
@@ -100,14 +102,14 @@ def _check_units(simulation: Simulation) -> None:
         assert not units.drains or Place.REPAIR not in places
 
 
-def _check_conditions(simulation: Simulation) -> None:
+def _check_faults(simulation: Simulation) -> None:
     """What is open on a node is open, and names the node; hidden faults are those of their node."""
-    for node, conditions in simulation.conditions.of_node.items():
-        assert conditions
-        assert all(condition.is_open and node in condition.nodes for condition in conditions)
-    for node, lives in simulation.defects.open.items():
+    for node, faults in simulation.failures.silent.of_node.items():
+        assert faults
+        assert all(fault.is_open and node in fault.nodes for fault in faults)
+    for node, lives in simulation.failures.hidden.open.items():
         assert all(life.node == node for life in lives)
-        hidden = [life.source for life in lives if simulation.sources.infos[life.source].source.hidden is not None]
+        hidden = [life.source for life in lives if simulation.failures.infos[life.source].source.hidden is not None]
         assert len(hidden) == len(set(hidden)), "a node has one hidden fault of a kind"
 
 
@@ -267,9 +269,7 @@ def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) ->
         assert play(prepare(data | {"jobs": [job]})).jobs[0].end == pytest.approx(1.029 * steps + 3 * saves, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("diagnosis", "repair"), [({"finds": 0.0}, 0.0), ({"blames_other": 1.0}, 20.0)], ids=["nobody", "another"]
-)
+@cases(("diagnosis", "repair"), [({"finds": 0.0}, 0.0), ({"blames_other": 1.0}, 20.0)], ids=["nobody", "another"])
 def test_who_is_not_blamed_and_down_for_something_else_is_repaired(diagnosis: dict[str, float], repair: float) -> None:
     """Node 0 fails at 300 s and is not blamed at 350 s; its rack, down since 320 s, keeps it out until 470 s."""
     causes = [{"part": "node"}, {"part": "rack", "repair": "100 s"}]

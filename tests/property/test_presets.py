@@ -15,20 +15,21 @@ import pytest
 
 import sim
 from sim import catalog
+from sim.engine.nodes import Place
 from sim.engine.simulation import Simulation
-from sim.engine.state_nodes import Place
 from sim.policies.contracts import Bucket
 from tests import harness
+from tests.pace import IS_FULL, SEED, budget
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
+    from sim.engine.job import Group
     from sim.engine.lives import Failure
-    from sim.engine.state_jobs import Group
     from sim.failures import FailureTrace
 
 PRESETS = list(catalog.recoveries())
-CASES, REPLICATIONS = 8, 25
-"""Scenarios of a preset, and random traces of each: 200 in all."""
+CASES, REPLICATIONS = 8, budget(25)
+"""Scenarios of a preset, and random traces of each."""
 NODES, REPLICAS, WIDTH = 14, 3, 3
 
 FAILURES: list[dict[str, Any]] = [
@@ -69,7 +70,7 @@ def _scenario(name: str, number: int) -> dict[str, Any]:
     layout = {"tensor": 8, "pipeline": WIDTH, "data": REPLICAS}
     job = {"name": "job", "gpus": 8 * WIDTH * REPLICAS, "step_time": "3 s", "parallelism": layout}
     data = harness.scenario(
-        seed=number,
+        seed=8 * (SEED - 1) + number,
         cluster={"nodes": NODES, "gpus_per_node": 8, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
         horizon="12000 s",
         jobs=[job if plain else {**job, "periodic": PERIODIC}],
@@ -89,12 +90,12 @@ class _Looked(Simulation):
     def __init__(self, case: sim.Prepared, replication: int, failures: FailureTrace) -> None:
         super().__init__(case, replication, failures, keeps_timeline=True)
         self.interrupted: Counter[tuple[str, str]] = Counter()
-        self.hit = self.incidents.hit
-        self.incidents.hit = self._note  # type: ignore[method-assign]
+        self.hit = self.jobs.hit
+        self.jobs.hit = self._note  # type: ignore[method-assign]
 
     def _note(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         for group in groups:
-            self.groups.settle(group, now)
+            self.jobs.settle(group, now)
             who = "main" if group is group.job.main else "away"
             self.interrupted[who, _phase(group, now)] += 1
         self.hit(groups, failure, now, latency)
@@ -110,7 +111,7 @@ class _Looked(Simulation):
 
     def _look(self) -> None:
         """Assert that no node is in two places, and that what is at risk is a part of the work."""
-        cluster, (job,) = self.cluster, self.jobs
+        cluster, (job,) = self.cluster, self.jobs.all
         places = [cluster.where(node) for node in range(cluster.nodes)]
         held = [node for node in job.nodes if node >= 0]
         assert len(held) == len(set(held)), "a node has two positions"
@@ -150,7 +151,7 @@ NEVER_HIT = {("main", "queued")}
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_random_failures(name: str) -> None:
-    """200 traces: ledgers close, nodes are in one place, no work comes from nowhere, and every phase is interrupted.
+    """Ledgers close, nodes are in one place, no work comes from nowhere, and all traces interrupt every phase.
 
     A job does not do more work than one without failures that need not start up.
     """
@@ -177,7 +178,7 @@ def test_random_failures(name: str) -> None:
         assert np.array_equal(again.jobs[0].totals, job.totals)
     print(name, dict(interrupted))  # noqa: T201
     assert merged > 100, "hardly any failure falls into the recovery from another one"
-    assert passed - interrupted.keys() <= NEVER_HIT
+    assert not IS_FULL or passed - interrupted.keys() <= NEVER_HIT
 
 
 def test_the_scenarios_are_all_combinations() -> None:

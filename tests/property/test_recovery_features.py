@@ -33,9 +33,9 @@ class _Finite(Watch):
         super().look()
         assert self.events < MOST_EVENTS
         assert min(self.cluster.outages) >= 0
-        for job in self.jobs:
+        for job in self.jobs.all:
             assert not any(group.exposed in ("both", "nodes") and group.deferred for group in (job.main, *job.away))
-        readings = self.stores.readings
+        readings = self.jobs.stores.readings
         assert len({reading.group for reading in readings}) == len(readings)
         assert not any(reading.group.running for reading in readings)
         assert sum(reading.speed * reading.whole for reading in readings) <= 1 + 1e-9

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
 from tests import harness
+from tests.cases import cases
 from tests.property.common import Scenario, examples, play
 from tests.strategies import odd_scenarios, scenarios
 
@@ -86,7 +86,7 @@ def test_a_rollout_cannot_change_what_the_cables_decide() -> None:
     assert _read(case)[0] is not None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cluster", "changes", "line"),
     [
         (EIGHT, {"failures": [FAILS | {"part": "core"}]}, "no part 'core'"),

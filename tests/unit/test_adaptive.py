@@ -25,6 +25,7 @@ from analysis.sweep.journal import Journal
 from analysis.sweep.sweep import Played, _excess, next_goal, play_until
 from analysis.sweep.task import Record
 from sim import Ratio
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -158,7 +159,7 @@ def test_points_stop_when_they_are_precise(expected: dict[int, Played], tmp_path
         assert found.replications >= 0.6 * needed
 
 
-@pytest.mark.parametrize(
+@cases(
     ("done", "excess", "goal"),
     [
         (30, 1.5, 70),  # 67.5 in whole blocks
@@ -222,7 +223,7 @@ def test_a_crashed_task_is_tried_once_again(tmp_path: Path) -> None:
     assert [(task.point, task.first) for task in again.played] == [(1, 10)]
 
 
-@pytest.mark.parametrize("status", ["crashed", "failed"])
+@cases("status", ["crashed", "failed"])
 def test_what_went_wrong_is_tried_once_in_a_run(tmp_path: Path, status: str) -> None:
     """Also where several points have the same scenario, one after another; the next run tries it again, once."""
     path = tmp_path / "journal.jsonl"
@@ -278,7 +279,7 @@ def test_a_long_journal_is_no_deep_recursion(tmp_path: Path) -> None:
     assert again.played == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "message"),
     [
         (PrecisionSpec(width="0.1pt", metric="tokens_per_day"), "tokens_per_day is not one: write a precision such as"),

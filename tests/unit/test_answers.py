@@ -16,6 +16,7 @@ from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.questions.question import scale_of
 from sim.scenario.fields import RuleError
 from tests.answers_tools import ask, broken, common_noise, table_of
+from tests.cases import cases
 
 SPARES = {"title": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}
 REPAIR = {"title": "repair time", "choices": ["6 h", "2 d"]}
@@ -58,7 +59,7 @@ def test_a_condition_may_hold_up_to_a_place() -> None:
     assert answer.sentences[0].startswith("Cost is at most 80 from hot spares = 5 [5, 6] on: 84.0")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("level", "holds", "words"),
     [
         ("99 %", [False] * 4, "ETTR is never at least 99 % on this range of hot spares: 96.4 % [96.0, 96.8] at 16"),
@@ -375,7 +376,7 @@ def test_sensitivity_ranks_the_axes_by_what_each_alone_does() -> None:
 # ----------------------------------------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("question", "at", "rule"),
     [
         (
@@ -416,7 +417,7 @@ def test_nothing_unknown_is_no_threshold_over_parameters() -> None:
         ask(table_of({"spares": SPARES}, line(1)), ask="threshold", at_least=0.9, along="spares", over="parameters")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("question", "rule"),
     [
         ({"ask": "threshold", "along": "spares"}, "give at_least or at_most, one of them"),
@@ -450,7 +451,7 @@ def with_metric(kind: str, metric: str) -> dict[str, Any]:
     return {"ask": kind, **KEYS[kind], **told}
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
+@cases("kind", QUESTIONS)
 def test_a_metric_that_is_not_there_is_told_with_the_nearest(kind: str) -> None:
     """Every kind of question says it in one sentence, and no kind fails on a table without results."""
     axes = {"spares": SPARES, "way": {"choices": ["a", "b"]}}
@@ -463,8 +464,8 @@ def test_a_metric_that_is_not_there_is_told_with_the_nearest(kind: str) -> None:
     assert ask(nothing, **with_metric(kind, "ettr")).sentences == ("No point has results.",)
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
-@pytest.mark.parametrize("design", ["one-at-a-time", "latin-hypercube", "grid"])
+@cases("kind", QUESTIONS)
+@cases("design", ["one-at-a-time", "latin-hypercube", "grid"])
 def test_every_question_has_an_answer_of_any_design(kind: str, design: str) -> None:
     """With holes, ties, a single replication and unknown inputs: sentences and plain data, never an error or NaN."""
     axes = {

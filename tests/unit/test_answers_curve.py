@@ -10,6 +10,7 @@ import pytest
 from analysis.amounts import Form, form_of
 from analysis.statistics.estimates import mean_interval
 from analysis.study.questions.along import Curve
+from tests.cases import cases
 
 _TRIALS = 1000
 _LEAST_COVERAGE = 0.95 - 3 * math.sqrt(0.95 * 0.05 / _TRIALS)
@@ -25,7 +26,7 @@ def test_a_straight_line_is_crossed_where_algebra_says() -> None:
     assert crossing.at == pytest.approx(math.exp(1.5))
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@cases("sign", [1.0, -1.0])
 def test_the_interval_is_where_the_band_around_the_line_has_the_level(sign: float) -> None:
     """A band of half-width h around a slope b moves a crossing by h / b to either side, whichever way it runs."""
     places = (0.0, 1.0, 2.0, 3.0)
@@ -70,7 +71,7 @@ def test_the_interval_of_a_crossing_covers_it_at_95_percent() -> None:
         assert covered < _TRIALS  # an interval that is never wrong says nothing
 
 
-@pytest.mark.parametrize("half", [0.0031, 0.0099, 0.011, 0.029, 0.03, 0.4, 7.0, 123.0, 2900.0])
+@cases("half", [0.0031, 0.0099, 0.011, 0.029, 0.03, 0.4, 7.0, 123.0, 2900.0])
 def test_what_is_told_of_an_interval_is_off_by_a_sixth_of_its_half_width_at_most(half: float) -> None:
     """Digits go as far as the interval deserves: rounding moves no end by more, and adds less than two digits."""
     form = Form("")
@@ -85,7 +86,7 @@ def test_what_is_told_of_an_interval_is_off_by_a_sixth_of_its_half_width_at_most
         assert all(abs(number / place - round(number / place)) < 1e-6 for number in told)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("metric", "value", "interval", "text"),
     [
         ("p_finish_by", 0.96, (0.90, 0.99), "96 % [90, 99]"),

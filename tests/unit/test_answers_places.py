@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.answers_tools import ask, common_noise, table_of
+from tests.cases import cases
 
 NOISE = common_noise(24, 0.01)
 SPARES = {"title": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}
@@ -114,7 +113,7 @@ def test_what_cannot_be_compared_says_why() -> None:
     assert sentence == "way = b has no ETTR to compare with: no room for the job."
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@cases("count", [1, 2])
 def test_few_replications_are_an_answer(count: int) -> None:
     """Of one replication there is no interval: nothing is resolved, and two or more would tell."""
     table = table_of(

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.questions.words import more_replications
 from tests.answers_tools import ask, common_noise, table_of
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from analysis.study.questions.question import Answer
@@ -125,7 +126,7 @@ def test_the_direction_is_one_of_two() -> None:
         assert error["ctx"]["expected"] == "'highest' or 'lowest'"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("needed", "count", "text"),
     [
         (5, 4, "a few more replications"),

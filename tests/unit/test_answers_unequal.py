@@ -12,6 +12,7 @@ from analysis.statistics.estimates import t_quantile
 from analysis.study.questions.best import front_of
 from analysis.study.questions.kinds import QUESTIONS
 from tests.answers_tools import ask, table_of
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from analysis.study.table import Table
@@ -55,8 +56,8 @@ def noisy(design: dict[str, Any]) -> Table:
     return table_of(axes, function, design=design, metrics=("ettr", "cost"))
 
 
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("kind", QUESTIONS)
+@cases("design", DESIGNS)
+@cases("kind", QUESTIONS)
 def test_every_question_is_answered_with_unequal_numbers(kind: str, design: str) -> None:
     """Cells that have more replications than others do not keep any question from its answer."""
     answer = ask(shorten(noisy(DESIGNS[design]), [12, MOST, 23]), ask=kind, **ASKED[kind])
@@ -65,7 +66,7 @@ def test_every_question_is_answered_with_unequal_numbers(kind: str, design: str)
         assert "over the first 12 replications" in answer.sentences[-1]
 
 
-@pytest.mark.parametrize("design", ["one-at-a-time", "saltelli"])
+@cases("design", ["one-at-a-time", "saltelli"])
 def test_sensitivity_rests_on_the_common_replications(design: str) -> None:
     """What moves a metric is the same as if all points had stopped where the first one did."""
     table = noisy(DESIGNS[design])
@@ -118,7 +119,7 @@ def plain_front(aims: list[np.ndarray]) -> tuple[list[int], list[bool], list[int
     return front, sure, [row for row in range(size) if row not in front and not behind[:, row].any()]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@cases("seed", range(6))
 def test_the_front_is_that_of_all_pairs(seed: int) -> None:
     """Comparisons that cannot matter are left out and change nothing: with ties, certain aims, much noise and none."""
     rng = np.random.default_rng(seed)

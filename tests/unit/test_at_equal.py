@@ -17,6 +17,7 @@ from analysis.page.chapters.compare import format_comparison as typed_format_com
 from analysis.results.models import CompareDocument
 from analysis.runs import RequestError
 from tests import small
+from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 compare_document = as_plain(typed_compare_document)
@@ -104,7 +105,7 @@ def test_jobs_share_gpus_and_power_as_they_share_the_cost() -> None:
     assert "tokens_per_gpu_day" not in job_ratios(shared.jobs[0], result.jobs[0], [False])
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {},
@@ -150,7 +151,7 @@ def test_gpu_time_stands_in_for_tokens_where_the_work_is_alike() -> None:
         headline_at_equal("gpus", {"a": prepared(), "b": prepared(**NO_TOKENS)})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "changes", "line"),
     [
         ("power", NO_POWER, "b: it is not known what a node draws: give power.idle"),

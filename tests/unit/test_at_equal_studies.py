@@ -14,6 +14,7 @@ from analysis.study.axis import Axis
 from analysis.study.load import load_study
 from analysis.study.table import Cell, Outcome, Table
 from tests import small
+from tests.cases import cases
 from tests.unit.test_at_equal import COST, H100, JOB
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def study(tmp_path: Path, text: str, **changes: Any) -> LoadedStudy:
 SPARES = "vary: {spares.hot: {choices: [1, 2]}}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "headline"), [("gpus", "tokens_per_gpu_day"), ("power", "tokens_per_mw_day"), ("cost", "cost_per_token")]
 )
 def test_a_study_is_led_by_what_is_equal(kind: str, headline: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import cli
 import sim
 from sim import yamlfile
+from tests.cases import cases
 from tests.unit.bad_input import (
     BASE,
     Bad,
@@ -76,7 +77,7 @@ def test_the_base_is_good() -> None:
     assert sim.prepare(sim.load("s.yaml")).jobs[0].nodes == 8
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
+@cases("bad", BAD, ids=lambda bad: bad.name)
 def test_bad_scenarios(bad: Bad) -> None:
     """One mistake is one line: the place first, then the path, the rule and, for a word, the nearest valid one."""
     lines = complaints(bad)
@@ -115,7 +116,7 @@ def test_there_are_many() -> None:
     assert len({bad.name for bad in BAD}) == len(BAD) >= 200
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "rule"),
     [
         ("zzzzzzzz", "zzzzzzzz: no such file, and no scenario of this name (choose from airesim-defaults, "),

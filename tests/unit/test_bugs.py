@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import sim
+from tests.cases import cases
 from tests.harness import Z, losses, play, prepared, seconds
 from tests.unit.test_effects import cause, slow
 
@@ -33,7 +34,7 @@ def fixed(seconds_of_work: int) -> list[dict[str, Any]]:
     return [{"name": "job", "gpus": 2, "work": {"time": f"{seconds_of_work} s"}}]
 
 
-@pytest.mark.parametrize(("fix", "failures"), [("0 s", 1), ("99 s", 1), ("200 s", 2), ("201 s", 3), ("300 s", 3)])
+@cases(("fix", "failures"), [("0 s", 1), ("99 s", 1), ("200 s", 2), ("201 s", 3), ("300 s", 3)])
 def test_a_bug_strikes_at_the_same_work_until_it_is_mended(fix: str, failures: int) -> None:
     """It strikes at 300 s and every 100 s later, after 50 s of work each; mended in time, it lets the job pass."""
     one = case(bug(fix=fix), jobs=fixed(400), horizon="2000 s")

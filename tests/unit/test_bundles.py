@@ -13,6 +13,7 @@ from sim import catalog
 from sim.failures.bundle import Bundle
 from sim.input.scenario import REGISTRIES
 from sim.scenario.laws import Fixed
+from tests.cases import cases
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
 """With 336 of 400 nodes of 8 GPUs; InfiniteHBD's cluster has 400 nodes."""
@@ -59,7 +60,7 @@ def interruptions(bundle: str) -> float:
     return sum(source.rate * source.interrupts * 86400 for source in prepared(bundle).sources)
 
 
-@pytest.mark.parametrize("bundle", catalog.bundles())
+@cases("bundle", catalog.bundles())
 def test_every_bundle_expands(bundle: str) -> None:
     """Each cause of the catalog is a source, under its name, and can fail."""
     sources = prepared(bundle).sources
@@ -67,7 +68,7 @@ def test_every_bundle_expands(bundle: str) -> None:
     assert all(source.rate > 0 for source in sources)
 
 
-@pytest.mark.parametrize("bundle", catalog.bundles())
+@cases("bundle", catalog.bundles())
 def test_every_number_has_a_source(bundle: str) -> None:
     """The bundle and each of its causes say where the numbers come from; what is counted says how much was seen."""
     content = catalog.bundle(bundle)
@@ -79,7 +80,7 @@ def test_every_number_has_a_source(bundle: str) -> None:
         assert "count" not in entry or kind.events == entry["count"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bundle", "published"),
     [
         ("meta-rsc-1", 6.5e-3 * 400),
@@ -107,7 +108,7 @@ def test_infinitehbd_has_its_classes() -> None:
         assert kind.rate.per_second / total == pytest.approx(counts[name] / 584, abs=1e-6 / 2.2e-3)
 
 
-@pytest.mark.parametrize("bundle", ["component-rates", "infinitehbd"])
+@cases("bundle", ["component-rates", "infinitehbd"])
 def test_repairs_have_the_means_that_they_state(bundle: str) -> None:
     """A log-normal law has the median and the mean of the data, as its source says them, and not a mean of its own."""
     stated = [kind for kind in kinds(bundle) if "at the median and" in kind.source]
@@ -134,7 +135,7 @@ def test_probabilities_of_component_rates_follow_from_two_counts() -> None:
 # ---------------------------------------------------------------------------------------------- overrides
 
 
-@pytest.mark.parametrize("bundle", catalog.bundles())
+@cases("bundle", catalog.bundles())
 def test_scale_of_one_cause_and_of_all(bundle: str) -> None:
     """A factor for one cause moves that one; a number moves all, and nothing but the rates."""
     base = prepared(bundle).sources
@@ -155,7 +156,7 @@ def test_scale_multiplies_that_of_the_catalog() -> None:
     assert kind.scale == 6
 
 
-@pytest.mark.parametrize(("bundle", "key"), REACHED)
+@cases(("bundle", "key"), REACHED)
 def test_overrides_reach_every_source_that_has_the_key(bundle: str, key: str) -> None:
     """What is stated for the bundle holds for each of its causes, except where its kind lacks the key."""
     value, having = REACH[key]
@@ -194,7 +195,7 @@ def with_repair(repair: str | None, entry: str = "") -> sim.Prepared:
     return sim.prepare(sim.parse({key: value for key, value in data.items() if stated or key != "repair"}))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("repair", "entry", "gpu", "cpu"),
     [
         ("{time: 1 d}", "", ("scenario", Fixed(value="1 d")), ("scenario", Fixed(value="1 d"))),
@@ -270,7 +271,7 @@ def test_a_replaced_repair_is_told() -> None:
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "line"),
     [
         (

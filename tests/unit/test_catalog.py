@@ -11,6 +11,7 @@ import pytest
 
 import sim
 from sim import catalog
+from tests.cases import cases
 from tests.reference_tables import rows
 
 HERE = Path(catalog.__file__).parent
@@ -52,7 +53,7 @@ def test_the_catalog_has_these_accelerators() -> None:
     assert set(catalog.accelerators()) == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_accelerators_are_those_of_the_presets(name: str) -> None:
     """Peaks, memory, scale-up bandwidth and power are printed ones, and what is not printed is not there."""
     entry = catalog.accelerators()[name]
@@ -91,13 +92,13 @@ BOTH_WAYS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_scale_up_is_half_of_what_data_sheets_print(name: str) -> None:
     """Data sheets add the two directions of scale-up links."""
     assert catalog.accelerators()[name].scale_up == BOTH_WAYS[name] / 2
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_peaks_double_with_half_the_bits(name: str) -> None:
     """Matrix units do twice as much at half the width; Blackwell Ultra does three times as much at FP4 as at FP8.
 
@@ -133,7 +134,7 @@ def test_generations() -> None:
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_measured_products_stay_below_the_peak(name: str) -> None:
     """The best matrix product is slower than the peak, but not by half."""
     entry = catalog.accelerators()[name]
@@ -170,7 +171,7 @@ def test_estimated_nodes_of_eight_follow_the_metered_ones() -> None:
             assert "boards" in node.source or node.measured
 
 
-@pytest.mark.parametrize(("name", "board"), [("gb200", 1.2e3), ("gb300", 1.4e3)])
+@cases(("name", "board"), [("gb200", 1.2e3), ("gb300", 1.4e3)])
 def test_trays_are_those_of_the_rack_budget(name: str, board: float) -> None:
     """A tray draws 0.9 kW without work, and in training 76 % of that, its boards and 1 kW; 18 of GB300 are 135 kW.
 
@@ -240,14 +241,14 @@ def test_the_catalog_has_these_models() -> None:
     assert {name for name, shape in catalog.models().items() if shape.experts is not None} == set(ACTIVE)
 
 
-@pytest.mark.parametrize(("name", "published", "tolerance"), [(name, *row) for name, row in PUBLISHED.items()])
+@cases(("name", "published", "tolerance"), [(name, *row) for name, row in PUBLISHED.items()])
 def test_parameters_are_those_published(name: str, published: float, tolerance: float) -> None:
     """The shape gives the published parameters; modules for further tokens are not in the published count."""
     shape = replace(catalog.models()[name], depths=0)
     assert shape.parameters == pytest.approx(published, rel=tolerance)
 
 
-@pytest.mark.parametrize(("name", "published"), ACTIVE.items())
+@cases(("name", "published"), ACTIVE.items())
 def test_active_parameters_are_those_published(name: str, published: float) -> None:
     """A token meets the published parameters, within 2 %: one expert less or more would be 7 % or more.
 
@@ -266,7 +267,7 @@ def test_deepseek_was_trained_with_a_module_for_one_more_token() -> None:
     assert shape.parameters - replace(shape, depths=0).parameters == pytest.approx(11.5e9, rel=0.015)
 
 
-@pytest.mark.parametrize("name", ["nemotron-4-15b", "nemotron-4-340b"])
+@cases("name", ["nemotron-4-15b", "nemotron-4-340b"])
 def test_nemotron_has_two_tables_of_embeddings_and_no_gate(name: str) -> None:
     """12.5 B of 15 B and 331.6 B of 340 B are no embeddings (arXiv 2402.16819 and 2406.11704, table 1)."""
     shape = catalog.models()[name]
@@ -274,7 +275,7 @@ def test_nemotron_has_two_tables_of_embeddings_and_no_gate(name: str) -> None:
     assert shape.parameters - 2 * shape.embedding == pytest.approx(published, rel=0.002)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@cases("name", PUBLISHED)
 def test_heads_make_up_the_width(name: str) -> None:
     """Groups of heads share keys and values evenly, and heads make up the width unless their width is given."""
     shape = catalog.models()[name]

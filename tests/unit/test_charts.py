@@ -48,6 +48,7 @@ from analysis.page.charts.sheet import (
 )
 from analysis.page.charts.tables import color_of
 from sim import JOB_BUCKETS, Topology
+from tests.cases import cases
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def test_type_has_contrast() -> None:
 # ---------------------------------------------------------------------------------------------- what they show
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("waterfall")])
+@cases("name", [name for name in CASES if name.startswith("waterfall")])
 def test_waterfalls_close(name: str) -> None:
     """Each bar begins where the one before ends, connectors join them, and the last one is the end."""
     chart = CASES[name]
@@ -193,7 +194,7 @@ def test_a_waterfall_that_does_not_begin_at_zero_says_so() -> None:
     assert not any(line.get_gid() == "break" for line in large.axes[0].lines)
 
 
-@pytest.mark.parametrize("span", [1e-6, 1e-3, 1.0, 30.0])
+@cases("span", [1e-6, 1e-3, 1.0, 30.0])
 def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
     """However small the changes are, the largest takes at least a third of the width, and its amount is written."""
     chart = Waterfall("A", "points", ("A", 95.0), (Change("x", -span),), ("B", 95.0 - span))
@@ -255,7 +256,7 @@ def test_swings_go_to_their_sides() -> None:
     assert {"half: +1.20", "twice: −2.30", "Change from goodput: 92.40"} <= set(words(figure))
 
 
-@pytest.mark.parametrize("high_is_good", [True, False])
+@cases("high_is_good", [True, False])
 def test_the_worst_cell_is_the_darkest(high_is_good: bool) -> None:
     """Shades follow the values, worse is darker, and a cell without a value has no shade."""
     values = [[1.0, 5.0, None], [9.0, 3.0, 7.0]]
@@ -412,7 +413,7 @@ def test_a_phase_has_one_colour_in_all_pictures() -> None:
 # ------------------------------------------------------------------------------------------- words and numbers
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "decimals", "text"),
     [(93.05, 1, "93.0"), (-0.04, 2, "−0.04"), (0.0, 2, "0.00"), (-1e-4, 1, "−0.0001"), (12345.6, 0, "12,346"),
      (1.5e6, 0, "1.5 M"), (2e12, 3, "2 T"), (None, 1, "no value"), (math.nan, 1, "no value")],
@@ -430,7 +431,7 @@ def test_digits_are_those_that_tell_numbers_apart() -> None:
     assert decimals_of([None, 0.0]) == 0
 
 
-@pytest.mark.parametrize("room", [0.5, 1.0, 3.0])
+@cases("room", [0.5, 1.0, 3.0])
 def test_long_texts_fit_their_room(room: float) -> None:
     """Lines are not wider than the room; without a limit nothing is lost, and a cut text keeps both its ends."""
     everything = wrapped(LONG, room, lines=99)

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from sim.policies.checkpoint import Ladder, Pause, Periodic, Rung
 from sim.policies.checkpoint.stores import TIE, Grid
 from sim.policies.contracts import Damage, Pace
+from tests.cases import cases
 from tests.checkpoint_checks import check_checkpoint, marks
+from tests.pace import one_in
 
 FREE = Pace(1.0)
 """Continuous progress at the healthy pace."""
@@ -25,7 +27,7 @@ DISK = Rung("disk", 60.0, 0.0, 55.0, 9.0, 9.0, retain=3)
 PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
 
 
-@pytest.mark.parametrize("step", [0.0, 7.0, 30.0], ids=lambda step: f"step {step:g} s")
+@pytest.mark.parametrize("step", one_in(3, [0.0, 7.0, 30.0]), ids=lambda step: f"step {step:g} s")
 @pytest.mark.parametrize(
     "ladder",
     [
@@ -188,7 +190,7 @@ TIMELINE = [
 ]
 
 
-@pytest.mark.parametrize(("time", "work", "remote", "host", "stepped", "paused"), TIMELINE)
+@cases(("time", "work", "remote", "host", "stepped", "paused"), TIMELINE)
 def test_concurrent_stops_by_hand(
     time: float, work: float, remote: float, host: float, stepped: float, paused: float
 ) -> None:
@@ -239,7 +241,7 @@ def held(**changes: Any) -> tuple[Ladder, Any]:
     return ladder, ladder.advance(ladder.begin, FREE, 350.0)[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("retain", "sound", "work"),
     [
         (None, math.inf, 300.0),

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from sim.policies.checkpoint import Ladder, Rung, cliques
-from sim.policies.checkpoint.stores import STORES, clique_of, missing
+from sim.policies.checkpoint.ladder import choose
+from sim.policies.checkpoint.stores import STORES, Shelf, Source, clique_of, missing
 from sim.policies.contracts import Damage, Pace
+from tests.cases import cases
 from tests.intervals import Z
 
 FREE = Pace(1.0)
@@ -29,7 +31,7 @@ def survives(one: Rung, lost: tuple[int, ...], nodes: int, replicas: int = 1, **
     return left is not None and not left.lacks
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nodes", "clique", "jump", "groups"),
     [
         (4, 2, 1, ((0, 1), (2, 3))),
@@ -51,8 +53,8 @@ def test_cliques_by_hand(nodes: int, clique: int, jump: int, groups: tuple[tuple
     assert cliques(nodes, clique, jump) == groups
 
 
-@pytest.mark.parametrize("clique", [2, 3, 4])
-@pytest.mark.parametrize("jump", [1, 2, 5])
+@cases("clique", [2, 3, 4])
+@cases("jump", [1, 2, 5])
 def test_cliques_share_out_the_nodes(clique: int, jump: int) -> None:
     """Every node is in one clique, of at least two; a copy is lost exactly when all of a clique are."""
     one = rung("peer-host", clique=clique, jump=jump)
@@ -108,8 +110,8 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("store", STORES)
+@cases("event", EVENTS)
+@cases("store", STORES)
 def test_what_survives_what(store: str, event: str) -> None:
     """A store that survives is read from: beside a remote store that has nothing yet, or the job starts anew."""
     damage, left = EVENTS[event]
@@ -122,7 +124,7 @@ def test_what_survives_what(store: str, event: str) -> None:
     assert found.store == (store if store in left else "remote")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("lost", "rebooted", "seconds", "store"),
     [
         ((), (), 4.0, "host"),
@@ -167,3 +169,15 @@ def test_one_replica_is_enough_if_each_holds_everything() -> None:
     ladder = Ladder((every, rung("remote", interval=1e6)), (), 8, 2)
     state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
     assert ladder.restore(state, FREE, Damage("hosts", frozenset({1}))).seconds == 8.0
+
+
+def test_an_unreadable_copy_behind_the_newest_is_passed_over() -> None:
+    """The newest checkpoint is too new and known to be good, the next cannot be read: the one before it is."""
+    rung = Rung("remote", 10.0, 0.0, 0.0, 5.0, 5.0, corrupt=0.5, retain=5)
+    one = Source(rung, frozenset(), frozenset())
+
+    def mark(purpose: str) -> float:
+        return 0.0 if purpose.endswith(" 2") else 1.0
+
+    found = choose([one], [Shelf(100.0, 5, True)], [10.0], frozenset(), 1, 80.0, mark)
+    assert (found.work, found.seconds) == (70.0, 10.0)

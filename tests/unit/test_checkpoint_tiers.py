@@ -9,6 +9,7 @@ import pytest
 
 from sim.policies.checkpoint import Ladder, Pause, Periodic, Tiers
 from sim.scenario.fields import RuleError
+from tests.cases import cases
 
 REMOTE = {"interval": "10 min", "write": "60 s", "restore": "20 s"}
 HOST = {"store": "host", "interval": "every 2 steps", "stall": "10 ms", "write": "1 s", "restore": "4 s"}
@@ -84,7 +85,7 @@ def test_what_is_written_is_read_again() -> None:
     assert Tiers.model_validate(ladder.model_dump(mode="json")) == ladder
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stores", "match"),
     [
         ([HOST], "has no 'store: remote'"),
@@ -119,7 +120,7 @@ def test_impossible_ladders(stores: list[dict[str, Any]], match: str) -> None:
         tiers(*stores)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("stores", "at", "match"),
     [
         ([HOST, REMOTE], ("tiers", 0, "interval"), "needs the time of a step"),

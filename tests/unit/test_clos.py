@@ -5,21 +5,20 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-import pytest
-
 from sim.cluster.fabric import downlinks, fewest_switches, uplinks
+from tests.cases import cases
 
 RATIOS = [f"{tenths / 10}" for tenths in range(10, 81)]
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
+@cases("ratio", RATIOS)
 def test_uplinks_are_the_exact_quotient_rounded_up(ratio: str) -> None:
     """Binary fractions add no cable where the decimal quotient is whole."""
     for down in range(1, 577):
         assert uplinks(down, float(ratio)) == ceil(down / Fraction(ratio))
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
+@cases("ratio", RATIOS)
 def test_downlinks_are_the_most_that_fit(ratio: str) -> None:
     """One more link down would leave too few ports for the links up."""
     for radix in range(2, 130):

@@ -29,6 +29,7 @@ from sim.policies.recovery.base import Span
 from sim.policies.recovery.phases import longest
 from sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
 from tests import small
+from tests.cases import cases
 from tests.intervals import Z
 from tests.oracle.theory.nodes import starved_shares
 from tests.typed import as_plain, of_plain
@@ -114,7 +115,7 @@ def test_what_no_failure_needs_is_told() -> None:
 # ---------------------------------------------------------------------------------------------- which copies
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "damage", "store"),
     [("process", None, "host"), ("host", "reboot", "peer-host"), ("switch", None, "host")],
 )
@@ -140,7 +141,7 @@ def test_the_copy_is_the_newest_that_survives(fault: str, damage: str | None, st
 # ------------------------------------------------------------------------------------------- laws of times
 
 
-@pytest.mark.parametrize("rate", [1e-5, 1e-3, 1e-2])
+@cases("rate", [1e-5, 1e-3, 1e-2])
 def test_survival_is_the_laplace_transform(rate: float) -> None:
     """Of fixed, uniform and exponential times it is known in closed form; of the slowest of n uniform ones too."""
     spans = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import sim
 from tests import small
+from tests.cases import cases
 
 LONG_RUN = "long run: the first start and the horizon's edge are left out"
 SEVERAL_STORES = [
@@ -176,7 +175,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_what_a_scenario_breaks_is_said(name: str) -> None:
     """Exactly the lines of what it breaks, besides the long run that every formula is about."""
     changes, wanted = CASES[name]
@@ -302,7 +301,7 @@ def without_nothing(changes: dict[str, Any]) -> dict[str, Any]:
     return {**changes, "failures": [{key: value for key, value in row.items() if value is not None} for row in rows]}
 
 
-@pytest.mark.parametrize("name", BEYOND)
+@cases("name", BEYOND)
 def test_where_it_does_not_apply(name: str) -> None:
     """One thing that the form can estimate and leaves out: no number but the reason; with little of it, a number."""
     changes, mended, reason = BEYOND[name]
@@ -335,7 +334,7 @@ SHIPPED: dict[str, tuple[str, list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@cases("name", SHIPPED)
 def test_what_a_shipped_scenario_breaks_is_said(name: str) -> None:
     """The same of logs, which are files, and of fabrics, where the cables decide what a switch takes."""
     file, changes, wanted = SHIPPED[name]

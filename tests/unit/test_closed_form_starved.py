@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from scipy import stats
 import sim
 from sim.formulas.nodes import starvation
 from tests import small
+from tests.cases import cases
 from tests.intervals import Z
+from tests.pace import SEED, one_in
 
 DAY = 86400.0
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 FEW = {
     "cluster": {**small.SMALL["cluster"], "nodes": 14},
     "spares": {"hot": 0},
@@ -64,7 +64,7 @@ SOFTWARE = {"use": "job", "name": "software", "rate": "5 per job-d"}
 
 @pytest.mark.parametrize(
     "failures",
-    [[NODE], [NODE | {"idle_hazard": "0 %"}], [NODE | {"clock": "busy"}], [NODE, SOFTWARE]],
+    one_in(2, [[NODE], [NODE | {"idle_hazard": "0 %"}], [NODE | {"clock": "busy"}], [NODE, SOFTWARE]]),
     ids=["wall", "only with work", "busy", "software"],
 )
 def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -> None:
@@ -83,7 +83,7 @@ def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -
 
 
 @pytest.mark.parametrize(
-    "failures", [[NODE, SOFTWARE], [NODE | {"idle_hazard": "0 %"}, SOFTWARE]], ids=["wall", "work"]
+    "failures", one_in(2, [[NODE, SOFTWARE], [NODE | {"idle_hazard": "0 %"}, SOFTWARE]]), ids=["wall", "work"]
 )
 def test_what_cannot_fail_in_a_wait_is_not_detected_there(failures: list[dict[str, Any]]) -> None:
     """Detection takes 5 min: of software in the time with enough nodes only, of nodes in waits as they fail there.
@@ -149,7 +149,7 @@ def test_nobody_waits_where_no_cause_takes_nodes() -> None:
 LADDER = [{"name": "keep", "keeps": "hosts", "pools": ["idle"]}, {"name": "queue", "keeps": "nothing"}]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("recovery", "spares"),
     [
         ({"use": "hot-spare", "initialize": "3 min"}, 4),

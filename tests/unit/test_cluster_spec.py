@@ -9,6 +9,7 @@ import pytest
 
 import sim
 from sim.cluster import ClusterSpec
+from tests.cases import cases
 from tests.small import SMALL
 
 NVL72 = {"gpus": 72, "tray": 4, "switch_trays": 9}
@@ -102,7 +103,7 @@ def test_domains_without_switch_trays_have_no_such_part() -> None:
     assert "switch_tray" not in counts
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "used", "drains"),
     [
         ({}, 72, False),
@@ -200,7 +201,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(MISTAKES)))
+@cases("number", range(len(MISTAKES)))
 def test_a_mistake_is_one_line_with_its_path(number: int) -> None:
     """The path, the rule and the nearest valid value, as a user of a scenario sees it."""
     parameters, said = MISTAKES[number]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import cli
 import sim
+from analysis.amounts import points_text
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from analysis.results.models import CompareDocument
 from tests import small
@@ -145,7 +146,7 @@ def test_what_is_not_resolved_is_said(scenario: str, change: dict[str, Any], lin
     content["variants"]["spares.hot=2"]["difference"]["ettr"] = change
     text = format_comparison(content)
     assert [row.removeprefix("  - ") for row in text.splitlines() if row.startswith("  - ")] == [line] * bool(line)
-    assert f"{100 * change['mean']:+.2f} pt" in text
+    assert points_text(change["mean"]) in text
 
 
 def test_cost_and_tokens_are_shown_where_they_are_known(scenario: str) -> None:

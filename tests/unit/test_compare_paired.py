@@ -13,6 +13,7 @@ from analysis.compare import Variant, compare
 from analysis.statistics.differences import MANY, difference, replications_to_resolve
 from analysis.statistics.estimates import mean_interval
 from sim import Ratio
+from tests.cases import cases
 
 REPETITIONS = 1000
 
@@ -91,7 +92,7 @@ def test_a_difference_of_zero_is_resolved_as_often_as_chance_says() -> None:
     assert_coverage(REPETITIONS - resolved)
 
 
-@pytest.mark.parametrize(("mean", "spread"), [(1.0, 0.1), (1.0, 1.0), (-0.3, 1.0), (0.05, 1.0), (2.0, 0.0)])
+@cases(("mean", "spread"), [(1.0, 0.1), (1.0, 1.0), (-0.3, 1.0), (0.05, 1.0), (2.0, 0.0)])
 def test_replications_to_resolve_is_the_smallest_number(mean: float, spread: float) -> None:
     """With n replications the half-width t s / sqrt(n) is below |d|, with n - 1 it is not; two are the fewest."""
     n = replications_to_resolve(mean, spread)
@@ -121,7 +122,7 @@ def test_unresolved_takes_more_replications_than_there_were() -> None:
         assert found.resolved == (needed <= 12)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ours", "theirs"),
     [
         (ratios([1.0]), ratios([2.0])),

@@ -11,6 +11,7 @@ import sim
 from analysis.compare import Recipe, Variation, load_variants, prepared, recipes, split, warnings
 from analysis.runs import RequestError
 from tests import small
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "small.yaml"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "parts"),
     [
         ("a,b", ("a", "b")),
@@ -40,7 +41,7 @@ def test_values_are_split_at_commas_outside_of_brackets_and_quotes(text: str, pa
     assert split(text) == parts
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "rule"),
     [
         ("spares.hot", "--vary spares.hot: needs path=value,value"),
@@ -68,7 +69,7 @@ def test_all_combinations_in_order() -> None:
     assert [recipe.name for recipe in recipes(["x", "y"], [])] == ["x", "y"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("scenarios", "varied", "rule"),
     [
         (["x"], [], "nothing to compare with"),
@@ -122,7 +123,7 @@ def test_what_is_set_reaches_every_variant(scenario: str, varied: str, common: s
     assert len(set(map(repr, loaded.scenarios.values()))) == 2
 
 
-@pytest.mark.parametrize("path", ["spares.hot", "recovery.use", "seed"])
+@cases("path", ["spares.hot", "recovery.use", "seed"])
 def test_a_path_is_not_set_and_varied(path: str) -> None:
     """What is varied cannot be set too, nor can the choice inside of a mapping that varies: one line."""
     with pytest.raises(RequestError, match=rf"^--set {path} = 5: is varied too, by --vary {path}; say it once$"):

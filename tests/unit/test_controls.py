@@ -16,7 +16,9 @@ from analysis.results.run import document as typed_document
 from analysis.runs import FEWEST, Precision, replicate
 from analysis.statistics.differences import Luck, controlled, difference, of_values
 from sim import Ratio
+from tests.cases import cases
 from tests.harness import Z, prepared
+from tests.pace import one_in
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def test_a_line_is_found_and_worth_is_bounded() -> None:
     assert (found.ci95[1] - found.ci95[0]) / 2 == pytest.approx(plain / math.sqrt(1000), rel=1e-9)
 
 
-@pytest.mark.parametrize(("hit", "is_enough"), [(1, False), (9, False), (10, True)])
+@cases(("hit", "is_enough"), [(1, False), (9, False), (10, True)])
 def test_controls_need_ten_replications_with_events(hit: int, is_enough: bool) -> None:
     """Of 30 replications few are interrupted, each at a cost of its own; start-ups that vary hide nothing of it."""
     generator = np.random.default_rng(SEED)
@@ -56,7 +58,7 @@ def test_controls_need_ten_replications_with_events(hit: int, is_enough: bool) -
     assert (of_values(values + 1e-3 * generator.random(30), rows) is not None) == is_enough
 
 
-@pytest.mark.parametrize(("differing", "is_enough"), [(9, False), (10, True)])
+@cases(("differing", "is_enough"), [(9, False), (10, True)])
 def test_differences_need_ten_that_are_not_zero(differing: int, is_enough: bool) -> None:
     """All 30 replications of two variants are interrupted, and few differ by it."""
     generator = np.random.default_rng(SEED)
@@ -101,7 +103,7 @@ def test_controls_that_say_nothing_are_left_out() -> None:
     assert of_values(y, np.zeros((16, 0))) is None
 
 
-@pytest.mark.parametrize(("count", "is_enough"), [(15, False), (16, True)])
+@cases(("count", "is_enough"), [(15, False), (16, True)])
 def test_enough_replications(count: int, is_enough: bool) -> None:
     """Three controls need 16 replications, so that twelve degrees of freedom are left."""
     generator = np.random.default_rng(SEED)
@@ -192,7 +194,7 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
     """Each of the three numbers has the mean zero, whatever the policies are; and none is always zero.
 
@@ -218,7 +220,7 @@ NOT_SIMPLE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_SIMPLE)
+@cases("name", NOT_SIMPLE)
 def test_causes_whose_rate_is_not_simple_are_left_out(name: str) -> None:
     """They have no constant intensity, or do not disrupt at once: their luck stays in."""
     source = {key: value for key, value in (NODE | NOT_SIMPLE[name]).items() if value is not None}

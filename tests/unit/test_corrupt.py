@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import SHRINK, cause, nodes
 
@@ -125,7 +126,7 @@ def test_wrong_work_outlives_the_repair_of_its_node() -> None:
     assert result.counts["healed"] == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("checkpoint", "onset", "sound", "work"),
     [
         # Asynchronous: saved from 130 s to 135 s, durable at 195 s; 355 s of work are done by 400 s.
@@ -250,7 +251,7 @@ def test_fixed_work_is_done_again_up_to_the_last_second() -> None:
     assert result.counts["outside"] == 1
 
 
-@pytest.mark.parametrize("noticed", ["1 h", None])
+@cases("noticed", ["1 h", None])
 def test_a_notice_after_the_horizon_is_none(noticed: str | None) -> None:
     """What nobody knows at the end has taken nothing."""
     result = play(case(corrupt(noticed)), [(500, 0, 1)])

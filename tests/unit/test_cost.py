@@ -19,6 +19,7 @@ from analysis.results.run import cost_content
 from analysis.results.run import document as typed_document
 from analysis.runs import replicate
 from tests import small
+from tests.cases import cases
 from tests.typed import as_plain, of_plain
 from tests.unit.bad_input import costs
 
@@ -92,7 +93,7 @@ def test_rent_is_a_price_per_hour() -> None:
 # -------------------------------------------------------------------------------------------------- repairs
 
 
-@pytest.mark.parametrize("part", ["node", "gpu"])
+@cases("part", ["node", "gpu"])
 def test_repairs_are_the_outages_of_the_log(part: str) -> None:
     """Each outage is one repair of the part that failed, of spares too; planned work costs nothing."""
     rate = f"200 per 1000 {part}-day" if part == "node" else "25 per 1000 gpu-day"
@@ -149,7 +150,7 @@ def test_cables_that_cut_nobody_off_are_repaired_too() -> None:
     assert content["repair"] == 10 * content["repairs"]["spine"]
 
 
-@pytest.mark.parametrize(("repaired", "part", "each"), [("part", "rack", 1), ("nodes", "node", 4)])
+@cases(("repaired", "part", "each"), [("part", "rack", 1), ("nodes", "node", 4)])
 def test_incidents_are_repaired_as_they_say(repaired: str, part: str, each: int) -> None:
     """An incident in a rack of four nodes is one repair of the rack, or one of each of its nodes."""
     incident = {"use": "incident", "name": "leak", "part": "rack", "rate": "1 per rack-day", "repaired": repaired}
@@ -187,7 +188,7 @@ def test_parts_add_up_to_the_metric() -> None:
     assert cost["energy"] == pytest.approx(content["energy"]["total_j"] / 3.6e6 * 0.1, rel=1e-12)
 
 
-@pytest.mark.parametrize("rule", ["requested", "gpus"])
+@cases("rule", ["requested", "gpus"])
 def test_jobs_share_the_whole_cost(rule: str) -> None:
     """Shares of several jobs add up to the cluster's cost, and are as what they asked for, or as their GPUs."""
     prepared = small.prepare(jobs=PAIR, cost={"gpu_hour": 2.0, "allocation": rule})

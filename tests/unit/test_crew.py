@@ -17,6 +17,8 @@ import pytest
 from analysis.sweep.task import VersionError
 from analysis.sweep.workers import Crew, CrewError, Place, Processes, Serial
 from tests import sweep_tools
+from tests.cases import cases
+from tests.pace import one_in
 from tests.sweep_tools import CONTEXT, Instead, kills_always, kills_once, numbered, until
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def test_a_task_that_kills_its_process_once_is_like_any_other(processes: Process
     assert {record.status for record in records} == {"ok"}
 
 
+@pytest.mark.nightly
 def test_a_task_that_always_kills_its_process_is_named(processes: Processes, tmp_path: Path) -> None:
     """Two such tasks are crashed, with how their processes ended; the others, some with them in flight, are ok."""
     records = list(Crew(Instead(processes, kills_always, tmp_path)).play(numbered(40), CONTEXT))
@@ -121,7 +124,7 @@ def running(folder: Path) -> set[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", one_in(2, [signal.SIGINT, signal.SIGKILL]))
 def test_processes_leave_with_the_program(number: signal.Signals, tmp_path: Path) -> None:
     """Ctrl-C passes as KeyboardInterrupt without a word from a worker, and after a kill workers leave by themselves."""
     command = [sys.executable, "-m", "tests.sweep_tools", str(tmp_path)]
@@ -157,7 +160,7 @@ class Broken(Place):
         raise self.error
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "line"),
     [
         (ModuleNotFoundError("No module named\n'x'"), "cannot play tasks (ModuleNotFoundError: No module named 'x')"),

@@ -75,6 +75,7 @@ def client_of(place: Place) -> Any:
     return client
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_loses_nothing(
     scheduler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

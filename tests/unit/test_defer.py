@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import sim
+from tests.cases import cases
 from tests.harness import Z, losses, play, prepared, seconds
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
@@ -96,7 +97,7 @@ def test_nodes_outside_jobs_are_hit_at_once() -> None:
     assert play(one, [(300, 0, 0), (350, 1, 3)]).counts["suppressed"] == 1
 
 
-@pytest.mark.parametrize(("defer", "interruptions"), [(False, {1: 1}), (True, {1: 1, 2: 1})])
+@cases(("defer", "interruptions"), [(False, {1: 1}), (True, {1: 1, 2: 1})])
 def test_standby_protects_recovery_and_selection(*, defer: bool, interruptions: dict[int, int]) -> None:
     """No spare is left: 40 s of recovery and 60 s of selection, from 300 s to 400 s; then what waited."""
     one = case(cause("first"), cause("second", defer=defer), recovery=STANDBY)

@@ -11,8 +11,10 @@ import pytest
 
 from sim.policies.detection import DETECTIONS, Latency, Observers
 from sim.scenario.laws import Fixed
+from tests.cases import cases
 from tests.detection_checks import KINDS, check_detection, times
 from tests.intervals import Z
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from sim.policies.detection.kinds import Detection
@@ -58,16 +60,19 @@ def sole(name: str | dict[str, Any], fault: str, kind: str = "crash") -> np.ndar
 
 @pytest.mark.parametrize(
     "detection",
-    [
-        Latency.model_validate({}),
-        Latency.model_validate({"time": {"law": "exponential", "mean": "5 min"}, "hang": "10 min", "slow": "1 d"}),
-        Latency.model_validate({"corrupt": {"law": "lognormal", "median": "1 h", "sigma": 1}, "scale": 0.5}),
-        observers(),
-        observers(*ALL),
-        observers("in-band", "collective-timeout", "slurm", scale=2.0),
-        observers("in-band", "kubernetes", "nvrx", "sdc-check", human={"silent": "1 d"}),
-        *(observers(name) for name in ALL),
-    ],
+    one_in(
+        2,
+        [
+            Latency.model_validate({}),
+            Latency.model_validate({"time": {"law": "exponential", "mean": "5 min"}, "hang": "10 min", "slow": "1 d"}),
+            Latency.model_validate({"corrupt": {"law": "lognormal", "median": "1 h", "sigma": 1}, "scale": 0.5}),
+            observers(),
+            observers(*ALL),
+            observers("in-band", "collective-timeout", "slurm", scale=2.0),
+            observers("in-band", "kubernetes", "nvrx", "sdc-check", human={"silent": "1 d"}),
+            *(observers(name) for name in ALL),
+        ],
+    ),
 )
 def test_every_detection(detection: Detection) -> None:
     """Every kind of detection passes the harness, and comes back from pickle and from its own text."""
@@ -124,13 +129,13 @@ def test_kubernetes_evicts_after_340_to_355_seconds() -> None:
     assert ready.max() <= 55
 
 
-@pytest.mark.parametrize("fault", STOPS)
+@cases("fault", STOPS)
 def test_a_silent_hang_costs_the_timeout_of_a_collective(fault: str) -> None:
     """PyTorch gives a collective up after 600 s, and writes its state down for 15 s."""
     assert mean(observers("collective-timeout"), fault, "hang") == 615
 
 
-@pytest.mark.parametrize(("fault", "active"), [("nic", 30), ("switch", 60), ("driver", 10), ("gpu", 10), ("host", 2)])
+@cases(("fault", "active"), [("nic", 30), ("switch", 60), ("driver", 10), ("gpu", 10), ("host", 2)])
 def test_inspections_against_timeouts(fault: str, active: float) -> None:
     """With inspections faults are found in 2 to 60 s, without them after some 10 min (ByteRobust)."""
     assert mean(observers("collective-timeout", "node-agent"), fault) == active
@@ -192,8 +197,8 @@ def test_a_human_takes_a_quarter_of_an_hour() -> None:
 # ---------------------------------------------------------------------------------------------- who sees what
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("kind", KINDS[2:])
+@cases("name", ALL)
+@cases("kind", KINDS[2:])
 def test_who_sees_what_does_not_stop(name: str, kind: str) -> None:
     """While the job steps on, who waits for it to stop sees nothing, whatever part it is that has the fault."""
     seen = observers(name).noticing("nic", kind)
@@ -242,7 +247,7 @@ def test_the_earliest_wins() -> None:
     )
 
 
-@pytest.mark.parametrize("fault", STOPS)
+@cases("fault", STOPS)
 def test_one_more_observer_is_never_later(fault: str) -> None:
     """On the same faults, an observer more makes none later that some observer had noticed."""
     never = {"latency": "1000 d"}

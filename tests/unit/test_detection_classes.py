@@ -13,6 +13,7 @@ from sim.failures.effects import Fault
 from sim.input.scenario import REGISTRIES
 from sim.policies.contracts import FAULTS
 from sim.scenario.fields import RuleError
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +50,7 @@ def test_classes_are_those_of_the_contract() -> None:
     assert get_args(Fault) == tuple(FAULTS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("part", "fault"),
     [
         ("gpu", "gpu"),
@@ -80,7 +81,7 @@ def test_every_part_of_a_fabric_has_a_class() -> None:
     assert {built("component", part=part).fault for part in FABRIC_PARTS} == {"nic", "switch"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("effect", "fault"),
     [
         ("hang", "hang"),
@@ -134,7 +135,7 @@ def test_what_is_stated_wins() -> None:
     assert built("job", damage="reboot").damage == "reboot"
 
 
-@pytest.mark.parametrize("fault", ["slow", "corrupt", "spike"])
+@cases("fault", ["slow", "corrupt", "spike"])
 def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
     """A class of faults that lets a job step on does not go with an effect that stops it."""
     with pytest.raises(RuleError, match="does not stop a job, and effect crash does"):
@@ -144,7 +145,7 @@ def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
     assert built("component", fault=fault, effect="corrupt").fault == fault
 
 
-@pytest.mark.parametrize(
+@cases(
     ("bundle", "faults"),
     [
         (

@@ -27,6 +27,7 @@ from sim.yamlfile import (
     nearest_mark,
     suggest,
 )
+from tests.cases import cases
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -54,7 +55,7 @@ def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(yamlfile, "_PARSER", yaml.SafeLoader)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("written", "value"),
     [
         ("no", "no"),
@@ -108,7 +109,7 @@ def test_not_a_number(tmp_path: Path) -> None:
     assert value != value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
     [
         ("a: 1\nb: 2\na: 3\n", "a.yaml:3:1: a: key is given twice (first on line 1)"),
@@ -439,7 +440,7 @@ def test_errors_have_parts_and_survive_pickling() -> None:
     assert dotted(("jobs", 0, "gpus")) == "jobs.0.gpus"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "choices", "message"),
     [
         ("horison", ["name", "horizon"], "; did you mean 'horizon'? (choose from name, horizon)"),

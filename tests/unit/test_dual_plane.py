@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from sim.cluster.dual_plane import DualPlane
 from sim.cluster.fabric import FABRIC_PARTS, Hosts
 from sim.cluster.topology import edges
+from tests.cases import cases
 from tests.fabric_oracle import cables_of, flow_between, most_cut, topology_of
 
 GB_200, GB_400 = 200e9 / 8, 400e9 / 8
@@ -110,7 +111,7 @@ def test_non_blocking_pods_of_eight_segments_have_their_published_size() -> None
     assert set(kind.bandwidth(hosts).values()) == {GB_400}
 
 
-@pytest.mark.parametrize(("nodes", "parameters"), SMALL, ids=str)
+@cases(("nodes", "parameters"), SMALL, ids=str)
 def test_every_nic_has_one_cable_to_each_plane_and_planes_are_apart(nodes: int, parameters: dict[str, Any]) -> None:
     """Two ports of half the NIC's bandwidth end on the two switches of the pair, which no path of switches joins."""
     kind = fabric(**parameters)
@@ -136,7 +137,7 @@ def test_every_nic_has_one_cable_to_each_plane_and_planes_are_apart(nodes: int, 
         assert sorted(pair) == sorted(leaves[same, rail]), "all hosts of a segment share the pair of a rail"
 
 
-@pytest.mark.parametrize(("nodes", "parameters"), [*SMALL, (2 * 15 * 128, HPN)], ids=str)
+@cases(("nodes", "parameters"), [*SMALL, (2 * 15 * 128, HPN)], ids=str)
 def test_switches_keep_within_their_ports(nodes: int, parameters: dict[str, Any]) -> None:
     """A cable takes as many ports as its bandwidth is a multiple of a port's; counts, tiers and ends agree."""
     kind = fabric(**parameters)
@@ -156,7 +157,7 @@ def test_switches_keep_within_their_ports(nodes: int, parameters: dict[str, Any]
     assert (set(FABRIC_PARTS) | {"pod"}) - {"transceiver"} == set(kind.counts(Hosts(nodes, gpus(kind.rails))))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nodes", "parameters", "pod_share", "cluster_share"),
     [
         (8, {"segment": {"nodes": 4}}, 1, 1),
@@ -239,7 +240,7 @@ def test_one_failure_cuts_off_what_a_search_finds(nodes: int, parameters: dict[s
         assert kind.nodes_behind(part, hosts) == most_cut(topology, part), part
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nodes", "parameters", "reason"),
     [
         (8, {"rails": 3}, "8 GPUs per node do not divide evenly over 3 rails"),
@@ -265,9 +266,7 @@ def test_what_cannot_be_cabled_is_refused_in_one_line(nodes: int, parameters: di
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"nic": "0 Gb/s"}, {"spine": {"oversubscription": 0.5}}, {"planes": 3}], ids=str
-)
+@cases("parameters", [{"nic": "0 Gb/s"}, {"spine": {"oversubscription": 0.5}}, {"planes": 3}], ids=str)
 def test_impossible_values_are_refused(parameters: dict[str, Any]) -> None:
     """Fields have their ranges, and unknown ones are errors."""
     with pytest.raises(ValidationError):

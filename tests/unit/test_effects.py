@@ -10,6 +10,7 @@ import pytest
 
 import sim
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, _Watched, losses, play, prepared, seconds, trace
 
 EXACT = 1e-9
@@ -96,7 +97,7 @@ def test_a_slow_node_that_heals_leaves_no_trace() -> None:
     assert result.counts["failures"] == 0
 
 
-@pytest.mark.parametrize("recovery", ["full-restart", "hot-spare"])
+@cases("recovery", ["full-restart", "hot-spare"])
 def test_the_pace_changes_at_the_moment_of_the_fault_even_after_a_silent_start(recovery: str) -> None:
     """No event marks the end of a start; what was stepped before the fault was healthy, and what came after was not."""
     one = case(slow(0.5, heals="100 s"), recovery={"use": recovery, "initialize": "30 s"})
@@ -145,7 +146,7 @@ def test_work_that_was_done_slowly_is_lost_with_the_time_it_took() -> None:
     assert result.counts["healed"] == 1
 
 
-@pytest.mark.parametrize("use", ["incident", "component"])
+@cases("use", ["incident", "component"])
 def test_the_repair_of_a_shared_part_mends_no_node(use: str) -> None:
     """A rack that is out for 100 s gives its nodes back as they were: one of them slow."""
     rack: dict[str, Any] = {"use": use, "name": "rack", "part": "rack", "rate": "1e-6 per rack-d", "repair": "100 s"}
@@ -404,7 +405,7 @@ def test_two_jobs_each_have_their_own_pace() -> None:
 # -------------------------------------------------------------------------------------------- links and hangs
 
 
-@pytest.mark.parametrize(("bandwidth", "communication"), [(0.25, 0.4), (0.5, 0.1), (0.01, 1.0), (1.0, 0.3)])
+@cases(("bandwidth", "communication"), [(0.25, 0.4), (0.5, 0.1), (0.01, 1.0), (1.0, 0.3)])
 def test_a_degraded_link_stretches_the_part_of_a_step_that_communicates(bandwidth: float, communication: float) -> None:
     """By Amdahl: a step takes 1 - c + c / b of its healthy time."""
     stretch = 1 - communication + communication / bandwidth
@@ -497,8 +498,8 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
         watched = _Watched(one, replication, sim.trace(one, replication))
         result = watched.run()
         counts = result.counts
-        still = {condition for conditions in watched.conditions.of_node.values() for condition in conditions}
-        tainted = {taint.condition for job in watched.jobs for taint in job.taints}
+        still = {fault for faults in watched.failures.silent.of_node.values() for fault in faults}
+        tainted = {taint.fault for job in watched.jobs.all for taint in job.taints}
         still |= {condition for condition in tainted if not condition.is_counted}
         assert counts["unnoticed_at_end"] == len(still)
         assert counts["faults"] == sum(counts[name] for name in ("harmless", "healed", "failures", "unnoticed_at_end"))

@@ -18,6 +18,7 @@ import pytest
 
 import sim
 from sim.policies.contracts import Acquire, Background, Bucket, Requeue, Restore, Run, Stall
+from tests.cases import cases
 from tests.harness import Z, losses, play, prepared, seconds, trace
 from tests.unit.test_effects import NEVER, cause, nodes
 from tests.unit.test_engine_notice import preemption
@@ -63,7 +64,7 @@ ALL = (HOST, CLIQUE, DISK, REMOTE)
 # ------------------------------------------------------------------------------------------------ what is left
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tiers", "store", "lost", "restore"),
     [(ALL, "host", 5, 1), ((DISK, REMOTE), "disk", 5, 5), ((CLIQUE, REMOTE), "peer-host", 15, 2)],
 )
@@ -74,7 +75,7 @@ def test_a_failure_of_processes_leaves_all_copies(
     check(play(case(software(), tiers=tiers), [(305, 0, 0)]), store, lost, restore)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tiers", "store", "lost", "restore"),
     [(ALL, "peer-host", 15, 2), ((HOST, DISK, REMOTE), "remote", 55, 20)],
 )
@@ -85,14 +86,14 @@ def test_a_node_that_is_swapped_takes_its_copies_with_it(
     check(play(case(cause("crash"), tiers=tiers), [(305, 0, 1)]), store, lost, restore)
 
 
-@pytest.mark.parametrize(("other", "store", "lost", "restore"), [(2, "peer-host", 15, 2), (1, "remote", 55, 20)])
+@cases(("other", "store", "lost", "restore"), [(2, "peer-host", 15, 2), (1, "remote", 55, 20)])
 def test_two_nodes_at_once(other: int, store: str, lost: float, restore: float) -> None:
     """Nodes 0 and 1 are a clique, and so are 2 and 3."""
     one = case(cause("crash"), tiers=ALL, detection={"time": "10 s"})
     check(play(one, [(305, 0, 0), (305, 0, other)]), store, lost, restore)
 
 
-@pytest.mark.parametrize(("other", "store", "lost", "restore"), [(2, "peer-host", 15, 2), (1, "remote", 55, 20)])
+@cases(("other", "store", "lost", "restore"), [(2, "peer-host", 15, 2), (1, "remote", 55, 20)])
 def test_two_nodes_one_after_the_other(other: int, store: str, lost: float, restore: float) -> None:
     """The second one fails while the first restart initializes: what it goes back to is worked out again."""
     one = case(cause("crash"), cause("second"), tiers=ALL)
@@ -116,7 +117,7 @@ def test_two_nodes_in_two_incidents() -> None:
     assert losses(one, result)["lost_work", "second"] == pytest.approx(13.0, abs=EXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tiers", "store", "lost", "restore"),
     [(ALL, "disk", 5, 5), ((HOST, CLIQUE, REMOTE), "peer-host", 15, 2), ((HOST, REMOTE), "remote", 55, 20)],
 )
@@ -130,9 +131,7 @@ def test_a_node_that_starts_anew_keeps_its_disk(
     assert result.down_node_seconds == 0.0
 
 
-@pytest.mark.parametrize(
-    ("tiers", "store", "lost", "restore"), [(ALL, "disk", 5, 5), ((HOST, CLIQUE, REMOTE), "remote", 55, 20)]
-)
+@cases(("tiers", "store", "lost", "restore"), [(ALL, "disk", 5, 5), ((HOST, CLIQUE, REMOTE), "remote", 55, 20)])
 def test_a_failure_of_the_job_may_start_all_its_nodes_anew(
     tiers: tuple[dict[str, Any], ...], store: str, lost: float, restore: float
 ) -> None:
@@ -190,7 +189,7 @@ def in_process(*sources: dict[str, Any], replicas: int = 2) -> tuple[sim.Prepare
     return one, Scripted(plan, begin=(Stall(Bucket.INITIALIZE, 30.0), Restore("stores"), Run()))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rows", "sources", "store", "lost", "restore"),
     [
         ([(305, 0, 0)], [software()], "peer", 3, 3),
@@ -210,10 +209,8 @@ def test_a_replica_that_has_lost_nothing_holds_the_last_step(
     check(play(one, rows, recovery), store, lost, restore)
 
 
-@pytest.mark.parametrize(
-    ("dead", "store", "lost", "restore"), [(1, "peer", 3, 3), (3, "peer", 3, 3), (4, "remote", 59, 20)]
-)
-@pytest.mark.parametrize("use", ["scripted", "ladder"])
+@cases(("dead", "store", "lost", "restore"), [(1, "peer", 3, 3), (3, "peer", 3, 3), (4, "remote", 59, 20)])
+@cases("use", ["scripted", "ladder"])
 def test_processes_of_several_replicas_end_before_anybody_knows(
     dead: int, store: str, lost: float, restore: float, use: str
 ) -> None:
@@ -242,7 +239,7 @@ def test_a_job_of_one_replica_has_no_live_peer() -> None:
     check(play(one, [(305, 0, 0)]), "remote", 55, 20)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tiers", "store", "lost", "restore"),
     [((REMOTE,), "remote", 55, 20), ((HOST, REMOTE), "remote", 55, 20), ((HOST, DISK, PEER, REMOTE), "disk", 5, 5)],
 )
@@ -287,14 +284,14 @@ def test_a_job_that_comes_from_the_queue_has_no_live_replica() -> None:
 # --------------------------------------------------------------------------------------- replicas that are away
 
 
-@pytest.mark.parametrize(("every_replica", "store"), [(True, "host"), (False, "remote")])
+@cases(("every_replica", "store"), [(True, "host"), (False, "remote")])
 def test_when_a_replica_has_just_left(every_replica: bool, store: str) -> None:
     """Before their next save the others have a part of the copies that it was there for: enough if each holds all."""
     _, result = while_away(every_replica, 306.5)
     assert result.jobs[0].restores == {store: 1}
 
 
-@pytest.mark.parametrize("every_replica", [True, False])
+@cases("every_replica", [True, False])
 def test_while_a_replica_is_away(every_replica: bool) -> None:
     """One of two replicas leaves at 305 s, for good. The other steps at half the pace, and fails at 404 s.
 
@@ -335,7 +332,7 @@ def test_software_fails_while_nobody_is_there() -> None:
     assert result.jobs[0].restores == {"remote": 1}
 
 
-@pytest.mark.parametrize("catch_up", ["0 s", "15 s"])
+@cases("catch_up", ["0 s", "15 s"])
 def test_what_waits_for_a_replica_that_is_away_strikes_it_when_it_is_back(catch_up: str) -> None:
     """Its new node fails at 330 s, in a phase from 305 to 365 s that nothing can hit: at 365 s it does.
 
@@ -374,7 +371,7 @@ def test_what_waits_goes_on_waiting_with_those_whom_nothing_can_hit() -> None:
     assert losses(one, result)["reschedule", "second"] == pytest.approx(20 * 2 / 4, abs=EXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("between", "requeued"),
     [([], True), ([(300.0, 1, 0)], False), ([(300.0, 2, 0)], False)],
     ids=["nothing", "it was preempted", "it had waited in vain"],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sim.policies.contracts import Acquire, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
+from tests.cases import cases
 from tests.engine_watch import Watch, watch
 from tests.harness import losses, prepared, seconds, trace
 from tests.unit.test_effects import cause, nodes
@@ -85,7 +86,7 @@ def test_a_scheduler_does_not_hold_a_test_against_a_node() -> None:
     assert played.cluster.failed == {1: 1}
 
 
-@pytest.mark.parametrize(("failed", "evicted"), [((0,), 1), ((3,), 1), ((0, 1), 0), ((1, 2), 1), ((), 2)], ids=str)
+@cases(("failed", "evicted"), [((0,), 1), ((3,), 1), ((0, 1), 0), ((1, 2), 1), ((), 2)], ids=str)
 def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
     """The block with the first node that failed; where none did, as when a job hangs, the first block."""
     one = case(count=8, detection={"time": "1 s"})
@@ -95,7 +96,7 @@ def test_which_nodes_leave(failed: tuple[int, ...], evicted: int) -> None:
     assert "starved" not in seconds(result)
 
 
-@pytest.mark.parametrize(("size", "failed", "evicted"), [(3, 3, 0), (3, 1, 2), (4, 2, 3), (9, 2, 3), (1, 2, 0)])
+@cases(("size", "failed", "evicted"), [(3, 3, 0), (3, 1, 2), (4, 2, 3), (9, 2, 3), (1, 2, 0)])
 def test_blocks_of_other_sizes(size: int, failed: int, evicted: int) -> None:
     """The last block may be smaller, and no block is larger than the job."""
     plan = (Evict(size, 100.0), *SWAP[2:])
@@ -166,7 +167,7 @@ def test_a_test_may_take_no_time() -> None:
     assert "starved" not in seconds(result)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@cases("size", [1, 2, 3])
 def test_racks_that_are_used_as_wholes(size: int) -> None:
     """Who takes a node out of a rack takes the whole rack out; it comes back when all its nodes have."""
     plan = (Evict(size, 100.0), *SWAP[2:])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import NEVER, SHRINK, cause, nodes
 
@@ -72,9 +73,7 @@ def test_the_work_since_the_last_save_before_the_spike_is_given_up() -> None:
     check_ledger(result)
 
 
-@pytest.mark.parametrize(
-    ("rewind", "back_to"), [("50 s", 200.0), ("51 s", 100.0), ("150 s", 100.0), ("151 s", 0.0), ("1 d", 0.0)]
-)
+@cases(("rewind", "back_to"), [("50 s", 200.0), ("51 s", 100.0), ("150 s", 100.0), ("151 s", 0.0), ("1 d", 0.0)])
 def test_work_before_the_spike_is_given_up_too(rewind: str, back_to: float) -> None:
     """Of the 250 s at the spike, 200 s are left after a rewind of 50 s; that of a second more is an earlier save.
 
@@ -141,7 +140,7 @@ def test_wrong_work_that_was_saved_outlives_another_failure() -> None:
     check_ledger(result)
 
 
-@pytest.mark.parametrize(("interval", "write"), [("0.7 s", "0.1 s"), ("33.3 s", "1.1 s"), ("7.3 s", "0.3 s")])
+@cases(("interval", "write"), [("0.7 s", "0.1 s"), ("33.3 s", "1.1 s"), ("7.3 s", "0.3 s")])
 def test_copies_of_odd_times_are_as_sound_as_others(interval: str, write: str) -> None:
     """Rounding makes no copy wrong: what is taken back to the last copy before a spike holds nothing of it."""
     tier = {"interval": interval, "mode": "blocking", "write": write, "restore": "2 s", "retain": 2000}
@@ -204,7 +203,7 @@ def test_replicas_restart_together() -> None:
 # ------------------------------------------------------------------------------------- copies that are not kept
 
 
-@pytest.mark.parametrize(("retain", "back_to"), [(1, 500), (2, 400), (3, 300), (4, 200), (5, 200), (9, 200)])
+@cases(("retain", "back_to"), [(1, 500), (2, 400), (3, 300), (4, 200), (5, 200), (9, 200)])
 def test_the_oldest_copy_is_taken_if_none_from_before_is_kept(retain: int, back_to: float) -> None:
     """Noticed at 600 s with copies of 100 to 500 s of work. The work that was sound is 200 s."""
     one = case(spike("300 s"), checkpoint=kept(retain), windows="70 s")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.engine_watch import Watch, watch
 from tests.harness import losses, prepared, seconds, trace
 from tests.unit.test_effects import NEVER
@@ -81,7 +82,7 @@ def test_its_outage_lasts_until_it_is_repaired() -> None:
     assert not watched.cluster.narrow
 
 
-@pytest.mark.parametrize(("at", "pace"), [(450.0, 0.75), (600.0, 1.0)])
+@cases(("at", "pace"), [(450.0, 0.75), (600.0, 1.0)])
 def test_a_repaired_gpu_counts_from_the_next_restart_on(at: float, pace: float) -> None:
     """At 500 s the GPU is whole: a restart at 450 s is still too early."""
     one = case(GPU, software())
@@ -93,7 +94,7 @@ def test_a_repaired_gpu_counts_from_the_next_restart_on(at: float, pace: float) 
     assert result.jobs[0].work == pytest.approx(200 + between + stepping * pace, abs=EXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("slots", "degraded", "swapped"),
     [((5, 9), 0.25, 0), ((5, 6), 0.5, 0), ((5, 6, 7), 0.0, 1), ((5, 6, 9), 0.5, 0), ((4, 5, 6, 9), 0.25, 1)],
     ids=["another node", "the same node", "one too many", "two and one", "one too many beside another"],
@@ -123,7 +124,7 @@ def test_a_gpu_that_is_whole_again_is_not_missing() -> None:
     assert outside(late, Bucket.REPAIR) > 0.0, "at 431 s it would be too late"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("give_up_below", "slots", "missing", "swapped"),
     [
         (6, (0, 4), 2, 0),
@@ -135,7 +136,7 @@ def test_a_gpu_that_is_whole_again_is_not_missing() -> None:
     ],
     ids=["enough", "one too many", "in two groups", "two and one", "one beside two", "one too many beside a group"],
 )
-@pytest.mark.parametrize("apart", [1.0, 0.0])
+@cases("apart", [1.0, 0.0])
 def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
     give_up_below: int, slots: tuple[int, ...], missing: int, swapped: int, apart: float
 ) -> None:
@@ -159,7 +160,7 @@ def test_a_tensor_group_over_two_nodes_counts_what_both_have_lost(
     assert "starved" not in seconds(result)
 
 
-@pytest.mark.parametrize(("give_up_below", "swapped"), [(6, 0), (7, 1)])
+@cases(("give_up_below", "swapped"), [(6, 0), (7, 1)])
 def test_two_nodes_of_a_tensor_group_that_are_found_together(give_up_below: int, swapped: int) -> None:
     """Both GPUs fail before anybody looks."""
     one = case(
@@ -197,7 +198,7 @@ class _Counted(Watch):
         assert min(self.cluster.outages) >= 0
 
 
-@pytest.mark.parametrize(("own", "tier"), [(400, 100), (400, 800), (150, 100), (150, 30)])
+@cases(("own", "tier"), [(400, 100), (400, 800), (150, 100), (150, 30)])
 def test_a_narrow_node_in_the_tiers_of_repair(own: float, tier: float) -> None:
     """A GPU fails at 300 s and is repaired in its own time; its host fails at 400 s and goes through a tier.
 
@@ -322,7 +323,7 @@ def test_a_failure_without_a_repair_takes_nothing() -> None:
     assert result.down_node_seconds == 0.0
 
 
-@pytest.mark.parametrize("replication", range(6))
+@cases("replication", range(6))
 def test_a_cluster_that_fails_often(replication: int) -> None:
     """After every event each node is in one place, and who works with something open against it is narrow."""
     one = case(

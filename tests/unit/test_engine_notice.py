@@ -13,6 +13,7 @@ import pytest
 from analysis.metrics import ratios
 from analysis.statistics.estimates import means
 from sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import NEVER, SHRINK, cause, nodes
 from tests.unit.test_maintenance import care
@@ -42,7 +43,7 @@ def asynchronous(write: str = "60 s") -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ maintenance
 
 
-@pytest.mark.parametrize(("notice", "saves"), [("10 s", True), ("9.9 s", False), ("0 s", False), (None, True)])
+@cases(("notice", "saves"), [("10 s", True), ("9.9 s", False), ("0 s", False), (None, True)])
 def test_a_notice_is_long_enough_for_a_save_or_it_is_not(notice: str | None, saves: bool) -> None:
     """A notice of exactly the time of a save is enough; without one there is time."""
     one = case(care(notice=notice))
@@ -53,7 +54,7 @@ def test_a_notice_is_long_enough_for_a_save_or_it_is_not(notice: str | None, sav
     assert table["restore", "care"] == pytest.approx(20.0, abs=EXACT)
 
 
-@pytest.mark.parametrize(("notice", "saves"), [("65 s", True), ("64 s", False)])
+@cases(("notice", "saves"), [("65 s", True), ("64 s", False)])
 def test_an_asynchronous_save_is_over_when_it_is_durable(notice: str, saves: bool) -> None:
     """The stall of 5 s and the write of 60 s: who is stopped after 64 s has nothing."""
     one = case(care(notice=notice), checkpoint=asynchronous())

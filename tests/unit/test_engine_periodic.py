@@ -13,6 +13,7 @@ import pytest
 import sim
 from analysis.metrics import ratios
 from analysis.statistics.estimates import means
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import SHRINK, cause, nodes
 from tests.unit.test_engine_damage import HOST, REMOTE, software
@@ -38,7 +39,7 @@ def case(*series: dict[str, Any], sources: Sequence[dict[str, Any]] = (), **chan
 # ---------------------------------------------------------------------------------------------- without failures
 
 
-@pytest.mark.parametrize("every", ["20 steps", "100 s", "96 s"])
+@cases("every", ["20 steps", "100 s", "96 s"])
 def test_work_that_is_due_with_a_save_follows_it(every: str) -> None:
     """Cycles of 100 + 10 + 15 s: seven of them and 95 s are left of 970 s. Times are rounded up to whole steps."""
     assert seconds(play(case(work(every, "15 s")))) == pytest.approx(
@@ -81,7 +82,7 @@ def test_hours() -> None:
     assert found["checkpoint_stall"] == pytest.approx(113 * 120.0, abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@cases(
     "recovery",
     [
         {"use": "hot-spare", "initialize": "30 s"},
@@ -199,7 +200,7 @@ def test_steps_need_the_time_of_a_step() -> None:
     seconds(play(case(work("100 s", "15 s"), job={"step_time": None})))
 
 
-@pytest.mark.parametrize("every", ["0 steps", "1.5 steps", "0 s", "-1 s", "steps", "often"])
+@cases("every", ["0 steps", "1.5 steps", "0 s", "-1 s", "steps", "often"])
 def test_a_rhythm_has_to_be_one(every: str) -> None:
     """A whole number of steps above zero, or a time above zero."""
     with pytest.raises(ValueError, match="every"):

@@ -14,6 +14,7 @@ import pytest
 from analysis.metrics import ratios
 from analysis.statistics.estimates import means
 from sim.policies.contracts import Acquire, Background, Plan, Restore, Run
+from tests.cases import cases
 from tests.harness import play, prepared, seconds
 from tests.unit.test_effects import cause, nodes, slow
 from tests.unit.test_engine_damage import software
@@ -115,7 +116,7 @@ def test_a_rollback_beyond_a_change_and_back() -> None:
     assert result.jobs[0].work == pytest.approx(905.0, abs=EXACT)
 
 
-@pytest.mark.parametrize(("at", "steps"), [(205.0, 18.0), (195.0, 18.0), (207.0, 18.0)])
+@cases(("at", "steps"), [(205.0, 18.0), (195.0, 18.0), (207.0, 18.0)])
 def test_a_step_in_flight_does_not_count(at: float, steps: float) -> None:
     """Who goes on from the last step has lost what it has of the next one: at 205 s half a step, at 195 s none."""
     one = case()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import NEVER, cause, nodes
 
@@ -31,8 +32,8 @@ def case(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
     return prepared(**{"failures": list(sources), **changes})
 
 
-@pytest.mark.parametrize(("out", "waits"), [("0 s", 0), ("25 s", 0), ("30 s", 0), ("31 s", 1), ("100 s", 70)])
-@pytest.mark.parametrize("retain", [None, 9])
+@cases(("out", "waits"), [("0 s", 0), ("25 s", 0), ("30 s", 0), ("31 s", 1), ("100 s", 70)])
+@cases("retain", [None, 9])
 def test_a_restore_waits_for_its_store(out: str, waits: float, retain: int | None) -> None:
     """Processes are up at 330 s: what is left of the outage then is waited for, and charged to restore."""
     tier = REMOTE if retain is None else {**REMOTE, "retain": retain}
@@ -69,7 +70,7 @@ def test_an_outage_may_outlast_a_wait_for_nodes() -> None:
     assert table["restore", "crash"] == pytest.approx(65 + 20.0, abs=EXACT)
 
 
-@pytest.mark.parametrize(("again", "waited"), [("10 s", 10.0), ("50 s", 20.0), ("200 s", 170.0)])
+@cases(("again", "waited"), [("10 s", 10.0), ("50 s", 20.0), ("200 s", 170.0)])
 def test_of_two_outages_the_one_that_ends_later_counts(again: str, waited: float) -> None:
     """The first one lasts to 400 s; the second, at 360 s, in the wait for the store, to 370, 410 or 560 s.
 

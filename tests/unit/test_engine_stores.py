@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import sim
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.unit.test_effects import cause, nodes
 from tests.unit.test_engine_damage import HOST, REMOTE, software
@@ -53,15 +54,15 @@ def restoring(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> list[floa
 # -------------------------------------------------------------------------------------------------- who reads when
 
 
-@pytest.mark.parametrize("sizes", [(2,), (2, 2), (2, 2, 2)], ids=["no other job", "one other", "two others"])
-@pytest.mark.parametrize("mode", ["async", "blocking"])
+@cases("sizes", [(2,), (2, 2), (2, 2, 2)], ids=["no other job", "one other", "two others"])
+@cases("mode", ["async", "blocking"])
 def test_who_reads_alone_has_the_whole_store(sizes: tuple[int, ...], mode: str) -> None:
     """1 GB at 10 MB/s; jobs that only train take nothing of it."""
     one = case(sizes=sizes, checkpoint=of_store(mode=mode))
     assert restoring(one, [(1000, 0, 0)]) == pytest.approx([100.0, *(0.0 for _ in sizes[1:])], abs=EXACT)
 
 
-@pytest.mark.parametrize("jobs", [2, 3, 5])
+@cases("jobs", [2, 3, 5])
 def test_who_reads_together_has_equal_shares(jobs: int) -> None:
     """Each of n jobs takes n times as long, and all of it is restore."""
     one = case(sizes=(2,) * jobs)
@@ -73,7 +74,7 @@ def test_who_reads_together_has_equal_shares(jobs: int) -> None:
         assert result.jobs[job].restores == {"remote": 1}
 
 
-@pytest.mark.parametrize("recovery", ["full-restart", "ladder"])
+@cases("recovery", ["full-restart", "ladder"])
 def test_whatever_way_they_come_back(recovery: str) -> None:
     """From the queue, or up a ladder: it is the same store."""
     rungs = [{"name": "in-job", "keeps": "hosts", "launch": "30 s"}]
@@ -82,14 +83,14 @@ def test_whatever_way_they_come_back(recovery: str) -> None:
     assert restoring(one, [(1000, 0, 0), (1000, 0, 1)]) == pytest.approx([200.0, 200.0], abs=EXACT)
 
 
-@pytest.mark.parametrize("later", [1, 25, 50, 99, 100, 130])
+@cases("later", [1, 25, 50, 99, 100, 130])
 def test_one_begins_while_another_reads(later: float) -> None:
     """With d s of 100 read alone, the rest of it takes twice as long; the other one has d s left then, alone again."""
     each = 200.0 - min(later, 100.0)
     assert restoring(case(), [(1000, 0, 0), (1000 + later, 0, 1)]) == pytest.approx([each, each], abs=EXACT)
 
 
-@pytest.mark.parametrize("number", range(5))
+@cases("number", range(5))
 def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
     """From the first who begins to the last who ends, as long as somebody reads, each job takes 100 s of its time."""
     generator = np.random.default_rng(number)
@@ -116,7 +117,7 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
 # -------------------------------------------------------------------------------------------- who cannot take more
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "expected"),
     [
         ((1,), (400,)),
@@ -168,9 +169,7 @@ def test_copies_on_nodes_are_nobody_elses() -> None:
 # ------------------------------------------------------------------------------------------------- who is cut off
 
 
-@pytest.mark.parametrize(
-    "second", [software("second"), cause("second", repair="100 s")], ids=["its processes", "a node of it"]
-)
+@cases("second", [software("second"), cause("second", repair="100 s")], ids=["its processes", "a node of it"])
 def test_a_failure_in_mid_restore_gives_its_share_to_the_other(second: dict[str, Any]) -> None:
     """Job 1 fails again 50 s after both began, with a quarter read, and begins anew 30 s later.
 
@@ -206,7 +205,7 @@ def test_both_are_cut_off() -> None:
 # ---------------------------------------------------------------------------------------- what is not of the store
 
 
-@pytest.mark.parametrize("later", [0, 20, 50, 110])
+@cases("later", [0, 20, 50, 110])
 def test_reading_in_is_not_shared(later: float) -> None:
     """It takes 20 s whoever else does it, and the store is free for others meanwhile."""
     one = case(checkpoint=of_store(read_in="20 s"))

@@ -12,6 +12,7 @@ import pytest
 
 import sim
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import prepared, seconds, trace
 from tests.unit.test_effects import SHRINK, cause, nodes, slow
 from tests.unit.test_engine_damage import HOST, REMOTE, software
@@ -117,7 +118,7 @@ def by_bucket(result: sim.Result, job: int, replicas: int) -> dict[int, float]:
 CASES = list(itertools.product(RECOVERIES, range(3)))
 
 
-@pytest.mark.parametrize(("recovery", "replication"), CASES)
+@cases(("recovery", "replication"), CASES)
 def test_spans_add_up_to_the_ledger(recovery: str, replication: int) -> None:
     """Waiting bucket by bucket; stepping to what is made of it, with the saves and the work that stop it."""
     one, result = played(recovery, replication)
@@ -131,7 +132,7 @@ def test_spans_add_up_to_the_ledger(recovery: str, replication: int) -> None:
         assert set(found) <= {*WAITING, *STEPPING, Bucket.CHECKPOINT_STALL}
 
 
-@pytest.mark.parametrize(("recovery", "replication"), CASES)
+@cases(("recovery", "replication"), CASES)
 def test_spans_by_cause_add_up_to_the_ledger(recovery: str, replication: int) -> None:
     """Of a job without replicas that leave, waiting is charged to the same causes."""
     one, result = played(recovery, replication)
@@ -145,7 +146,7 @@ def test_spans_by_cause_add_up_to_the_ledger(recovery: str, replication: int) ->
         np.testing.assert_allclose(found[list(WAITING)], table[list(WAITING)], atol=1e-6)
 
 
-@pytest.mark.parametrize(("recovery", "replication"), CASES)
+@cases(("recovery", "replication"), CASES)
 def test_a_group_does_one_thing_at_a_time(recovery: str, replication: int) -> None:
     """Spans follow one another, those of the main group without a gap from arrival to end."""
     _, result = played(recovery, replication)
@@ -160,7 +161,7 @@ def test_a_group_does_one_thing_at_a_time(recovery: str, replication: int) -> No
         assert all(first.end == second.start for first, second in itertools.pairwise(main))
 
 
-@pytest.mark.parametrize(("recovery", "replication"), CASES)
+@cases(("recovery", "replication"), CASES)
 def test_each_interruption_is_marked(recovery: str, replication: int) -> None:
     """As many marks as interruptions, of each job and cause, in order and with the name of the cause."""
     one, result = played(recovery, replication)
@@ -175,7 +176,7 @@ def test_each_interruption_is_marked(recovery: str, replication: int) -> None:
             assert mark.text == one.sources[mark.cause - 1].name
 
 
-@pytest.mark.parametrize(("recovery", "replication"), CASES)
+@cases(("recovery", "replication"), CASES)
 def test_milestones_end_at_the_work_of_the_job(recovery: str, replication: int) -> None:
     """They are in order, never negative, and grow no faster than time."""
     _, result = played(recovery, replication)
@@ -189,7 +190,7 @@ def test_milestones_end_at_the_work_of_the_job(recovery: str, replication: int) 
             assert second.work >= 0
 
 
-@pytest.mark.parametrize(("recovery", "replication"), CASES)
+@cases(("recovery", "replication"), CASES)
 def test_to_write_it_down_changes_nothing(recovery: str, replication: int) -> None:
     """The same result, bit by bit, as of a run that nobody looks at."""
     one, result = played(recovery, replication)

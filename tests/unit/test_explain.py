@@ -35,6 +35,8 @@ from sim import Ratio
 from sim.catalog import models
 from sim.steps import Breakdown
 from tests import small
+from tests.cases import cases
+from tests.pace import one_in
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
@@ -159,7 +161,7 @@ def test_every_term_is_in_one_part() -> None:
     assert sorted(name for names in PARTS.values() for name in names) == sorted(Breakdown._fields)
 
 
-@pytest.mark.parametrize("case", PLANNED)
+@cases("case", PLANNED)
 def test_shares_and_seconds_add_up(case: str) -> None:
     """Shares sum to 1; seconds of the terms, of their parts and of the breakdown sum to the time of the step."""
     found = job(case)
@@ -173,7 +175,7 @@ def test_shares_and_seconds_add_up(case: str) -> None:
     assert step["time_s"] == pytest.approx(step["scale"] * step["model_s"], rel=1e-12)
 
 
-@pytest.mark.parametrize("case", PLANNED)
+@cases("case", PLANNED)
 def test_memory_adds_up(case: str) -> None:
     """The parts of the memory sum to the total, and their shares are of what the GPU has."""
     found = job(case)
@@ -229,7 +231,7 @@ def test_calibration_says_what_it_did() -> None:
     assert job("modelled")["calibration"] is None
 
 
-@pytest.mark.parametrize(("step_time", "outside"), [("1 s", True), ("60 s", True), ("2.2 s", False)])
+@cases(("step_time", "outside"), [("1 s", True), ("60 s", True), ("2.2 s", False)])
 def test_a_measurement_that_the_model_cannot_explain_is_noted(step_time: str, *, outside: bool) -> None:
     """What lies outside the model's band, to either side, may have another layout than the scenario states."""
     content = describe(sim.examine(small.parse(**changes(step_time=step_time))))
@@ -280,7 +282,7 @@ def test_flop_and_mfu_in_both_conventions_are_the_published_ones() -> None:
     assert use["causal"]["recomputed_flop_per_token"] == pytest.approx(2 * 2048 * 12288 * 96, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["megatron-175b", "megatron-530b", "megatron-1t"])
+@cases("name", ["megatron-175b", "megatron-530b", "megatron-1t"])
 def test_full_recomputation_is_that_of_megatron(name: str) -> None:
     """Hardware FLOP of a token are 96 l h^2 (1 + s / 6 h + V / 16 l h): arXiv 2104.04473, equation 3."""
     shape, sequence = models()[name], 2048
@@ -399,7 +401,7 @@ def test_a_checkpoint_is_divided_among_the_gpus() -> None:
 # --------------------------------------------------------------------------------------------------- text
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_every_case_fits_a_hundred_columns(case: str) -> None:
     """Whatever the scenario lacks, the text has all its jobs, is at most 100 columns wide, and nothing is cut off."""
     shown = text(case)
@@ -434,7 +436,7 @@ def strings(value: Any) -> Iterator[str]:
         yield value
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_every_number_of_the_text_is_in_the_document(case: str) -> None:
     """Each number is one of the JSON in another unit, but for those of its texts, of sources and of the band's name."""
     content = explained(case)
@@ -504,7 +506,7 @@ def beside(**kinds: Any) -> dict[str, Any]:
     return describe_closed_form(prepared, replicate(prepared, 4))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("formula", "outside", "words"),
     [
         (0.95, 0.0, "inside the 95 % interval"),
@@ -571,7 +573,7 @@ def test_orders_that_do_not_converge_are_left_out() -> None:
     assert re.search(r"\ntotal +\d", shown["many"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("totals", "they_do"),
     [((0.2, 0.1, 0.11), True), ((0.2, 0.4, 0.25), False), ((1.2, 0.4, 0.5), False), ((0.2, -0.1, 0.1), False)],
 )
@@ -653,14 +655,17 @@ def test_the_command_prints_its_document_in_words(scenario: str) -> None:
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["explain", "model.yaml", "--replications", "0"],
-        ["explain", "model.yaml", "--worth", "--replications", "8", "--jobs", "1", "--set", "horizon=1 d"],
-        ["compare", "model.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--jobs", "1"],
-        ["layouts", "model.yaml"],
-        ["topology", "show", "small-1k"],
-        ["topology", "place", "model.yaml"],
-    ],
+    one_in(
+        3,
+        [
+            ["explain", "model.yaml", "--replications", "0"],
+            ["explain", "model.yaml", "--worth", "--replications", "8", "--jobs", "1", "--set", "horizon=1 d"],
+            ["compare", "model.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--jobs", "1"],
+            ["layouts", "model.yaml"],
+            ["topology", "show", "small-1k"],
+            ["topology", "place", "model.yaml"],
+        ],
+    ),
     ids=lambda arguments: " ".join(arguments[:3]),
 )
 def test_full_standard_output(scenario: str, arguments: list[str]) -> None:

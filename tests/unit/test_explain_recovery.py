@@ -21,6 +21,7 @@ from sim.policies.recovery.phases import Phase
 from sim.prepare.explained import STAGES
 from sim.scenario.law_model import LawModel
 from tests import small
+from tests.cases import cases
 from tests.recovery_checks import mean_times
 from tests.typed import as_plain, of_plain
 from tests.unit.test_explain import numbers, strings
@@ -296,7 +297,7 @@ def test_phases_of_replicas_are_those_of_the_formula() -> None:
     assert found["initialize"] + found["catch_up"] == pytest.approx(wanted.away, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@cases(
     "strategy",
     [
         {"use": "full-restart", "delay": "1 min", "initialize": {"law": "uniform", "low": "1 min", "high": "3 min"}},
@@ -363,7 +364,7 @@ def test_who_is_called_at_the_end() -> None:
     assert said_of("torchft-hsdp")["human"] is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "called"),
     [({}, False), ({"budget": 0}, True), ({"handles": ["host"]}, True), ({"except_first": True}, True)],
 )
@@ -387,7 +388,7 @@ def test_ladder_in_words() -> None:
     assert "queue nothing 2 the queue 0 s 2.5 min 0 s" in shown
 
 
-@pytest.mark.parametrize("name", RECOVERIES)
+@cases("name", RECOVERIES)
 def test_no_time_of_a_strategy_is_forgotten(name: str) -> None:
     """Every law and every list of phases that a strategy has is explained; a ladder's are in its rungs."""
     model: Any = RECOVERIES[name]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import sim
+from tests.cases import cases
 from tests.harness import Z, losses, play, prepared, seconds, trace
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
@@ -79,7 +80,7 @@ WAITS: dict[str, tuple[dict[str, Any], dict[str, int], float]] = {
 """Parameters of a strategy, the layout of its job, and when the wait for a node begins [s]."""
 
 
-@pytest.mark.parametrize("use", WAITS)
+@cases("use", WAITS)
 def test_whoever_waits_for_nodes(use: str) -> None:
     """Whatever the strategy, a bug due a millisecond after the wait began strikes a millisecond after its end.
 
@@ -95,8 +96,8 @@ def test_whoever_waits_for_nodes(use: str) -> None:
     assert ("starved", "bug") not in losses(one, result)
 
 
-@pytest.mark.parametrize(("idle_hazard", "hits"), [(1.0, 2), (0.0, 1)])
-@pytest.mark.parametrize("clock", ["wall", "in_service"])
+@cases(("idle_hazard", "hits"), [(1.0, 2), (0.0, 1)])
+@cases("clock", ["wall", "in_service"])
 def test_held_nodes_fail_like_idle_ones(idle_hazard: float, hits: int, clock: str) -> None:
     """Node 1 waits with its job from 300 s to 500 s: a life that ends at 400 s strikes as its idle hazard says."""
     one = case(cause("other", idle_hazard=idle_hazard, clock=clock, **LAW))
@@ -179,7 +180,7 @@ def test_a_job_that_waits_for_nodes_can_be_preempted() -> None:
     )
 
 
-@pytest.mark.parametrize("use", ["patience", "full-restart"])
+@cases("use", ["patience", "full-restart"])
 def test_the_queue_and_the_way_to_it_run_nothing(use: str) -> None:
     """Back to the queue at 300 s, eligible at 350 s, two nodes at 500 s: a bug after 310 s of processes is at 510 s."""
     requeue = {
@@ -206,7 +207,7 @@ def test_the_queue_and_the_way_to_it_run_nothing(use: str) -> None:
 # -------------------------------------------------------------------------------------------- stated for a phase
 
 
-@pytest.mark.parametrize(
+@cases(
     ("exposed", "bug", "node"),
     [
         ("both", 350.0, True),
@@ -230,7 +231,7 @@ def test_each_exposure_of_a_phase(exposed: Any, bug: float, node: bool) -> None:
     assert result.counts["suppressed"] == (0 if node else 1)
 
 
-@pytest.mark.parametrize(("exposed", "hits"), [("both", 2), ("nodes", 1)])
+@cases(("exposed", "hits"), [("both", 2), ("nodes", 1)])
 def test_nodes_without_processes_have_their_idle_hazard(exposed: str, hits: int) -> None:
     """In a swap in which no process runs, a node that fails only with work does not."""
     other = cause("other", idle_hazard=0.0, **LAW)
@@ -238,7 +239,7 @@ def test_nodes_without_processes_have_their_idle_hazard(exposed: str, hits: int)
     assert play(one, [(300, 0, 0), (350, 1, 1)]).counts["hits"] == hits
 
 
-@pytest.mark.parametrize(("exposed", "at"), [("none", 400.0), ("processes", 400.0), ("nodes", 350.0)])
+@cases(("exposed", "at"), [("none", 400.0), ("processes", 400.0), ("nodes", 350.0)])
 def test_a_failure_waits_for_the_nodes_to_be_exposed(exposed: str, at: float) -> None:
     """With `defer` it waits for the end of a phase in which nodes cannot be hit, whatever processes do."""
     one = case(cause("other", defer=True), cluster=nodes(4), recovery=HOT_SPARE | {"exposed": exposed})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import sim
+from tests.cases import cases
 from tests.harness import Z, losses, play, prepared, seconds
 
 EXACT = 1e-9
@@ -46,7 +47,7 @@ def left(result: sim.Result) -> float:
 # --------------------------------------------------------------------------------------------- lost bandwidth
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@cases("share", [0.1, 0.5, 1.0])
 def test_half_the_spines_leave_half_the_bandwidth_until_they_are_back(share: float) -> None:
     """A step takes 1 - c + c / b; nobody crashes, and nothing interrupts the job."""
     result = play(case(source("spine"), fabric=TREE, share=share), [(130, 0, 0)])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sim.cluster import ClusterSpec, Edges, Topology, edges, to_networkx
+from tests.cases import cases
 from tests.property.common import examples
 from tests.topology_cases import CASES, cluster_of
 from tests.topology_checks import check_topology
@@ -27,7 +28,7 @@ def tree(nodes: int, **fabric: Any) -> ClusterSpec:
     return ClusterSpec.model_validate({"nodes": nodes, "fabric": {"use": "fat-tree", **fabric}})
 
 
-@pytest.mark.parametrize("number", range(len(CASES["fat-tree"])))
+@cases("number", range(len(CASES["fat-tree"])))
 def test_switches_keep_within_their_ports_and_reach_all_they_must(number: int, tmp_path: Path) -> None:
     """No switch has more cables than ports, and each leaf has a cable to every spine of its pod and no other."""
     cluster = cluster_of("fat-tree", CASES["fat-tree"][number], tmp_path)
@@ -83,7 +84,7 @@ def test_hosts_have_one_cable_per_rail() -> None:
     assert {graph.degree(host, weight="cables") for host in range(64)} == {8}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "pod_share", "cluster_share"),
     [
         ({"spine": {"leaf_groups": 2}, "core": {}}, 1, 1),
@@ -188,7 +189,7 @@ def test_the_only_spine_leaves_the_leaf_switch_that_counts_most() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nodes", "parameters", "reason"),
     [
         (8, {"rails": 3}, "8 GPUs per node do not divide evenly over 3 rails"),
@@ -273,7 +274,7 @@ def test_the_fabric_is_chosen_only_where_none_is_stated() -> None:
         tree(512)
 
 
-@pytest.mark.parametrize(("gpus", "most"), [(8, 2**19), (15, 2**18), (5, 256 * 128 * 25)])
+@cases(("gpus", "most"), [(8, 2**19), (15, 2**18), (5, 256 * 128 * 25)])
 def test_the_largest_cluster_without_a_fabric(gpus: int, most: int) -> None:
     """Pods as many as a core has ports, of 128 leaf switches at most, of 128 hosts each; one host more is refused."""
     assert ClusterSpec.model_validate({"nodes": most, "gpus_per_node": gpus}).fabric.rails == gpus

@@ -17,6 +17,7 @@ from sim.cluster.fabric import Hosts
 from sim.cluster.fat_tree import FatTree
 from sim.cluster.graph_formats import to_networkx
 from sim.cluster.topology import edges
+from tests.cases import cases
 from tests.fabric_oracle import cables_of, topology_of
 from tests.graph_documents import Document, add, document, drop, edge, imported, join, two_tiers, vertex, written
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 GB_200, GB_400 = 200e9 / 8, 400e9 / 8
 
 
-@pytest.mark.parametrize("suffix", [".json", ".graphml", ".xml"])
+@cases("suffix", [".json", ".graphml", ".xml"])
 def test_small_tree_is_read_as_it_was_drawn(tmp_path: Path, suffix: str) -> None:
     """Counts, domains, rails in the order of the edges, and the NIC's bandwidth where none is given."""
     kind = imported(written(tmp_path, two_tiers(), suffix), rails=2)
@@ -46,7 +47,7 @@ def test_small_tree_is_read_as_it_was_drawn(tmp_path: Path, suffix: str) -> None
     assert topology.bandwidth == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
 
 
-@pytest.mark.parametrize("suffix", [".json", ".graphml"])
+@cases("suffix", [".json", ".graphml"])
 def test_switches_find_their_tier_by_distance(tmp_path: Path, suffix: str) -> None:
     """Without a part for switches nothing changes."""
     graph = two_tiers()
@@ -94,8 +95,8 @@ FABRICS: list[tuple[int, type[FabricKind], Document]] = [
 ]
 
 
-@pytest.mark.parametrize("suffix", [".json", ".graphml"])
-@pytest.mark.parametrize(("nodes", "kind", "parameters"), FABRICS, ids=str)
+@cases("suffix", [".json", ".graphml"])
+@cases(("nodes", "kind", "parameters"), FABRICS, ids=str)
 def test_export_and_import_give_the_same_network(
     tmp_path: Path, nodes: int, kind: type[FabricKind], parameters: Document, suffix: str
 ) -> None:
@@ -135,7 +136,7 @@ def test_bandwidth_and_cables_of_an_edge(tmp_path: Path) -> None:
     assert cables[5, 9, 1, -1, GB_200] == 1
 
 
-@pytest.mark.parametrize("by_plane", [False, True])
+@cases("by_plane", [False, True])
 def test_two_homes_are_found_in_either_order(tmp_path: Path, by_plane: bool) -> None:
     """Cables listed rail by rail, or plane by plane, give each NIC one cable to each plane, of half its bandwidth."""
     graph: nx.Graph[str] = nx.Graph()
@@ -181,8 +182,8 @@ def test_rails_of_edges_are_taken_as_given(tmp_path: Path) -> None:
     assert cables[3, 7, 0, 0, GB_400] == 1
 
 
-@pytest.mark.parametrize("suffix", [".json", ".graphml"])
-@pytest.mark.parametrize("both_ways", [False, True])
+@cases("suffix", [".json", ".graphml"])
+@cases("both_ways", [False, True])
 def test_directed_graphs_are_read_as_undirected(tmp_path: Path, suffix: str, both_ways: bool) -> None:
     """One arrow is a cable; an arrow and its way back are one cable too."""
     graph: nx.DiGraph[str] = nx.DiGraph(two_tiers().edges)
@@ -193,7 +194,7 @@ def test_directed_graphs_are_read_as_undirected(tmp_path: Path, suffix: str, bot
     assert directed.counts["cable_node_leaf"] == directed.counts["cable_leaf_spine"] == 8
 
 
-@pytest.mark.parametrize("suffix", [".json", ".graphml"])
+@cases("suffix", [".json", ".graphml"])
 def test_parallel_edges_are_cables_of_their_own(tmp_path: Path, suffix: str) -> None:
     """A multigraph may say each cable by itself."""
     graph: nx.MultiGraph[str] = nx.MultiGraph(two_tiers())

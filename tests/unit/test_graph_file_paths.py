@@ -14,6 +14,7 @@ import pytest
 from sim.cluster import ClusterSpec
 from sim.cluster.fabric import FABRIC_PARTS, Hosts
 from sim.scenario.fields import RuleError
+from tests.cases import cases
 from tests.fabric_oracle import flow_between, most_cut, topology_of
 from tests.graph_documents import imported, two_tiers, written
 
@@ -82,7 +83,7 @@ def test_copper_access_cables_have_no_transceivers(tmp_path: Path) -> None:
         assert cluster.nodes_behind("transceiver") == (0 if copper else 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "pod_share"),
     [
         ([], 1.0),
@@ -120,7 +121,7 @@ def test_planes_of_one_switch_slow_nobody(tmp_path: Path) -> None:
     assert topology.bandwidth == {"leaf": GB_400, "pod": GB_400, "cluster": GB_400}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("leaf_cables", "core_cables", "share"),
     [(1, (4, 4), 1), (1, (2, 2), 2), (1, (1, 1), 4), (1, (8, 1), 8 / 5), (2, (8, 8), 1), (2, (2, 4), 8 / 6)],
 )

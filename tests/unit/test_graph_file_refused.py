@@ -9,6 +9,7 @@ import pytest
 
 from sim.cluster.fabric import Hosts
 from sim.scenario.fields import RuleError
+from tests.cases import cases
 from tests.graph_documents import (
     Document,
     add,
@@ -35,7 +36,7 @@ ENTITY = '<!DOCTYPE graphml [<!ENTITY x SYSTEM "secret.txt">]><graphml>&x;</grap
 XMLNS = 'xmlns="http://graphml.graphdrawing.org/xmlns"'
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "content", "reason"),
     [
         ("graph.gexf", "", "the name must end in .graphml, .xml or .json"),
@@ -93,7 +94,7 @@ def test_what_is_no_graph_is_refused(tmp_path: Path, name: str, content: str | b
     assert caught.value.at == ("file",)
 
 
-@pytest.mark.parametrize("name", ["missing.json", "folder.json", "nul\0.json"])
+@cases("name", ["missing.json", "folder.json", "nul\0.json"])
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
     """Missing files and folders are told in one line."""
     (tmp_path / "folder.json").mkdir()
@@ -169,7 +170,7 @@ REFUSED: list[tuple[Callable[[Document], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
+@cases(("change", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
 def test_what_is_no_clos_network_is_refused(tmp_path: Path, change: Callable[[Document], Any], reason: str) -> None:
     """The message names the file, the vertex or edge, and the rule, on one line."""
     content = document()
@@ -183,7 +184,7 @@ def test_what_is_no_clos_network_is_refused(tmp_path: Path, change: Callable[[Do
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("planes", [(1, 2), (1, 1)])
+@cases("planes", [(1, 2), (1, 1)])
 def test_hosts_in_other_planes_are_refused(tmp_path: Path, planes: tuple[int, int]) -> None:
     """A host that shares one plane of two with the first can be reached, but not as the others are."""
     content = {

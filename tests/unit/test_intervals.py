@@ -22,6 +22,7 @@ from analysis.statistics.intervals import (
 )
 from sim import Ratio
 from tests import small
+from tests.cases import cases
 from tests.typed import as_plain
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def test_exact_interval_by_hand() -> None:
     assert exact_interval(rows([0] * 40), "p_finish_by") == pytest.approx((0.0, 1 - low), rel=1e-9)
 
 
-@pytest.mark.parametrize("trials", [1, 10, 40])
+@cases("trials", [1, 10, 40])
 def test_exact_interval_covers_any_probability(trials: int) -> None:
     """Summed over all outcomes, an interval holds the probability with at least 95 %, whatever it is: no sampling."""
     intervals = [binomial_interval(successes, trials) for successes in range(trials + 1)]
@@ -147,8 +148,8 @@ def test_bca_of_a_symmetric_sample_is_as_wide_as_student() -> None:
     assert high - low == pytest.approx(student, rel=0.1)
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
-@pytest.mark.parametrize(
+@cases("scale", [1e-100, 1.0, 1e100])
+@cases(
     "values",
     [
         [1.0] * 9 + [1.0 + 2**-52],
@@ -169,8 +170,8 @@ def test_never_nan(values: list[float], scale: float) -> None:
     assert low <= high
 
 
-@pytest.mark.parametrize("scale", [1e-100, 0.1, 1.0, 1e100])
-@pytest.mark.parametrize("count", [2, 10, 30])
+@cases("scale", [1e-100, 0.1, 1.0, 1e100])
+@cases("count", [2, 10, 30])
 def test_equal_replications_have_a_mean_and_no_interval(count: int, scale: float) -> None:
     """They do not show what another one would be: in 3 % of runs a tenth may be lost, and 30 without it are common."""
     assert mean_estimate(rows([scale] * count)) == (scale, None, "")

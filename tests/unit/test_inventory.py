@@ -9,6 +9,7 @@ import pytest
 import sim
 from analysis.page.chapters.listing import format_inventory, kinds
 from tests import small
+from tests.cases import cases
 
 WITH_SOURCE = (
     "scenarios",
@@ -21,7 +22,7 @@ WITH_SOURCE = (
 )
 
 
-@pytest.mark.parametrize("kind", WITH_SOURCE)
+@cases("kind", WITH_SOURCE)
 def test_each_line_ends_with_its_source(kind: str) -> None:
     """What stands in a file or in the catalog has a text, and in brackets at its end where it comes from."""
     entries = sim.inventory()[kind]

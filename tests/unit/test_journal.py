@@ -20,6 +20,7 @@ from analysis.sweep.campaign import Campaign, outcome_of
 from analysis.sweep.journal import Journal, JournalError
 from analysis.sweep.task import Record
 from analysis.sweep.workers import Where, crew_at
+from tests.cases import cases
 from tests.sweep_tools import small_study
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def test_a_journal_cut_anywhere_loses_one_outcome_at_most_and_goes_on(tmp_path: 
         assert read(path) == [*left, new]
 
 
-@pytest.mark.parametrize(
+@cases(
     "rubbish",
     [
         b"{",
@@ -191,7 +192,7 @@ def test_of_several_outcomes_with_a_key_the_last_counts(tmp_path: Path) -> None:
     assert read(path) == [again, record(2)]
 
 
-@pytest.mark.parametrize("room", [0, 1, 100], ids=["no byte", "one byte", "half a line"])
+@cases("room", [0, 1, 100], ids=["no byte", "one byte", "half a line"])
 def test_what_a_full_disk_refuses_leaves_no_trace(tmp_path: Path, room: int) -> None:
     """The error is a line, what was there is there, and what is written once there is room again is too."""
     path = tmp_path / "journal"

@@ -148,7 +148,7 @@ def test_the_queue_does_not_fill_with_dead_events(recovery: dict[str, str], work
     while simulation.is_open:
         simulation.kernel.step()
         longest = max(longest, simulation.kernel.waiting)
-    failures = simulation.faults.counts.failures
+    failures = simulation.counts.failures
     assert failures > 1000
     assert longest < 60, f"{longest} events waited at once after {failures} failures in {40 * day:g} s"
 
@@ -161,7 +161,7 @@ def test_a_voided_phase_does_nothing() -> None:
     phases: list[tuple[float, bool]] = []
     while simulation.is_open:
         simulation.kernel.step()
-        phases.append((simulation.kernel.now, simulation.jobs[0].main.is_running(simulation.kernel.now)))
+        phases.append((simulation.kernel.now, simulation.jobs.all[0].main.is_running(simulation.kernel.now)))
     # Cut short at 230 s; the second recovery takes 10 + 50 + 20 s, so that nobody runs before 310 s.
     assert all(not running for time, running in phases if 200.0 < time < 310.0)
     assert seconds(play(case, rows))["restore"] == pytest.approx(20.0, abs=1e-9)

@@ -30,6 +30,7 @@ from sim.scenario.laws import (
     draw,
     residual,
 )
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
@@ -88,7 +89,7 @@ class Repaired(Model):
     repair: Law
 
 
-@pytest.mark.parametrize(("law", "theirs"), CONTINUOUS, ids=NAMES[: len(CONTINUOUS)])
+@cases(("law", "theirs"), CONTINUOUS, ids=NAMES[: len(CONTINUOUS)])
 def test_law_is_the_law_of_its_name(law: LawModel, theirs: Any) -> None:
     """Mean, CDF and inverse CDF are those of scipy's distribution; there is no mass below zero."""
     x = HOUR * np.array([-1, 0, 1e-6, 0.1, 0.5, 0.7, 1, 2, 5])
@@ -97,14 +98,14 @@ def test_law_is_the_law_of_its_name(law: LawModel, theirs: Any) -> None:
     assert_allclose(law.ppf(U), theirs.ppf(U), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("law", "theirs"), CONTINUOUS, ids=NAMES[: len(CONTINUOUS)])
+@cases(("law", "theirs"), CONTINUOUS, ids=NAMES[: len(CONTINUOUS)])
 def test_cdf_undoes_ppf(law: LawModel, theirs: Any) -> None:
     """The CDF of the inverse CDF of u is u, in both tails."""
     # Close to a positive lower limit a time has too few digits for the smallest u to come back.
     assert_allclose(law.cdf(law.ppf(U)), U, rtol=1e-8, atol=1e-15)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_ppf_is_the_smallest_time_that_reaches_u(law: LawModel) -> None:
     """P(X <= ppf(u)) >= u, and no shorter time reaches u: the definition of a quantile, steps included."""
     times = law.ppf(U)
@@ -113,7 +114,7 @@ def test_ppf_is_the_smallest_time_that_reaches_u(law: LawModel) -> None:
     assert np.all(np.diff(times) >= 0)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_scalar_equals_vector(law: LawModel) -> None:
     """The scalar inverse CDF is the vectorised one, and a plain float."""
     scalars = [law.ppf_one(u) for u in U.tolist()]
@@ -121,7 +122,7 @@ def test_scalar_equals_vector(law: LawModel) -> None:
     assert {type(x) for x in scalars} == {float}
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_every_keyed_number_gives_a_usable_time(law: LawModel) -> None:
     """The smallest and the largest keyed number give finite times that are not negative."""
     ends = np.array([2.0**-53, 1 - 2.0**-53])
@@ -140,7 +141,7 @@ def test_length_biased_law_has_density_x_f(law: LawModel, theirs: Any) -> None:
         assert part / theirs.mean() == pytest.approx(u, rel=1e-5)
 
 
-@pytest.mark.parametrize(("law", "theirs"), CONTINUOUS, ids=NAMES[: len(CONTINUOUS)])
+@cases(("law", "theirs"), CONTINUOUS, ids=NAMES[: len(CONTINUOUS)])
 def test_mean_of_length_biased_lives(law: LawModel, theirs: Any) -> None:
     """The mean length-biased life is E[X^2] / E[X]."""
     mean, _ = integrate.quad(lambda u: law.length_biased_ppf(np.array([u]))[0], 0, 1, epsrel=1e-6, limit=500)
@@ -196,7 +197,7 @@ def test_stationary_start_makes_the_failure_rate_constant() -> None:
     assert z["new"] > 20  # early failures of a falling hazard: what the stationary start is there to prevent
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_scaled_law(law: LawModel) -> None:
     """A scaled law is the same law with every time multiplied, and reads like one that was written so."""
     double = law.scaled(2)
@@ -208,14 +209,14 @@ def test_scaled_law(law: LawModel) -> None:
     assert type(law).model_validate(double.model_dump()) == double
 
 
-@pytest.mark.parametrize("factor", [0, -1, math.inf, math.nan])
+@cases("factor", [0, -1, math.inf, math.nan])
 def test_scale_must_be_positive(factor: float) -> None:
     """A factor that is zero, negative, infinite or no number is refused."""
     with pytest.raises(ValueError, match="positive and finite"):
         Exponential(mean="1 h").scaled(factor)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_cumulative_hazard_is_minus_ln_of_survival(law: LawModel) -> None:
     """H(x) = -ln(1 - P(X <= x)), one number as many, from before the first life to after the last."""
     x = HOUR * np.array([-1, 0, 1e-6, 0.1, 0.5, 0.7, 1, 1.5, 2, 5, 30])
@@ -226,7 +227,7 @@ def test_cumulative_hazard_is_minus_ln_of_survival(law: LawModel) -> None:
     assert {type(hazard) for hazard in scalars} == {float}
 
 
-@pytest.mark.parametrize("law", [law for law, _ in CONTINUOUS] + SMOOTH, ids=NAMES[: len(CONTINUOUS)] + NAMES[-4:-1])
+@cases("law", [law for law, _ in CONTINUOUS] + SMOOTH, ids=NAMES[: len(CONTINUOUS)] + NAMES[-4:-1])
 def test_cumulative_hazard_keeps_both_tails(law: LawModel) -> None:
     """The cumulative hazards of the times of u are -ln(1 - u) to many digits, length-biased lives included."""
     # Close to the limits of a uniform law a time has too few digits to tell the rarest apart.
@@ -242,7 +243,7 @@ def test_cumulative_hazard_of_length_biased_steps() -> None:
     assert_allclose(-np.expm1(-hazards), [0, 2 / 9, 2 / 9, 5 / 9, 1])
 
 
-@pytest.mark.parametrize("law", [law for law in LAWS if not isinstance(law, Fixed)], ids=repr)
+@cases("law", [law for law in LAWS if not isinstance(law, Fixed)], ids=repr)
 def test_proportional_laws(law: LawModel) -> None:
     """Only in a proportional law does a quarter of the hazard stretch short and long lives by the same factor."""
     u = np.array([0.1, 0.5, 0.9])
@@ -266,7 +267,7 @@ def test_memoryless_laws() -> None:
             assert np.allclose(remaining, 1 - law.cdf(more), rtol=1e-9) == law.memoryless
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_round_trip(law: LawModel) -> None:
     """What is written is read back as the same law, as JSON and as plain data, inside another model and alone."""
     holder = Repaired(repair=law)
@@ -299,7 +300,7 @@ def test_from_seconds() -> None:
         Exponential.from_seconds(mean=0.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wrong", "rule"),
     [
         ({"law": "weibull", "shape": 0.7}, r"exactly one of mean and scale \(given: none\)"),

@@ -11,6 +11,7 @@ from scipy import stats
 
 from sim import rng
 from sim.scenario.laws import Exponential, Lognormal, Mixture, Piecewise, Weibull, hazard_number, hazard_number_one
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +29,7 @@ def rounding(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1e-13 + 2.0**-53 / ((1 - numbers) * -np.log1p(-numbers))
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
+@cases("ratio", RATIOS)
 def test_survival_is_to_the_power_of_the_ratio(ratio: float) -> None:
     """1 - u = (1 - v)^ratio for the number v of u, where a float can hold v."""
     numbers = hazard_number(U, np.full(len(U), ratio))
@@ -39,8 +40,8 @@ def test_survival_is_to_the_power_of_the_ratio(ratio: float) -> None:
     assert_allclose(ratio * np.log1p(-numbers[early]), np.log1p(-U[early]), rtol=1e-15)
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
-@pytest.mark.parametrize("shape", [0.6, 1.0, 3.0])
+@cases("ratio", RATIOS)
+@cases("shape", [0.6, 1.0, 3.0])
 def test_weibull_lives_are_scaled(shape: float, ratio: float) -> None:
     """A Weibull law of r times the hazard has the scale r^(-1 / shape); an exponential one the mean 1 / r."""
     law: LawModel = Exponential(mean="1 h") if shape == 1 else Weibull(shape=shape, scale="1 h")
@@ -91,7 +92,7 @@ def test_each_unit_has_its_own_ratio() -> None:
     assert_allclose(hazard_number(U, np.ones(len(U))), U, rtol=1e-15)
 
 
-@pytest.mark.parametrize("ratio", [1e-300, 1e-9, 1e9, 1e300])
+@cases("ratio", [1e-300, 1e-9, 1e9, 1e300])
 def test_numbers_stay_inside(ratio: float) -> None:
     """Whatever the ratio, the numbers are strictly between 0 and 1, so that every law has a finite life for them."""
     numbers = hazard_number(U, np.full(len(U), ratio))

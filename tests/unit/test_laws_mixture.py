@@ -15,6 +15,7 @@ from scipy import integrate, stats
 from sim import rng
 from sim.scenario.fields import Model
 from sim.scenario.laws import Exponential, Fixed, Law, Mixture, age_and_residual
+from tests.cases import cases
 
 HOUR = 3600.0
 DAY = 86400.0
@@ -78,7 +79,7 @@ def test_hyperexponential() -> None:
     assert found == pytest.approx(second / mean, rel=1e-5)
 
 
-@pytest.mark.parametrize("u", [1e-12, 1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-9])
+@cases("u", [1e-12, 1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-9])
 def test_length_biased_parts_weigh_by_what_they_live(u: float) -> None:
     """A unit met at random belongs to a part in proportion to weight times mean: gamma lives of shape 2 here."""
     shares = [0.2 * 1 / 40.2, 0.8 * 50 / 40.2]
@@ -144,7 +145,7 @@ def test_equal_parts_are_the_part() -> None:
     assert_allclose(law.length_biased_ppf(U), whole.length_biased_ppf(U), rtol=1e-13)
 
 
-@pytest.mark.parametrize("other", ["36 s", "100 h"])
+@cases("other", ["36 s", "100 h"])
 def test_a_part_that_hardly_counts(other: str) -> None:
     """A part of weight 1e-15, of far shorter or longer lives, moves no time: the other end of the bracket is far."""
     whole = Exponential(mean="1 h")
@@ -197,7 +198,7 @@ def test_written_and_read() -> None:
     assert law.scaled(2).parts[0].law == Fixed(value="1 h")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parts", "rule"),
     [
         ([], "at least 2 items"),

@@ -16,6 +16,7 @@ from scipy import integrate, stats
 from sim import rng
 from sim.scenario.fields import Model
 from sim.scenario.laws import Exponential, HazardPiece, Law, Piecewise, age_and_residual
+from tests.cases import cases
 
 DAY = 86400.0
 YEAR = 31556952.0
@@ -86,7 +87,7 @@ def test_cdf_by_hand() -> None:
     assert_allclose(BATHTUB.cdf(x), -np.expm1(-np.array(expected)), rtol=1e-14)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_density_over_survival_is_the_hazard(law: Piecewise) -> None:
     """The logarithm of the survival falls at the hazard of each piece."""
     for age in (1.0, 0.5 * DAY, 5 * DAY, 50 * DAY, 400 * DAY, 2 * YEAR, 9 * YEAR):
@@ -112,7 +113,7 @@ def test_mean_of_two_pieces() -> None:
     assert law.mean_value / 3600 == pytest.approx((1 - math.exp(-2)) / 0.2 + math.exp(-2) / 0.01, rel=1e-14)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+@cases("law", LAWS, ids=NAMES)
 def test_length_biased_law(law: Piecewise) -> None:
     """The part of E[X] that comes from lives up to the length-biased quantile of u is u, in both tails."""
     mean = integral(law, 0)
@@ -205,7 +206,7 @@ def test_written_and_read() -> None:
         jsonschema.validate({"life": {"law": "piecewise", "hazards": [{"until": "1 d"}]}}, Part.model_json_schema())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hazards", "rule"),
     [
         ([], "at least 1 item"),

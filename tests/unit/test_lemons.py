@@ -9,6 +9,7 @@ import pytest
 import sim
 from sim.policies.contracts import NodeView
 from sim.policies.repair import LEMONS, Score, Threshold, Tiers
+from tests.cases import cases
 from tests.harness import check_lemons, play, prepared, trace
 
 DAY = 86400.0
@@ -34,9 +35,7 @@ def judged(kind: Threshold | Score, blames: list[float], repair: float = 0.0) ->
     return lemons
 
 
-@pytest.mark.parametrize(
-    ("use", "parameters"), [(use, parameters) for use in sorted(LEMONS) for parameters in POLICIES[use]]
-)
+@cases(("use", "parameters"), [(use, parameters) for use in sorted(LEMONS) for parameters in POLICIES[use]])
 def test_what_every_policy_owes(use: str, parameters: dict[str, Any]) -> None:
     """Each registered policy passes the shared check."""
     check_lemons(policy(use, **parameters))
@@ -45,7 +44,7 @@ def test_what_every_policy_owes(use: str, parameters: dict[str, Any]) -> None:
 # ------------------------------------------------------------------------------------------------- threshold
 
 
-@pytest.mark.parametrize(
+@cases(
     ("blames", "expected"),
     [
         ([0, 1, 2], [False, False, True]),
@@ -131,7 +130,7 @@ WINDOW = {"use": "threshold", "failures": 2, "window": "10 s"}
 POINTS = {"use": "score", "start": 100, "blame_costs": 40, "regains": 0}
 
 
-@pytest.mark.parametrize("order", [(WINDOW, POINTS), (POINTS, WINDOW)], ids=["window first", "points first"])
+@cases("order", [(WINDOW, POINTS), (POINTS, WINDOW)], ids=["window first", "points first"])
 def test_one_policy_is_enough(order: tuple[dict[str, Any], ...]) -> None:
     """Two blames at once fall to the window, three far apart to the points; each policy has a memory of its own."""
     strategy = Tiers.model_validate(tiers(*order))

@@ -13,6 +13,7 @@ import pytest
 import sim
 from sim import yamlfile
 from sim.load import choices_first
+from tests.cases import cases
 from tests.unit.bad_input import BASE
 
 DAY = 86400.0
@@ -146,7 +147,7 @@ def test_set_creates_what_is_not_there() -> None:
     assert over("failures.0.scale=2").failures[0].scale == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first", "second"),
     [
         ("recovery.use=full-restart", "recovery.delay=2 min"),

@@ -14,6 +14,7 @@ import sim
 from analysis.metrics import ratios
 from analysis.statistics.estimates import means
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_effects import cause, nodes, slow
 
@@ -103,7 +104,7 @@ def test_windows_count_the_units_of_their_part() -> None:
     assert result.counts["outside"] == 1
 
 
-@pytest.mark.parametrize(("part", "units"), [("rack", 2), ("node", 4), ("cluster", 1)])
+@cases(("part", "units"), [("rack", 2), ("node", 4), ("cluster", 1)])
 def test_units_that_go_out_together_need_one_save(part: str, units: int) -> None:
     """All four nodes of the job are out at once; it saves once, waits once, and loses nothing."""
     one = case(care(part=part, units=units), cluster=nodes(4, rack=2), jobs=[{"name": "job", "gpus": 4}])
@@ -171,7 +172,7 @@ def test_a_save_that_maintenance_cuts_off_begins_again() -> None:
     assert "lost_work" not in seconds(result)
 
 
-@pytest.mark.parametrize(("end", "out"), [(700.0, 300.0), (390.0, 0.0)])
+@cases(("end", "out"), [(700.0, 300.0), (390.0, 0.0)])
 def test_a_window_waits_for_the_end_of_a_phase_that_nothing_can_hit(end: float, out: float) -> None:
     """The swap after a crash goes on until 400 s; a window that would be over by then is left out."""
     recovery = {"use": "hot-spare", "reschedule": "100 s", "initialize": "30 s", "exposed": False}

@@ -13,6 +13,7 @@ from scipy.optimize import minimize_scalar
 import sim
 from docs.pictures.mathematics import PICTURE, efficiency_of, main, picture, simulated
 from sim.formulas import efficiency, optimal_interval
+from tests.cases import cases
 from tests.intervals import Z
 
 DOCS = Path(sim.__file__).parents[1] / "docs" / "explanation"
@@ -22,6 +23,7 @@ PLUMBING = {"arrays"}
 """Modules of theory that say nothing of jobs."""
 
 
+@pytest.mark.nightly
 def test_the_picture_is_current() -> None:
     """The picture of the page is the one that the program draws now, byte for byte, and it is well-formed."""
     drawn = picture()
@@ -70,7 +72,7 @@ def test_the_share_at_the_best_interval() -> None:
     assert light == pytest.approx(1 - math.sqrt(2e-6) - 180e-6, abs=3e-6)
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
+@cases("factor", [0.5, 2.0])
 def test_twice_the_best_interval_costs_a_quarter(factor: float) -> None:
     """An interval wrong by a factor of two costs a quarter of sqrt(2 b / M), where failures are light."""
     best = optimal_interval(1.0, 1e8)
@@ -90,7 +92,7 @@ def test_the_expansion_of_the_share() -> None:
     assert left[0] / left[1] == pytest.approx(8, rel=0.01)
 
 
-@pytest.mark.parametrize(("power", "ratio", "share"), [(1.0, 1.0, 20), (2.0, 0.5, 42)])
+@cases(("power", "ratio", "share"), [(1.0, 1.0, 20), (2.0, 0.5, 42)])
 def test_the_peak_of_goodput(power: float, ratio: float, share: int) -> None:
     """At N* without restarts b / tau is 1 / x, and E is 20 % for x = 1 and 42 % for x = 2, as the page says."""
 

@@ -14,8 +14,10 @@ from scipy import stats
 
 from sim.policies.detection.noticing import Noticing, Observer
 from sim.scenario.laws import Empirical, Exponential, Fixed, Gamma, Lognormal, Mixture, MixturePart, Uniform, Weibull
+from tests.cases import cases
 from tests.detection_checks import marks, times
 from tests.intervals import LEAST, Z, close
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +89,7 @@ def test_one_observer_is_its_law() -> None:
     assert noticing.certain == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("noticing", "time"),
     [
         (Noticing.by(fixed(7.0)), 7.0),
@@ -158,7 +160,7 @@ def test_the_minimum_has_its_distribution() -> None:
     assert stats.kstest(drawn[np.isfinite(drawn)], noticed_by).pvalue > LEAST
 
 
-@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(LAWS, 2)))
+@pytest.mark.parametrize(("first", "second"), one_in(3, list(itertools.combinations(LAWS, 2))))
 def test_mean_and_shares_are_those_of_draws(first: str, second: str) -> None:
     """Mean, coverage and shares of two observers agree with 20,000 draws, for every pair of laws."""
     noticing = watched((0.6, LAWS[first]), (0.75, LAWS[second]))

@@ -11,9 +11,10 @@ from sim.failures import Source
 from sim.failures.trace import life_key
 from sim.failures.variety import Frailty, Variety, fleet_of
 from sim.scenario.laws import Weibull
+from tests.cases import cases
 
 
-@pytest.mark.parametrize("number", [0, 3, 63, 64, 1 << 40])
+@cases("number", [0, 3, 63, 64, 1 << 40])
 def test_a_column_holds_what_single_look_ups_give(number: int) -> None:
     """Whatever has been asked before: few, many, or more than a column is made for."""
     key = rng.stream(1, 2, "numbers")

@@ -17,6 +17,7 @@ from analysis.statistics.estimates import mean_interval
 from analysis.study.amounts import Point
 from analysis.study.table import Cell, Outcome
 from sim import Ratio, units
+from tests.cases import cases
 from tests.fake_campaign import INTERVAL, FakeCampaign, study_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def found_by(loaded: LoadedStudy, function: Any, runs: int = 8) -> Found:
 # --------------------------------------------------------------------------------------------- what is asked
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "metric", "bound"),
     [
         ("p_finish_by >= 0.95", "p_finish_by", 0.95),
@@ -57,7 +58,7 @@ def test_bounds_are_read_in_the_units_of_their_metric(text: str, metric: str, bo
     assert condition.bound == pytest.approx(bound)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ends", "at_least", "at_most"),
     [((0.5, 0.6), "fails", "holds"), ((0.6, 0.8), "open", "open"), ((0.7, 0.8), "holds", "open")],
 )
@@ -70,7 +71,7 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
     assert condition_of("ettr <= 0.7").verdict(found) == at_most
 
 
-@pytest.mark.parametrize(
+@cases(
     ("vary", "asked", "at", "rule"),
     [
         (SPARES, {"maximize": "ettr", "subject_to": ["ettr"]}, "subject_to.0", "is no condition"),

@@ -13,6 +13,7 @@ from analysis.optimize.evaluate import standing_of
 from analysis.optimize.problem import Line
 from analysis.optimize.search import _top, climb, place, walk_to_edge
 from sim import units
+from tests.cases import cases
 from tests.fake_campaign import INTERVAL, bench_of, study_of
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def edge_bench(
     return bench_of(study, lambda settings, rng: {"p_finish_by": passes(settings["spares.hot"], rng.random())}, runs)
 
 
-@pytest.mark.parametrize("need", [0, 1, 57, 133, 200])
+@cases("need", [0, 1, 57, 133, 200])
 def test_the_fewest_that_are_enough_are_found_exactly(tmp_path: Path, need: int) -> None:
     """What is enough for all replications from a number on is found by bisection, and both neighbours are tried."""
     bench = edge_bench(tmp_path, lambda spares, _: spares >= need)

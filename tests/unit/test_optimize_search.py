@@ -21,6 +21,7 @@ from analysis.sweep.journal import Journal
 from analysis.sweep.task import play
 from analysis.sweep.workers import Crew, Serial
 from sim import units
+from tests.cases import cases
 from tests.fake_campaign import INTERVAL, FakeCampaign, bench_of, study_of
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def test_a_member_that_luck_may_have_made_is_not_certain(tmp_path: Path) -> None
     assert not sure[("async", "0")]
 
 
-@pytest.mark.parametrize(("bound", "certain"), [(1.19, False), (0.5, True)], ids=["open", "fails"])
+@cases(("bound", "certain"), [(1.19, False), (0.5, True)], ids=["open", "fails"])
 def test_a_rival_whose_condition_is_open_leaves_nobody_certain(tmp_path: Path, bound: float, certain: bool) -> None:
     """It is better in all and misses its bound of 1.19 by 0.01, less than its doubt; that of 0.5 it surely misses."""
 

@@ -16,6 +16,7 @@ from analysis.optimize.play import optimize, optimum_document
 from analysis.page.chapters.optimum import against, format_optimum
 from analysis.results.run import render
 from analysis.statistics.estimates import t_quantile
+from tests.cases import cases
 from tests.fake_campaign import INTERVAL, FakeCampaign, study_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def test_fresh_failures_deny_what_was_luck(tmp_path: Path) -> None:
     assert "  p_finish_by >= 0.9 fails\n" in text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("finish", "says"),
     [(0.87, "which is that it fails"), (0.92, "would show it if mean and spread")],
     ids=["misses the bound", "keeps it"],
@@ -144,9 +145,7 @@ def test_what_is_to_be_typed_is_quoted(tmp_path: Path) -> None:
     assert content["settings"] == [f'{INTERVAL}="10 min"']
 
 
-@pytest.mark.parametrize(
-    ("gain", "confirmed"), [(0.1, True), (-0.1, False), (0.0, None)], ids=["better", "worse", "the same"]
-)
+@cases(("gain", "confirmed"), [(0.1, True), (-0.1, False), (0.0, None)], ids=["better", "worse", "the same"])
 def test_an_answer_is_confirmed_if_it_beats_the_scenario_as_it_is(
     tmp_path: Path, gain: float, confirmed: bool | None
 ) -> None:

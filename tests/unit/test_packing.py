@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import sim
-from sim.engine.state_nodes import gather, spread
+from sim.engine.nodes import gather, spread
+from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def held(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> list[list
     """Return the nodes of each job at the horizon, by position; every node is looked at after every event."""
     simulation = _Watched(one, 0, trace(rows))
     simulation.run()
-    return [job.nodes for job in simulation.jobs]
+    return [job.nodes for job in simulation.jobs.all]
 
 
 # ------------------------------------------------------------------------------------------------ as functions
@@ -225,7 +226,7 @@ def test_the_narrow_cores_leave_a_seventh() -> None:
     assert bandwidth["cluster"] == pytest.approx(bandwidth["leaf"] / 7, rel=1e-12)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 1.0])
+@cases("share", [0.1, 0.3, 1.0])
 def test_a_replacement_in_another_pod_slows_the_job_down(share: float) -> None:
     """Steps from 30 s on; a failure at 130 s, 30 s to initialize, and then a step takes 1 - c + 7 c of its time.
 
@@ -287,7 +288,7 @@ def test_a_job_that_is_larger_than_a_pod_was_planned_for_that() -> None:
 # --------------------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize("pick", ["longest-idle", "random", "fewest-failures"])
+@cases("pick", ["longest-idle", "random", "fewest-failures"])
 def test_nodes_are_picked_by_place_or_otherwise(pick: str) -> None:
     """A packed job takes nodes where they are, so that there is nothing to pick."""
     scheduler = {"use": "fifo", "pack": "pod", "pick": pick}
@@ -296,7 +297,7 @@ def test_nodes_are_picked_by_place_or_otherwise(pick: str) -> None:
     case(8, 3, scheduler={**scheduler, "pick": "lowest"})
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"cluster": {"rack": {"nodes": 4}}, "spares": {"hot": 0, "unit": "rack"}},

@@ -11,6 +11,8 @@ import pytest
 from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from sim.cluster.left import Change, FabricState
 from sim.cluster.paths import paths
+from tests.cases import cases
+from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def test_one_failure_does_what_the_state_says(name: str) -> None:
             assert state.is_whole
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_one_failure_cuts_off_whom_networkx_says(name: str) -> None:
     """For every unit of every class."""
     topology = CASES[name]
@@ -145,7 +147,7 @@ def dual_homed(*, planes: int = 2, reroute: bool = False) -> Topology:
     return by_hand((8, 8, 4, 0), access, links, reroute=reroute, disjoint_paths=spines)
 
 
-@pytest.mark.parametrize("planes", [1, 2])
+@cases("planes", [1, 2])
 def test_a_pair_of_leaf_switches_stands_in_for_each_other(planes: int) -> None:
     """One of them leaves half of the bandwidth, even within the leaf group; both cut the hosts off."""
     source = paths(dual_homed(planes=planes))

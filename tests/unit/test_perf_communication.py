@@ -10,6 +10,7 @@ import pytest
 
 from sim.steps import Constants, Experts, Link, ModelShape, breakdown, ideal_links
 from sim.steps.time import rate
+from tests.cases import cases
 from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, free_links, workload
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def moved(work: Workload, kind: str, machine: Machine | None = None) -> float:
 # ------------------------------------------------------------------------------------------------ kinds of groups
 
 
-@pytest.mark.parametrize("parallel", [False, True])
-@pytest.mark.parametrize(("recompute", "collectives"), [("none", 4), ("selective", 4), ("full", 6)])
+@cases("parallel", [False, True])
+@cases(("recompute", "collectives"), [("none", 4), ("selective", 4), ("full", 6)])
 def test_tensor_ranks_reduce_twice_a_pass(recompute: str, collectives: int, parallel: bool) -> None:
     """Two all-reduces of 2 (t - 1) / t 2 T h bytes forward, two backward, two more if the layer is computed again.
 
@@ -52,7 +53,7 @@ def test_context_ranks_pass_keys_and_values_round() -> None:
     assert moved(work, "context") == pytest.approx(M * 24 * 12 * 3 * (T / 4) * H * (4 / 16) / 2, rel=EXACT)
 
 
-@pytest.mark.parametrize(("recompute", "exchanges"), [("none", 4), ("full", 6)])
+@cases(("recompute", "exchanges"), [("none", 4), ("full", 6)])
 def test_tokens_travel_to_experts_and_back(recompute: str, exchanges: int) -> None:
     """Out and back, forward and backward: each 2 T h k (e - 1) / e bytes, shared by t GPUs; all layers have experts."""
     work = workload(MIXED, data=8, expert=8, tensor=2, recompute=recompute)
@@ -76,7 +77,7 @@ def test_a_token_crosses_to_each_domain_once() -> None:
     assert moved(replace(work, shape=limited), "expert", through) == pytest.approx(token * 3 * 3 / 4, rel=EXACT)
 
 
-@pytest.mark.parametrize("virtual", [1, 3])
+@cases("virtual", [1, 3])
 def test_stages_hand_over_activations_and_their_gradients(virtual: int) -> None:
     """2 T h bytes each way for each microbatch, in t parts, v times as often (arXiv 2104.04473, section 4.1)."""
     work = workload(pipeline=4, tensor=2, virtual=virtual)
@@ -86,7 +87,7 @@ def test_stages_hand_over_activations_and_their_gradients(virtual: int) -> None:
     assert (known.bubble - free.bubble) * KNOWN == pytest.approx(3 * 2 * 2 * T * H / 2, rel=EXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sharding", "precision", "size"),
     [("none", "bf16", 2 * 2), ("optimizer", "bf16", 4 + 2), ("none", "fp8", 2 * 2), ("optimizer", "fp8", 2 + 1)],
 )
@@ -172,7 +173,7 @@ HIDDEN = {
 }
 
 
-@pytest.mark.parametrize("kind", HIDDEN)
+@cases("kind", HIDDEN)
 def test_what_is_hidden_is_not_waited_for(kind: str) -> None:
     """A share o of the traffic that runs beside computing leaves 1 - o."""
     name, layout = HIDDEN[kind]

@@ -8,13 +8,14 @@ import pytest
 
 from sim import catalog
 from sim.steps import Experts, ModelShape, breakdown, flop_per_token
+from tests.cases import cases
 from tests.step_cases import BARE, CHIP, SHAPE, WHOLE, bare_machine, workload
 
 EXACT = 1e-12
 MEGATRON = ("megatron-22b", "megatron-175b", "megatron-530b", "megatron-1t")
 
 
-@pytest.mark.parametrize("name", MEGATRON)
+@cases("name", MEGATRON)
 def test_parameters_are_those_of_megatron(name: str) -> None:
     """P = 12 L h^2 (1 + V / (12 L h)) without biases, norms and positions (arXiv 2104.04473, section 5.1).
 
@@ -28,7 +29,7 @@ def test_parameters_are_those_of_megatron(name: str) -> None:
     assert 0 < full / shape.parameters - 1 < 1e-3
 
 
-@pytest.mark.parametrize("name", MEGATRON)
+@cases("name", MEGATRON)
 def test_model_flop_are_those_of_megatron(name: str) -> None:
     """72 B s L h^2 (1 + s / (6 h) + V / (12 L h)) a step, all of attention counted (arXiv 2205.05198, equation 7)."""
     shape, s = catalog.models()[name], 2048
@@ -39,7 +40,7 @@ def test_model_flop_are_those_of_megatron(name: str) -> None:
     assert flop_per_token(shape, s) == pytest.approx(causal, rel=EXACT)
 
 
-@pytest.mark.parametrize(("recompute", "per_layer", "of_logits"), [("none", 72, 12), ("full", 96, 16)])
+@cases(("recompute", "per_layer", "of_logits"), [("none", 72, 12), ("full", 96, 16)])
 def test_a_step_executes_the_flop_of_megatron(recompute: str, per_layer: int, of_logits: int) -> None:
     """Times on matrix units alone are 96 B s L h^2 (1 + s / (6 h) + V / (16 L h)) with full recomputation.
 
@@ -70,7 +71,7 @@ def test_selective_recomputation_runs_the_core_of_attention_once_more() -> None:
     assert again == pytest.approx(s / (18 * h), rel=1e-9)
 
 
-@pytest.mark.parametrize("recompute", ["none", "full"])
+@cases("recompute", ["none", "full"])
 def test_fused_attention_skips_half_and_computes_the_scores_again(recompute: str) -> None:
     """Its backward pass is 2.5 times the forward one, and half of both is masked (arXiv 2307.08691, section 4.1)."""
     plain, fused = (
@@ -81,7 +82,7 @@ def test_fused_attention_skips_half_and_computes_the_scores_again(recompute: str
     assert fused / plain == pytest.approx((passes + 0.5) / 2 / passes, rel=EXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "tokens", "published"),
     [("gpt3-175b", 300e9, 3.14e23), ("gpt3-13b", 300e9, 2.31e22), ("llama3-405b", 15.6e12, 3.8e25)],
 )
@@ -103,7 +104,7 @@ def test_experts_that_a_token_does_not_meet_cost_nothing() -> None:
     assert flop_per_token(shape, 0) == pytest.approx(6 * (shape.active_parameters - shape.embedding), rel=EXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "depths", "published"),
     [
         ("deepseek-v3", 1, 260.0e9),
@@ -144,8 +145,8 @@ def test_one_expert_is_a_plain_layer_and_a_router() -> None:
     assert times[1] - times[0] == pytest.approx(6 * 64 * 256 * routers / 1e15, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["llama3-8b", "mixtral-8x7b", "deepseek-v3", "kimi-k2", "gpt3-13b"])
-@pytest.mark.parametrize("tensor", [1, 4])
+@cases("name", ["llama3-8b", "mixtral-8x7b", "deepseek-v3", "kimi-k2", "gpt3-13b"])
+@cases("tensor", [1, 4])
 def test_a_step_takes_as_long_as_its_flop(name: str, tensor: int) -> None:
     """On matrix units alone: products with weights, the logits of each depth, attention with 3.5 passes instead of 3.
 
@@ -164,7 +165,7 @@ def test_a_step_takes_as_long_as_its_flop(name: str, tensor: int) -> None:
     assert found.total == pytest.approx(total * flop, rel=0.005)
 
 
-@pytest.mark.parametrize("expert", [1, 2, 8])
+@cases("expert", [1, 2, 8])
 def test_experts_are_spread_and_their_work_is_not(expert: int) -> None:
     """However experts are spread, a GPU computes for as many tokens; it reads fewer weights."""
     shape = ModelShape(8, 512, 2048, 8, 8, 0, gated=True, experts=Experts(count=16, active=2, ffn=1024))
@@ -177,7 +178,7 @@ def test_experts_are_spread_and_their_work_is_not(expert: int) -> None:
     assert read == pytest.approx(8 * 3 * 8 * held * 2 / 1e12, rel=1e-9)
 
 
-@pytest.mark.parametrize(("precision", "width"), [("bf16", 2.0), ("fp8", 1.0)])
+@cases(("precision", "width"), [("bf16", 2.0), ("fp8", 1.0)])
 def test_products_run_at_their_precision_and_the_rest_at_16_bits(precision: str, width: float) -> None:
     """At FP8 products with weights take half the time, and half the bytes; attention and logits stay at 16 bits."""
     found = breakdown(workload(precision=precision), bare_machine())
@@ -201,7 +202,7 @@ def test_efficiencies_are_shares_of_the_peak() -> None:
     assert found.logits == pytest.approx(5 * whole.logits, rel=EXACT)
 
 
-@pytest.mark.parametrize("recompute", ["none", "full"])
+@cases("recompute", ["none", "full"])
 def test_what_is_between_the_products_moves_the_inventory_of_activations(recompute: str) -> None:
     """34 s b h bytes of each layer, once in each pass at one touch (arXiv 2205.05198, section 4.1)."""
     machine = bare_machine(replace(CHIP, memory_bandwidth=1e12))

@@ -9,6 +9,7 @@ import pytest
 from sim import catalog
 from sim.steps import Experts, MemoryUse, ModelShape, Workload, breakdown, checkpoint_size, memory_use
 from sim.steps.memory import activation_memory, activations
+from tests.cases import cases
 from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, workload
 
 GIB = 2.0**30
@@ -46,7 +47,7 @@ def state(use: MemoryUse) -> float:
     return use.weights + use.gradients + use.optimizer
 
 
-@pytest.mark.parametrize("row", FIGURE_1, ids=lambda row: row[0])
+@cases("row", FIGURE_1, ids=lambda row: row[0])
 def test_figure_1_of_korthikanti_to_the_last_digit(row: tuple[str, int, int, int, int, float, float, float]) -> None:
     """18 B for each parameter of a GPU's layers, and what 34 + 5 a s / h bytes come to: both columns, eight numbers."""
     name, tensor, pipeline, virtual, microbatch, states, plain, selective = row
@@ -58,7 +59,7 @@ def test_figure_1_of_korthikanti_to_the_last_digit(row: tuple[str, int, int, int
     assert memory_use(other).activations / GIB == pytest.approx(selective, rel=EXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parallel", "recompute", "terms"),
     [
         (False, "none", (10, 24, 1)),
@@ -77,7 +78,7 @@ def test_table_2_of_korthikanti(parallel: bool, recompute: str, terms: tuple[int
     assert activation_memory(work) == pytest.approx(expected, rel=EXACT)
 
 
-@pytest.mark.parametrize("parallel", [False, True])
+@cases("parallel", [False, True])
 def test_full_recomputation_keeps_the_input_of_layers(parallel: bool) -> None:
     """2 s b h bytes of each layer, divided by t with sequence parallelism; of one layer all that is kept otherwise."""
     plain = megatron("megatron-22b", 8, 1, 1, 4, sequence_parallel=parallel)
@@ -94,7 +95,7 @@ def test_fused_attention_keeps_no_scores() -> None:
     )
 
 
-@pytest.mark.parametrize(("microbatches", "held"), [(1, 1), (3, 3), (8, 8), (32, 8)])
+@cases(("microbatches", "held"), [(1, 1), (3, 3), (8, 8), (32, 8)])
 def test_the_first_stage_holds_as_many_microbatches_as_there_are_stages(microbatches: int, held: int) -> None:
     """Of L / p layers each, and no more than there are in a step (arXiv 2205.05198, section 4.2)."""
     work = workload(pipeline=8, sequences=microbatches)
@@ -103,7 +104,7 @@ def test_the_first_stage_holds_as_many_microbatches_as_there_are_stages(microbat
     assert activation_memory(work) == pytest.approx(held * 24 / 8 * layer, rel=EXACT)
 
 
-@pytest.mark.parametrize("virtual", [2, 3])
+@cases("virtual", [2, 3])
 def test_interleaving_and_zero_bubble_hold_more(virtual: int) -> None:
     """1 + (p - 1) / (p v) times as much interleaved (section 4.2), twice with H2 (arXiv 2401.10241); H1 as 1F1B."""
     plain = workload(pipeline=4)
@@ -156,9 +157,7 @@ def test_latent_attention_keeps_its_own_widths() -> None:
 # ------------------------------------------------------------------------------------------------ parameters, state
 
 
-@pytest.mark.parametrize(
-    ("sharding", "each"), [("none", 18.0), ("optimizer", 6 + 12 / 16), ("parameters", 18 / 16)], ids=str
-)
+@cases(("sharding", "each"), [("none", 18.0), ("optimizer", 6 + 12 / 16), ("parameters", 18 / 16)], ids=str)
 def test_zero_divides_18_bytes(sharding: str, each: float) -> None:
     """18 B for a parameter; 6 + 12 / d with the optimizer divided, 18 / d with all (arXiv 1910.02054, figure 1).
 
@@ -222,7 +221,7 @@ def test_the_last_stage_of_an_interleaved_pipeline_holds_most_of_its_pieces() ->
     assert found.activations == pytest.approx(((virtual - 1) * stages + 1) * piece, rel=EXACT)
 
 
-@pytest.mark.parametrize(("schedule", "held"), [("zero-bubble-h1", 4), ("zero-bubble-h2", 7)])
+@cases(("schedule", "held"), [("zero-bubble-h1", 4), ("zero-bubble-h2", 7)])
 def test_the_last_stage_without_a_bubble_holds_as_many_as_the_first(schedule: str, held: int) -> None:
     """Passes for weights are put off until all stages have as many microbatches in flight (arXiv 2401.10241, 2.3)."""
     work = workload(replace(SHAPE, vocabulary=10**7), pipeline=4, schedule=schedule)
@@ -251,7 +250,7 @@ def test_the_update_of_hybrid_shards_moves_what_memory_holds() -> None:
     assert breakdown(work, machine).optimizer == pytest.approx(30 * memory_use(work).optimizer / 12 / 2e12, rel=EXACT)
 
 
-@pytest.mark.parametrize(("name", "size"), [("llama3-8b", 105), ("llama3-70b", 912), ("llama3-405b", 5290)])
+@cases(("name", "size"), [("llama3-8b", 105), ("llama3-70b", 912), ("llama3-405b", 5290)])
 def test_checkpoints_are_as_large_as_published(name: str, size: int) -> None:
     """MLPerf Storage prints 105 GB, 912 GB and 5.29 TB: 14 B a parameter if GiB and thousands of them are meant."""
     shape = catalog.models()[name]

@@ -21,6 +21,7 @@ from sim.steps import (
     memory_use,
     step_time_from_mfu,
 )
+from tests.cases import cases
 from tests.step_cases import CHIP, SHAPE, WHOLE, bare_machine, workload
 
 EXACT = 1e-12
@@ -42,7 +43,7 @@ def test_the_time_is_the_sum_of_its_terms() -> None:
     assert plan().time == found.total == pytest.approx(math.fsum(found), rel=EXACT)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+@cases("precision", ["bf16", "fp8"])
 def test_utilisation_and_tokens_follow_from_the_time(precision: str) -> None:
     """MFU = model FLOP / (time x GPUs x dense peak of the precision), half of attention counted; and back again."""
     one = plan(precision)
@@ -122,7 +123,7 @@ def test_a_plan_can_be_a_key() -> None:
     assert len({plan(), plan(), plan("fp8")}) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "words"),
     [
         ("compute", {"compute": 0.0}),
@@ -192,3 +193,10 @@ def test_fewer_tensor_ranks_do_all_the_work() -> None:
     for more, less in pairwise(times[1:]):
         assert less.gemm == pytest.approx(2 * more.gemm, rel=EXACT)
         assert less.attention == pytest.approx(2 * more.attention, rel=EXACT)
+
+
+def test_a_slow_gpu_does_not_shorten_what_is_exposed() -> None:
+    """Where the network is the bottleneck, slower computing leaves as much of the exchange to wait for."""
+    one = plan()
+    one = replace(one, machine=replace(one.machine, links=one.machine.links.with_network(0.01)))
+    assert one.impaired(Impairment(compute=0.5)).data >= one.breakdown.data

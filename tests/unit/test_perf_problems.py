@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from sim.steps import Experts, Problem, problems
+from tests.cases import cases
 from tests.step_cases import SHAPE, workload
 
 MIXED = replace(SHAPE, gated=True, experts=Experts(count=16, active=2, ffn=1024))
@@ -30,7 +29,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "size", "near"), WRONG, ids=lambda value: str(value))
+@cases(("layout", "size", "near"), WRONG, ids=lambda value: str(value))
 def test_a_wrong_size_is_told_with_the_nearest_right_ones(
     layout: dict[str, Any], size: str, near: tuple[int, ...]
 ) -> None:
@@ -50,7 +49,7 @@ def nearest(problem: Problem) -> tuple[int, ...]:
     return tuple(int(word) for word in re.findall(r"\d+", hint))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("layout", "size", "words"),
     [
         ({"pipeline": 25}, "pipeline", "25 stages are more than the 24 layers of the model"),
@@ -79,7 +78,7 @@ def test_every_wrong_size_is_told() -> None:
     assert sorted(problem.size for problem in found) == ["context", "data", "expert", "tensor", "virtual"]
 
 
-@pytest.mark.parametrize("layers", [24, 22])
+@cases("layers", [24, 22])
 def test_embedding_and_logits_may_count_as_layers(layers: int) -> None:
     """Pieces are even if layers divide, or layers and two more, where both ends have a layer less (GPT, Llama 3)."""
     shape = replace(SHAPE, layers=layers)
@@ -89,8 +88,8 @@ def test_embedding_and_logits_may_count_as_layers(layers: int) -> None:
     assert work.stage_layers == (ends, 6, ends)
 
 
-@pytest.mark.parametrize("stages", [2, 4, 7, 16])
-@pytest.mark.parametrize("logits", [0, 1, 2.5])
+@cases("stages", [2, 4, 7, 16])
+@cases("logits", [0, 1, 2.5])
 def test_stages_hold_all_layers_and_the_logits_count(stages: int, logits: float) -> None:
     """Where layers do not divide, no stage takes a layer longer than its share of layers and logits together."""
     plain = replace(SHAPE, layers=23, vocabulary=0)

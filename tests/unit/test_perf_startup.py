@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from sim.steps import communicator_time, start_time
+from tests.cases import cases
 from tests.reference_tables import rows
 
 K = 1024
 
 
-@pytest.mark.parametrize(
-    ("thousands", "law", "published"), [(16, 17, 17), (22, 26, 30), (64, 112, 100), (98, 200, 200)]
-)
+@cases(("thousands", "law", "published"), [(16, 17, 17), (22, 26, 30), (64, 112, 100), (98, 200, 200)])
 def test_communicators_take_as_long_as_published(thousands: int, law: float, published: float) -> None:
     """17, 30, 100 and 200 s at 16, 22, 64 and 98 thousand GPUs (arXiv 2602.00277), of which the law is within 15 %.
 

@@ -21,6 +21,7 @@ from sim.cluster.placement import (
 )
 from sim.scenario.fields import RuleError
 from sim.scenario.model import Parallelism
+from tests.cases import cases
 
 NIC, NVLINK = 50e9, 450e9
 """Of an H100 node: 400 Gb/s a GPU outside, 450 GB/s inside [B/s]."""
@@ -147,7 +148,7 @@ def test_replicas_joined_through_others() -> None:
     assert of.group_of_host.tolist() == [0, 0, 0, 1, 1, 1]
 
 
-@pytest.mark.parametrize("order", [("tensor", "context", "expert", "data", "pipeline"), ("tensor", "data", "pipeline")])
+@cases("order", [("tensor", "context", "expert", "data", "pipeline"), ("tensor", "data", "pipeline")])
 def test_failure_groups_in_closed_form(order: tuple[str, ...]) -> None:
     """A stage that is whole hosts falls into s·d / lcm(s, h) sets of replicas; one that is not, holds all together.
 
@@ -177,7 +178,7 @@ def test_experts_over_context() -> None:
     assert inside.members("expert").tolist() == [list(range(first, 32, 4)) for first in range(4)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "rule"),
     [
         ({"data": 8, "expert": 3}, "3 GPUs do not divide data 8; nearest: 2 or 4"),
@@ -196,7 +197,7 @@ def test_experts_must_divide(sizes: dict[str, int], rule: str) -> None:
         Parallelism.model_validate({**sizes, "expert": int(near)})
 
 
-@pytest.mark.parametrize("order", [["data", "tensor"], ["tensor", "tensor", "context", "expert", "data", "pipeline"]])
+@cases("order", [["data", "tensor"], ["tensor", "tensor", "context", "expert", "data", "pipeline"]])
 def test_order_must_be_whole(order: list[str]) -> None:
     """An order that lacks a kind or repeats one is refused, with one that would do."""
     reason = refusal(order=order)
@@ -229,7 +230,7 @@ def test_hosts_are_whole() -> None:
 # ------------------------------------------------------------------------------------------------ bandwidth
 
 
-@pytest.mark.parametrize("tensor", [1, 2, 4, 8, 16])
+@cases("tensor", [1, 2, 4, 8, 16])
 def test_hierarchical_data_bandwidth(tensor: int) -> None:
     """A data group has g = max(1, D // t) ranks in a domain of D GPUs, and gets min(W, g·X)."""
     found = reach(layout(8, tensor=tensor, data=64))["data"]

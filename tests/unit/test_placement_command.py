@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import sim
 from cli import app
+from tests.cases import cases
 
 GB = 1e9
 
@@ -122,7 +123,7 @@ def test_parts_that_are_not_there(failed: str, line: str) -> None:
     assert place("llama3-405b-54d", "--failed", failed, status=2).startswith(line)
 
 
-@pytest.mark.parametrize("fabric", ["reroute=scale_up", "use=dual-plane"])
+@cases("fabric", ["reroute=scale_up", "use=dual-plane"])
 def test_network_faults_of_bundles_that_the_cables_cannot_spare(fabric: str) -> None:
     """Table 5 of Llama 3 counts them, but not where they were: a what-if of the fabric would not see them change."""
     overrides = ["cluster={nodes: 128}", "jobs=[{name: one, gpus: 64, step_time: 10 s}]", f"cluster.fabric.{fabric}"]

@@ -27,6 +27,7 @@ from sim.policies.contracts import (
     Run,
     Stall,
 )
+from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def test_lost_work_belongs_to_the_first_failure_of_the_incident() -> None:
     assert later["lost_work", "second"] == pytest.approx(50, abs=EXACT)
 
 
-@pytest.mark.parametrize(("slow", "quick", "detected"), [("100 s", "10 s", 40.0), ("20 s", "100 s", 20.0)])
+@cases(("slow", "quick", "detected"), [("100 s", "10 s", 40.0), ("20 s", "100 s", 20.0)])
 def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: float) -> None:
     """Of two failures 30 s or 5 s apart that nobody knows of, whichever is found first starts the recovery."""
     cause = {"use": "component", "part": "node", "rate": "1 per 1000 node-d"}
@@ -169,7 +170,7 @@ def test_the_earliest_detection_ends_the_wait(slow: str, quick: str, detected: f
 # --------------------------------------------------------------------------------------------------- acquire
 
 
-@pytest.mark.parametrize("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed="none")])
+@cases("pause", [Stall(Bucket.INITIALIZE, 30.0), Stall(Bucket.INITIALIZE, 30.0, exposed="none")])
 def test_acquire_waits_for_a_repair(pause: Stall) -> None:
     """Without a spare the job is starved until its node is back, and goes on with its plan."""
     recovery = Scripted((Acquire(), pause, Restore(), Run()), begin=RESTART)
@@ -188,7 +189,7 @@ def test_acquire_waits_for_a_repair(pause: Stall) -> None:
     )
 
 
-@pytest.mark.parametrize("timeout", [60.0, 250.0])
+@cases("timeout", [60.0, 250.0])
 def test_acquire_without_otherwise_waits_on(timeout: float) -> None:
     """A time-out with nothing to do otherwise changes nothing."""
     patient = Scripted((Acquire(), *RESTART), begin=RESTART)
@@ -392,7 +393,7 @@ def test_a_replica_leaves_and_rejoins() -> None:
     assert result.jobs[0].disruptions == {1: 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reconfigure", "rescheduled", "initialized"),
     [("100 s", 100 - 30 / 2, 30 + 30 / 2), ("10 s", 10 / 2, 30 + 30 / 2 + 7)],
 )
@@ -579,3 +580,18 @@ def test_the_last_window_is_cut_by_the_end() -> None:
     result = play(prepared(jobs=jobs, windows="100 s"), (), Scripted())
     assert result.edges.tolist() == pytest.approx([0, 100, 200, 300, 320], abs=EXACT)
     assert result.jobs[0].totals.sum(axis=(1, 2)) / 2 == pytest.approx([100, 100, 100, 20], abs=EXACT)
+
+
+def test_the_node_time_of_a_job_that_runs_with_a_node_missing() -> None:
+    """Two of three nodes are lost and one comes back: until the failure three step, from the restart on two."""
+    case = prepared(cluster=cluster(3), detection={"time": "10 s"})
+    job = play(case, [(250.0, FIRST, 0), (255.0, FIRST, 1)], Scripted((Acquire(wanted=1), Restore(), Run()))).jobs[0]
+    assert job.node_seconds == pytest.approx(2 * 250.0 + (job.running - 250.0))
+
+
+def test_what_is_drawn_above_the_mean() -> None:
+    """A restart with a law counts how much longer than its mean it took."""
+    one = prepared(recovery={"use": "hot-spare", "initialize": {"law": "exponential", "mean": "30 s"}})
+    result = play(one, [(250.0, FIRST, 0)])
+    drawn = seconds(result)["initialize"]
+    assert result.jobs[0].excess in (pytest.approx(drawn - 30.0), pytest.approx(drawn - 60.0))

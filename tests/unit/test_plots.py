@@ -17,6 +17,7 @@ from analysis.page import charts
 from analysis.page.charts.cluster import PLAIN, Drawing, Text, draw_parts, draw_tiers, is_small
 from sim.cluster import ClusterSpec, Edges, FatTree, Hosts, Topology, edges
 from sim.cluster.dual_plane import DualPlane
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,7 +122,7 @@ def words(drawing: Drawing) -> list[str]:
     return [line for text in texts for line in text.split("\n")]
 
 
-@pytest.mark.parametrize(("kind", "small"), [(SMALL, True), (LARGE, False)])
+@cases(("kind", "small"), [(SMALL, True), (LARGE, False)])
 def test_small_clusters_are_drawn_in_full(kind: dict[str, Topology], small: bool) -> None:
     """Up to 400 vertices and 3,000 cables every part is drawn; beyond, tiers."""
     assert {is_small(topology) for topology in kind.values()} == {small}
@@ -157,7 +158,7 @@ def test_every_part_is_drawn_once_and_nothing_else(name: str) -> None:
     assert seen == Counter(zip(cables.lower.tolist(), cables.upper.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", SMALL)
+@cases("name", SMALL)
 def test_cables_do_not_hide_each_other(name: str) -> None:
     """No two cables have an end in common, parallel ones neither."""
     ends = [
@@ -166,7 +167,7 @@ def test_cables_do_not_hide_each_other(name: str) -> None:
     assert len(set(ends)) == len(ends)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@cases("name", SMALL)
 def test_boxes_lie_apart(name: str) -> None:
     """No box covers another one."""
     boxes = draw_parts(SMALL[name]).boxes
@@ -177,7 +178,7 @@ def test_boxes_lie_apart(name: str) -> None:
             assert max(gap_x, gap_y) > 0
 
 
-@pytest.mark.parametrize("name", ["two tiers", "three tiers", "partly filled"])
+@cases("name", ["two tiers", "three tiers", "partly filled"])
 def test_rails_have_hues_and_names(name: str) -> None:
     """Cables of a rail, up to the spines, and their leaf switches share a hue, and the box names the rail."""
     topology = SMALL[name]
@@ -219,7 +220,7 @@ def test_shared_domains_are_underlined() -> None:
 # ------------------------------------------------------------------------------------------------- the tiers
 
 
-@pytest.mark.parametrize("name", LARGE)
+@cases("name", LARGE)
 def test_totals_are_written(name: str) -> None:
     """Each tier has its number of switches, each tier of cables its number, and pods left out are counted."""
     topology = LARGE[name]
@@ -236,7 +237,7 @@ def test_totals_are_written(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["one pod", "three pods", "rails apart"])
+@cases("name", ["one pod", "three pods", "rails apart"])
 def test_parts_of_the_pods_add_up(name: str) -> None:
     """Where no pod is left out, the numbers in the boxes add up to the totals."""
     topology = LARGE[name]
@@ -290,7 +291,7 @@ def test_many_planes_are_not_drawn_apart() -> None:
 )
 def test_words_can_be_read(topology: Topology) -> None:
     """All words lie within the picture, those of a box within the box, and no words lie on others."""
-    figure = charts.draw_topology(topology)
+    figure = charts.draw(topology)
     with charts.style():
         renderer = FigureCanvasAgg(figure).get_renderer()
         found = [(text, text.get_window_extent(renderer)) for text in figure.axes[0].texts]
@@ -312,9 +313,9 @@ def test_words_can_be_read(topology: Topology) -> None:
 @pytest.mark.parametrize("suffix", charts.SUFFIXES)
 def test_the_same_picture_is_the_same_bytes(suffix: str) -> None:
     """Two figures of the same cluster are the same file, without a date."""
-    first, second = (charts.render(charts.draw_topology(SMALL["two tiers"]), suffix) for _ in range(2))
+    first, second = (charts.render(charts.draw(SMALL["two tiers"]), suffix) for _ in range(2))
     assert first == second
-    assert first != charts.render(charts.draw_topology(SMALL["three tiers"]), suffix)
+    assert first != charts.render(charts.draw(SMALL["three tiers"]), suffix)
     assert not re.search(rb"dc:date|CreationDate|20\d\d-\d\d-\d\d", first)
 
 
@@ -329,7 +330,7 @@ def test_pictures_of_the_page_are_current(name: str) -> None:
         spec = ClusterSpec.model_validate(yaml.safe_load(described[1]))
     else:
         spec = sim.load_cluster(sim.find_cluster("dgx-b200-superpod-64su"))
-    now = charts.render(charts.draw_topology(spec.build()), ".svg").decode()
+    now = charts.render(charts.draw(spec.build()), ".svg").decode()
     written = (folder / "images" / f"{name}.svg").read_text(encoding="utf-8")
     assert re.findall(">([^<>]+)</text>", written) == re.findall(">([^<>]+)</text>", now) != []
     assert written.count("<path") == now.count("<path")
@@ -340,14 +341,14 @@ def test_style_is_left_behind() -> None:
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    charts.render(charts.draw_topology(SMALL["one host"]), ".png")
+    charts.render(charts.draw(SMALL["one host"]), ".png")
     assert dict(mpl.rcParams) == before
 
 
 @pytest.mark.parametrize("name", ["$x_$", "集群", "<&>", "a long name " * 30, "two\nlines"])
 def test_any_name_is_written_as_it_is(name: str) -> None:
     """A name is no formula and no markup, and ends where the picture does."""
-    figure = charts.draw_topology(cluster(FatTree.model_validate(POD), 16, name=name).build())
+    figure = charts.draw(cluster(FatTree.model_validate(POD), 16, name=name).build())
     for suffix in charts.SUFFIXES:
         assert charts.render(figure, suffix)
     title = figure.axes[0].texts[[text.get_fontsize() for text in figure.axes[0].texts].index(14)]

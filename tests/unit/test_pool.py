@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from sim.engine.nodes import Level, Place, Pool
 from sim.engine.simulation import Simulation
-from sim.engine.state_nodes import Level, Place, Pool
+from tests.cases import cases
 from tests.harness import prepared, trace
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def test_a_pool_gives_out_the_lowest() -> None:
     assert taken == [1, 3, 4]
 
 
-@pytest.mark.parametrize("keyed", [False, True], ids=["by number", "by rank"])
+@cases("keyed", [False, True], ids=["by number", "by rank"])
 def test_a_pool_against_a_plain_list(keyed: bool) -> None:
     """Ten thousand entries, exits and picks: each pick is the least of those that are there, and there is no ghost.
 
@@ -96,10 +97,10 @@ def nodes_of(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = (), replicat
     """Return the nodes that the job has at the end."""
     simulation = Simulation(one, replication, trace(rows))
     simulation.run()
-    return {node for node in simulation.jobs[0].nodes if node >= 0}
+    return {node for node in simulation.jobs.all[0].nodes if node >= 0}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rows", "expected"),
     [
         # Nothing happened: all alike, the order is that of the list.
@@ -130,7 +131,7 @@ def test_picks_by_hand(rows: list[tuple[float, ...]], expected: dict[str, int]) 
     assert found == {pick: {node} for pick, node in expected.items()}
 
 
-@pytest.mark.parametrize("repair", [{"time": "50 s"}, {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}]}])
+@cases("repair", [{"time": "50 s"}, {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}]}])
 def test_failures_count_whatever_the_repair(repair: dict[str, Any]) -> None:
     """Node 2 has failed and node 3 has not: the fewest failures are node 3's with every kind of repair."""
     rows = [(100.0, 0, 2), (900.0, 1, 0)]
@@ -183,7 +184,7 @@ def test_a_unit_is_as_good_as_its_worst_node() -> None:
         assert nodes_of(one, [(100.0, 0, 3), (200.0, 0, 4), (900.0, 1, 0)]) == {6, 7}
 
 
-@pytest.mark.parametrize("pick", PICKS)
+@cases("pick", PICKS)
 def test_units_are_picked_whole(pick: str) -> None:
     """Whatever the rule, a job that uses racks gets racks, and a failure swaps one rack for another."""
     one = case(pick, jobs=[{"name": "job", "gpus": 4}], spares={"unit": "rack"})

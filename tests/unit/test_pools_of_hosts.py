@@ -13,6 +13,7 @@ from analysis.metrics import ratios
 from sim import catalog
 from sim.policies.contracts import Bucket
 from tests import small
+from tests.cases import cases
 from tests.harness import _Watched, losses, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def test_the_pace_changes_with_the_nodes() -> None:
     assert seconds(result) == pytest.approx({"initialize": 90.0, "lost_work": 340.0, "productive": 570.0}, rel=1e-9)
 
 
-@pytest.mark.parametrize(("first", "second", "pace"), [("b200", "h100", SLOW), ("gb200", "b200", 2250 / 2450)])
-@pytest.mark.parametrize("share", [0.3, 1.0])
+@cases(("first", "second", "pace"), [("b200", "h100", SLOW), ("gb200", "b200", 2250 / 2450)])
+@cases("share", [0.3, 1.0])
 def test_lost_bandwidth_and_a_slow_pool_do_not_add_up(first: str, second: str, pace: float, share: float) -> None:
     """A synchronous job waits for the slower of the two: while half the spines are out, for the one or the other."""
     never = {"law": {"law": "exponential", "mean": "100000 d"}}
@@ -122,8 +123,8 @@ def test_pools_follow_one_another_in_the_numbers_of_the_nodes() -> None:
     assert list(one.network.pool_of_node) == [0, 0, 0, 1, 2, 2]
     simulation = _Watched(one, 0, trace(()))
     simulation.run()
-    assert [job.nodes for job in simulation.jobs] == [[0, 1, 2, 3], [4, 5]]
-    assert [job.footprint.pools for job in simulation.jobs if job.footprint] == [[3, 1, 0], [0, 0, 2]]
+    assert [job.nodes for job in simulation.jobs.all] == [[0, 1, 2, 3], [4, 5]]
+    assert [job.footprint.pools for job in simulation.jobs.all if job.footprint] == [[3, 1, 0], [0, 0, 2]]
 
 
 def test_spares_are_the_last_nodes_whatever_they_are() -> None:
@@ -131,7 +132,7 @@ def test_spares_are_the_last_nodes_whatever_they_are() -> None:
     one = case([B200, H100], 2, spares={"hot": 1})
     simulation = _Watched(one, 0, trace([(130.0, 0, 1)]))
     simulation.run()
-    assert simulation.jobs[0].nodes == [0, 3]
+    assert simulation.jobs.all[0].nodes == [0, 3]
 
 
 def results(one: sim.Prepared, replication: int) -> list[bytes]:
@@ -143,7 +144,7 @@ def results(one: sim.Prepared, replication: int) -> list[bytes]:
     return [*(np.ascontiguousarray(array).tobytes() for array in arrays), json.dumps(rest).encode()]
 
 
-@pytest.mark.parametrize(
+@cases(
     "pools",
     [
         [{"count": 16, "accelerator": "h100"}],

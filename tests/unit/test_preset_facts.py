@@ -12,6 +12,7 @@ import sim
 from sim import catalog
 from sim.policies.detection import DETECTIONS
 from sim.policies.recovery.phases import Crew, mean
+from tests.cases import cases
 from tests.unit.test_presets import NAMES, quick, strategy
 
 
@@ -29,7 +30,7 @@ def observer(name: str, kind: str) -> Any:
     return next(watcher for watcher in found.observers if watcher.observer == kind)
 
 
-@pytest.mark.parametrize("name", sorted(NAMES - {"torchft-hsdp", "multi-tier-pathways-elastic"}))
+@cases("name", sorted(NAMES - {"torchft-hsdp", "multi-tier-pathways-elastic"}))
 def test_notes_say_what_comes_out(name: str) -> None:
     """The times at three sizes that a note names are those of the phases, without nodes that join."""
     recovery = strategy(name)
@@ -43,7 +44,7 @@ def test_notes_say_what_comes_out(name: str) -> None:
         assert time == pytest.approx(float(text.replace(",", "")), abs=1)
 
 
-@pytest.mark.parametrize(("gpus", "published"), [(16384, 200), (98304, 900)])
+@cases(("gpus", "published"), [(16384, 200), (98304, 900)])
 def test_cold_start_is_the_published_one(gpus: int, published: float) -> None:
     """From nodes to the first step at 16 and 98 thousand GPUs: about 200 and 900 s (arXiv 2602.00277)."""
     for name in ("slurm-requeue", "nvrx-in-job", "nvrx-in-process"):
@@ -51,7 +52,7 @@ def test_cold_start_is_the_published_one(gpus: int, published: float) -> None:
     assert seconds(strategy("torchrun-elastic").start_up, gpus) == pytest.approx(published, rel=0.05)
 
 
-@pytest.mark.parametrize("gpus", [1024, 16384, 98304])
+@cases("gpus", [1024, 16384, 98304])
 def test_cold_start_is_between_the_rules_of_thumb(gpus: int) -> None:
     """Two fits of published starts are 50 s + 9 ms and 90 s + 8.2 ms a GPU; the start is between them, within 6 %."""
     fits = (50 + 9e-3 * gpus, 90 + 8.2e-3 * gpus)
@@ -59,7 +60,7 @@ def test_cold_start_is_between_the_rules_of_thumb(gpus: int) -> None:
     assert 0.94 * min(fits) <= start <= 1.06 * max(fits)
 
 
-@pytest.mark.parametrize("gpus", [1024, 16384, 98304])
+@cases("gpus", [1024, 16384, 98304])
 def test_the_way_down_the_ladder(gpus: int) -> None:
     """Each rung takes longer than the one before: processes kept, nodes kept, nothing kept."""
     rungs = strategy("nvrx-in-process").rungs

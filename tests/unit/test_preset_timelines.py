@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from sim import catalog
+from tests.cases import cases
 from tests.stories import FIXED, Story, of_preset, told
 
 SOFTWARE, HOST, GPU, HANG = range(4)
@@ -139,7 +138,7 @@ def test_torchrun_elastic() -> None:
     told(story, case("torchrun-elastic", story, 4, REPLICAS, repair, overrides=BY_WATCHDOG))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@cases("seed", range(4))
 def test_torchrun_restarts_after_three_processes_and_no_more(seed: int) -> None:
     """All start again in place, whichever rank it was; the fourth time the job goes to the layer above it, Slurm."""
     stop = 30.0

@@ -15,6 +15,7 @@ from sim.input import presets
 from sim.input.scenario import DEFAULTS, Scenario, schema
 from sim.load import completed
 from sim.policies.contracts import FAULTS, Bucket
+from tests.cases import cases
 from tests.unit.bad_input import BASE
 
 PRESETS = catalog.recoveries()
@@ -78,7 +79,7 @@ def strategy(name: str) -> Any:
 # ------------------------------------------------------------------------------------------------ loading
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@cases("name", PRESETS)
 def test_the_strategy_is_that_of_the_file(name: str) -> None:
     """What is read of a preset at every start, without its file being parsed, is what the file says."""
     assert catalog.strategy_of(name) == catalog.recovery(name)["recovery"]["use"]
@@ -89,8 +90,8 @@ def test_the_presets() -> None:
     assert set(PRESETS) == NAMES
 
 
-@pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("scenario", ["quickstart", "llama3-405b-54d"])
+@cases("name", PRESETS)
+@cases("scenario", ["quickstart", "llama3-405b-54d"])
 def test_every_preset_runs(name: str, scenario: str) -> None:
     """A shipped scenario can be asked about any preset by its name alone, and its ledger closes."""
     changes = [f"recovery.use={name}", "horizon=2 d", *([LAYOUT] if scenario == "quickstart" else [])]
@@ -99,7 +100,7 @@ def test_every_preset_runs(name: str, scenario: str) -> None:
     assert sim.run(sim.prepare(loaded), 0).jobs
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@cases("name", PRESETS)
 def test_every_preset_detects(name: str) -> None:
     """A scenario that says nothing of detection has that of the preset, by which every class of fault is noticed."""
     scenario: Any = sim.load(write(BARE % name), ["jobs.0.parallelism={tensor: 8, data: 8}"])
@@ -121,14 +122,14 @@ def test_presets_read_back(name: str) -> None:
     assert (scenario.detection.use, scenario.detection.scale, scenario.recovery.scale) == ("observers", 2, 3)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@cases("name", PRESETS)
 def test_presets_travel_to_workers(name: str) -> None:
     """The strategy of a preset can be sent to another process."""
     recovery = strategy(name)
     assert pickle.loads(pickle.dumps(recovery)) == recovery
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@cases("name", PRESETS)
 def test_every_number_has_a_basis(name: str) -> None:
     """A preset names its source, and each note says whether it is read, quoted, derived or assumed."""
     content = catalog.recovery(name)
@@ -181,7 +182,7 @@ def test_the_last_name_counts() -> None:
         assert sim.load(sim.find("quickstart"), [LAYOUT, "recovery.use=nvrx-in-process", back]) == plain
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         ["recovery.rungs.0.stop.0.time=1 h"],
@@ -220,7 +221,7 @@ def test_detection_of_a_preset_gives_way_to_an_option() -> None:
         assert (scenario.detection.use, scenario.detection.time.value) == ("latency", 180)
 
 
-@pytest.mark.parametrize("name", [*PRESETS, "full-restart"])
+@cases("name", [*PRESETS, "full-restart"])
 def test_unused_detection_is_warned_of(name: str) -> None:
     """A preset whose observers are not used has a warning that says so; with them, or without a preset, none."""
     line = f"recovery '{name}' brings observers; the scenario's own detection is used instead"
@@ -256,7 +257,7 @@ def test_the_file_wins() -> None:
     assert (over.recovery.use, over.recovery.catch_up.value, over.recovery.rejoin.value) == ("torchft-hsdp", 4, 3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("written", "use", "factor"),
     [
         ("", "observers", 1),
@@ -317,7 +318,7 @@ def test_a_name_of_a_recovery_brings_no_store_unasked() -> None:
     assert lost[0] > 2 * lost[1]
 
 
-@pytest.mark.parametrize("name", [*PRESETS, "full-restart"])
+@cases("name", [*PRESETS, "full-restart"])
 def test_unused_stores_are_warned_of(name: str) -> None:
     """Stores that a preset brings and the scenario does not have are named, with the option that adds them."""
     content = catalog.recovery(name) if name in PRESETS else {}

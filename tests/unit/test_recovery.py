@@ -19,7 +19,9 @@ from sim.policies.contracts import (
     Stall,
 )
 from sim.policies.recovery import RECOVERIES, HotSpare
+from sim.policies.recovery.base import Hit
 from sim.scenario.laws import Fixed, Lognormal
+from tests.cases import cases
 from tests.harness import check_recovery, losses, play, prepared, seconds
 from tests.recovery_checks import mean_times
 
@@ -124,7 +126,7 @@ def test_shrink_rejoin_leaves_the_victims_behind() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "expected"),
     [
         ({"nodes_lost": 0, "nodes_missing": 0, "replicas_lost": 0}, ["Stall", "Restore", "Run"]),
@@ -359,3 +361,9 @@ def test_a_copy_forgets_what_was_worked_out_from_the_original() -> None:
     law = Lognormal.from_seconds(median=8.0, sigma=1.0)
     assert law.ppf_one(0.5) == pytest.approx(8.0)
     assert law.scaled(2.0).ppf_one(0.5) == pytest.approx(16.0)
+
+
+def test_a_spare_that_is_late_waits_less() -> None:
+    """What goes before the nodes are taken is not waited for again: patience is counted from the failure."""
+    one = HotSpare(initialize="5 min", reschedule="10 min", patience="1 h", requeue_delay="3 h")
+    assert one.waits(Hit("x", 8, 4, 1)).more == -600.0

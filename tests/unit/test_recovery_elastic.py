@@ -22,6 +22,7 @@ from sim.policies.contracts import (
 from sim.policies.recovery import RestartSmaller, ShrinkRejoin
 from sim.policies.recovery.base import Absence
 from sim.policies.recovery.restart_smaller import Restarts
+from tests.cases import cases
 from tests.harness import check_recovery, losses, play, prepared, seconds
 from tests.recovery_checks import mean_times
 
@@ -55,7 +56,7 @@ PROCESS = {"nodes_lost": 0, "nodes_missing": 0, "replicas_lost": 0, "fault": "pr
 # ------------------------------------------------------------------------------------------------ shrink, rejoin
 
 
-@pytest.mark.parametrize(("running", "goes_on"), [(4, True), (3, False), (2, False)])
+@cases(("running", "goes_on"), [(4, True), (3, False), (2, False)])
 def test_a_minority_never_forms_a_quorum(running: int, goes_on: bool) -> None:
     """Of four replicas three are more than half; two are not, and all wait, end, and restart with three."""
     plan, _ = shrinks(majority=True, quorum_timeout="60 s").plan(*views(replicas_running=running), None)

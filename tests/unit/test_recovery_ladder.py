@@ -24,6 +24,7 @@ from sim.policies.contracts import (
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import Hit
 from sim.policies.recovery.ladder import Backoff, LadderMemory
+from tests.cases import cases
 from tests.harness import check_recovery, losses, play, prepared, seconds
 from tests.recovery_checks import mean_times
 
@@ -293,7 +294,7 @@ def test_unexposed_phases_are_told() -> None:
 # ---------------------------------------------------------------------------------------------------- refused
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rungs", "rule"),
     [
         ([REQUEUE, IN_JOB], "can be nothing in the last rung only"),

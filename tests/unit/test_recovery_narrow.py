@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from sim.policies.contracts import Acquire, Bucket, ClusterView, FailureView, JobView, Requeue, Restore, Run, Stall
 from sim.policies.recovery import Narrow
+from tests.cases import cases
 from tests.harness import check_recovery, play, prepared, seconds
 from tests.recovery_checks import mean_times
 
@@ -53,8 +54,8 @@ def slowest_packing(recovery: Narrow, lost: tuple[int, ...], replicas: int, doma
     return best
 
 
-@pytest.mark.parametrize("lost", [(), (1,), (1, 1), (2, 1, 1), (1, 2, 3), (3, 3, 1, 1), (1, 1, 1, 1, 1)])
-@pytest.mark.parametrize("keys", [{}, {"allowed": [4, 6]}, {"power_boost": 1.2}], ids=["any", "some", "boost"])
+@cases("lost", [(), (1,), (1, 1), (2, 1, 1), (1, 2, 3), (3, 3, 1, 1), (1, 1, 1, 1, 1)])
+@cases("keys", [{}, {"allowed": [4, 6]}, {"power_boost": 1.2}], ids=["any", "some", "boost"])
 def test_the_packing_is_the_best_there_is(lost: tuple[int, ...], keys: dict[str, Any]) -> None:
     """The pace equals that of the best of all seatings of the domains of three replicas."""
     recovery = narrow(**keys)
@@ -128,7 +129,7 @@ def test_when_a_domain_is_given_up() -> None:
         assert [narrow(**keys).keeps(lost, 8) for lost in range(1, 9)] == [lost <= most for lost in range(1, 9)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "rule"),
     [
         ({"allowed": [8]}, "must be from 1 to 7"),

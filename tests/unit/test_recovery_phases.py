@@ -15,6 +15,7 @@ from sim.policies.recovery import Ladder, ShrinkRejoin
 from sim.policies.recovery.phases import Crew, Phase, longest, mean, steps, total
 from sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
 from sim.steps.plan import communicator_time
+from tests.cases import cases
 from tests.intervals import Z
 from tests.recovery_checks import mean_times
 
@@ -34,7 +35,7 @@ def number(value: float) -> Any:
 # ------------------------------------------------------------------------------------------------ the slowest
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 100, 2048, 100_000])
+@cases("count", [1, 2, 7, 100, 2048, 100_000])
 def test_the_mean_of_the_longest_is_that_of_theory(count: int) -> None:
     """Exponential: the harmonic number; uniform: low + width n/(n+1); Weibull: by inclusion and exclusion; a sample."""
     harmonic = math.fsum(1 / k for k in range(1, count + 1))
@@ -134,7 +135,7 @@ def test_each_phase_has_its_own_number() -> None:
 # ------------------------------------------------------------------------------------------------- as written
 
 
-@pytest.mark.parametrize(
+@cases(
     "written",
     [
         "30 s",
@@ -165,7 +166,7 @@ def test_a_time_is_the_phase_of_that_time() -> None:
     assert mean_times(plain, 64, 8) == mean_times(listed, 64, 8) == (0.0, 30.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "rule"),
     [
         ({"exponent": 1.36}, "needs 'at'"),

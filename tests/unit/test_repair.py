@@ -11,6 +11,7 @@ import pytest
 import sim
 from sim.policies.contracts import Bucket, NodeView, Visit
 from sim.policies.repair import Tiers
+from tests.cases import cases
 from tests.harness import check_repair, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def test_a_tier_that_always_escalates() -> None:
     assert (result.counts["repairs"], result.counts["false_repairs"]) == (2, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("finds", "expected", "repaired", "tested", "left"),
     [(1, 500.0, 150.0, 50.0, 0), (0, 375.0, 50.0, 25.0, 1)],
     ids=["found", "missed"],
@@ -311,7 +312,7 @@ def test_a_retired_node_is_replaced() -> None:
     assert (result.counts["retired"], result.counts["repairs"]) == (2, 2)
 
 
-@pytest.mark.parametrize(("replacement", "starts"), [("100 s", [250.0, 600.0, 950.0]), (None, [250.0])])
+@cases(("replacement", "starts"), [("100 s", [250.0, 600.0, 950.0]), (None, [250.0])])
 def test_a_new_node_has_a_new_life(replacement: str | None, starts: list[float]) -> None:
     """Parts that fail once, after 250 s, begin a life with the new node: 250 + 100 + 250 s."""
     law = {"law": "fixed", "value": "250 s"}
@@ -322,7 +323,7 @@ def test_a_new_node_has_a_new_life(replacement: str | None, starts: list[float])
     assert result.counts["retired"] == len(starts)
 
 
-@pytest.mark.parametrize("clock", ["wall", "in_service"])
+@cases("clock", ["wall", "in_service"])
 def test_the_lives_of_an_old_node_end_with_it(clock: str) -> None:
     """Node 2 is retired at 250 s and replaced at 350 s: a part of the old node that was to fail at 500 s is gone.
 
@@ -359,9 +360,7 @@ def test_a_new_node_has_a_new_life_on_its_busy_clock() -> None:
 RACK = {"use": "component", "name": "second", "part": "rack", "rate": "1 per 1000 rack-d", "repair": "150 s"}
 
 
-@pytest.mark.parametrize(
-    ("rack_at", "back", "masked"), [(350.0, 500.0, 0), (140.0, 400.0, 0), (150.0, 400.0, 0), (160.0, 310.0, 1)]
-)
+@cases(("rack_at", "back", "masked"), [(350.0, 500.0, 0), (140.0, 400.0, 0), (150.0, 400.0, 0), (160.0, 310.0, 1)])
 def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked: int) -> None:
     """Node 2 fails at 300 s and is repaired in 100 s; its rack is down for 150 s, before, after or meanwhile.
 
@@ -375,7 +374,7 @@ def test_a_node_returns_when_nothing_is_open(rack_at: float, back: float, masked
     assert charged(result, Bucket.REPAIR) == pytest.approx(sum(end - start for _, start, end in down))
 
 
-@pytest.mark.parametrize("crews", [None, 1], ids=["crews for all", "one crew"])
+@cases("crews", [None, 1], ids=["crews for all", "one crew"])
 def test_the_horizon_cuts_a_repair(crews: int | None) -> None:
     """Down from 880 s: repair to 940, tests beyond the horizon; the edges of windows at 300, 600 and 900 s cut too."""
     repair = tiers({"time": "60 s", "crews": crews}, qualification={"time": "100 s"})

@@ -14,6 +14,7 @@ import scipy.stats
 import sim
 from sim.failures import Replay, TraceError
 from sim.failures.replay import Columns, read_log
+from tests.cases import cases
 from tests.harness import prepared, seconds
 from tests.intervals import LEAST, close
 
@@ -55,7 +56,7 @@ def test_rows_become_outages(tmp_path: Path) -> None:
     assert log.by_cause["nic"].unit.tolist() == [1]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected", "merged"),
     [
         ("a,10,20,x\na,15,30,y\n", [("a", 10, 30, "x")], 1),
@@ -100,7 +101,7 @@ def test_columns_and_unit_of_time(tmp_path: Path) -> None:
     assert rows(read(tmp_path, text, names, second=3600.0)) == [("n7", 5400.0, 7200.0, "fan")]
 
 
-@pytest.mark.parametrize(("unit", "factor"), [("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0)])
+@cases(("unit", "factor"), [("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0)])
 def test_time_units_of_a_scenario(tmp_path: Path, unit: str, factor: float) -> None:
     """The scenario names the unit of time of the log."""
     (tmp_path / "log.csv").write_text(HEADER + "a,1,3,x\n")
@@ -117,7 +118,7 @@ def test_causes_may_be_missing(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------- bad logs
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "match"),
     [
         ("", r"log\.csv: .*empty"),
@@ -404,7 +405,7 @@ def test_dates_are_moments(tmp_path: Path) -> None:
     assert rows(read(tmp_path, HEADER + local)) == [("a", 0.0, 4 * hour, "x"), ("b", 23.5 * hour, 47.5 * hour, "x")]
 
 
-@pytest.mark.parametrize("kind", ["numbers", "dates"])
+@cases("kind", ["numbers", "dates"])
 def test_a_simulation_starts_at_the_origin(tmp_path: Path, kind: str) -> None:
     """What is over by then is left out, what has begun begins there, and the rate is that of the rest."""
     moments = [2.0, 3.0, 5.0, 9.0, 6.0, 6.5, 10.0, 11.0]

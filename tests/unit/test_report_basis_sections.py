@@ -38,6 +38,7 @@ from analysis.runs import replicate
 from analysis.study.axis import Axis
 from analysis.study.load import load_study
 from analysis.validation.play import conventions
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,7 @@ def grids(section: Section | None) -> dict[str, Grid]:
 # ---------------------------------------------------------------------------------------- other sizes and rates
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [(), ("checkpoint.tiers.0.interval=optimal",), ("repair.time=6 d", "recovery.pools=[spare]", "horizon=2000 d")],
     ids=["stated", "by rule", "short of spares"],
@@ -123,7 +124,7 @@ def test_hardware_fails_in_proportion_to_the_job_and_software_as_often_at_every_
     assert day / rates.mtti(9920) == pytest.approx(1240 * 6.5e-3 + 0.1, rel=1e-9)
 
 
-@pytest.mark.parametrize("change", [(), ("checkpoint.tiers.0.interval=optimal",)], ids=["stated", "by rule"])
+@cases("change", [(), ("checkpoint.tiers.0.interval=optimal",)], ids=["stated", "by rule"])
 def test_rarer_failures_are_those_of_the_scenario_that_states_them(change: tuple[str, ...]) -> None:
     """A factor of four is a scale of a quarter in every failure source."""
     rarer = prepared_of(*change, "failures.0.scale=0.25", "failures.1.scale=0.25")
@@ -374,7 +375,7 @@ def leaves(content: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "changes"),
     [
         ("quickstart", ()),
@@ -501,7 +502,7 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
     return Material(Results(folder, "sensitivity", {"sensitivity.json": content}))
 
 
-@pytest.mark.parametrize("sums_to", [0.9, 1.3])
+@cases("sums_to", [0.9, 1.3])
 def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(tmp_path: Path, sums_to: float) -> None:
     """Measured, assumed and chosen inputs, what they do together, luck and both: 100 %, also of noisy estimates."""
     first = {"spares.hot": 0.2, "failures.0.rate": 0.2, "recovery.initialize": 0.1, "repair.time": sums_to - 0.5}
@@ -548,7 +549,7 @@ def test_axes_are_inputs_with_their_distribution_basis_and_source(tmp_path: Path
     assert told["repair.time"][0] == "assumed"
 
 
-@pytest.mark.parametrize("basis_of_axis", ["measured", "published"])
+@cases("basis_of_axis", ["measured", "published"])
 def test_a_basis_that_somebody_vouches_for_needs_to_say_who(basis_of_axis: str) -> None:
     """Measured and published want a source; assumed does not, and another word is refused."""
     values = {"choices": [1, 2]}

@@ -12,6 +12,7 @@ import pytest
 from analysis.page import build
 from analysis.page.material import Material, ReportError, chosen_cells, read_results
 from tests import small
+from tests.cases import cases
 
 DONE, WRONG = 0, 2
 
@@ -109,7 +110,7 @@ def test_a_folder_without_results_is_refused() -> None:
     refused(call("report", "nowhere"), "nowhere: no such folder")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("files", "words"),
     [
         ({}, "holds no results"),
@@ -272,7 +273,7 @@ def sweep(answers: list[dict[str, Any]], means: dict[tuple[str, str], float | No
 MEANS = {("1", "a"): 0.9, ("1", "b"): 0.8, ("2", "a"): 0.7, ("2", "b"): 0.75, ("2", "c"): 0.6}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answers", "cells"),
     [
         ([], (0, 1)),

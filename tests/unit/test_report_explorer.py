@@ -6,10 +6,9 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from analysis.amounts import form_of
 from analysis.page.build import explorer_data
+from tests.cases import cases
 
 
 def a_sweep(cells: list[dict[str, Any]], **more: Any) -> Any:
@@ -89,7 +88,7 @@ def test_explorer_starts_where_the_answer_is() -> None:
     assert data["start"] == {"x": 0, "series": 1, "at": [0, 0]}
 
 
-@pytest.mark.parametrize("cells", [[], FOUR[:1], [FOUR[3] | {"values": FOUR[0]["values"]}, FOUR[0]]])
+@cases("cells", [[], FOUR[:1], [FOUR[3] | {"values": FOUR[0]["values"]}, FOUR[0]]])
 def test_nothing_to_explore(cells: list[dict[str, Any]]) -> None:
     """Without two cells that differ there is no explorer."""
     assert explorer_data(a_sweep(cells)) is None

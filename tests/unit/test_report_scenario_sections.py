@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,8 @@ from analysis.statistics.estimates import mean_interval
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.engine.result import Milestone, Outage, Span, Timeline
 from tests import small
+from tests.cases import cases
+from tests.pace import SEED
 from tests.unit.test_engine_timeline import RECOVERIES, busy
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def test_intervals_of_the_waterfall_hold_their_changes() -> None:
     assert [change.ci95 for change in run.waterfall(focus_of("nothing fails")).changes] == [None, None]
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_the_cluster_adds_up(case: str) -> None:
     """The parts of the whole cluster come to 100 %."""
     chart = run.cluster_stack(documents.plain(focus_of(case).document)["cluster_shares"])
@@ -173,7 +174,7 @@ def test_what_is_owned_and_paid_by_hand() -> None:
     assert (account.currency, account.a_year) == ("EUR", pytest.approx(365.2425 / 2))
 
 
-@pytest.mark.parametrize("case", ["two jobs", "censored", "week"])
+@cases("case", ["two jobs", "censored", "week"])
 def test_what_is_owned_is_that_of_the_results(case: str) -> None:
     """Also where all jobs are finished before the horizon."""
     focus = focus_of(case)
@@ -206,7 +207,7 @@ def test_amounts_of_gpu_time_are_readable() -> None:
 # ------------------------------------------------------------------------------------------------ losses
 
 
-@pytest.mark.parametrize("case", ["small", "week", "two jobs", "censored"])
+@cases("case", ["small", "week", "two jobs", "censored"])
 def test_losses_are_what_was_not_productive(case: str) -> None:
     """All cells come to 1 - ETTR of the GPU-hours that the jobs asked for."""
     focus = focus_of(case)
@@ -320,7 +321,7 @@ def test_the_table_of_losses_has_totals_and_money() -> None:
 # ------------------------------------------------------------------------------------------------ typical
 
 
-@pytest.mark.parametrize("recovery", RECOVERIES)
+@cases("recovery", RECOVERIES)
 def test_phases_tile_the_time_of_the_job(recovery: str) -> None:
     """From 0 to the end, each begins where the one before ended, whatever happens to a job with replicas."""
     prepared = busy(recovery)
@@ -331,7 +332,7 @@ def test_phases_tile_the_time_of_the_job(recovery: str) -> None:
     assert all(phase.end > phase.start for phase in phases)
 
 
-@pytest.mark.parametrize("case", ["small", "week", "two jobs", "censored"])
+@cases("case", ["small", "week", "two jobs", "censored"])
 def test_phases_agree_with_the_ledger(case: str) -> None:
     """Each bucket has the time that it has in the ledger of that replication; saves are within training."""
     focus = focus_of(case)
@@ -495,7 +496,7 @@ def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> Non
     assert fewer.daily is None
 
 
-@pytest.mark.parametrize(("case", "is_shared"), [("week", True), ("small", False)])
+@cases(("case", "is_shared"), [("week", True), ("small", False)])
 def test_several_nodes_at_once_are_told_only_of_a_scenario_in_which_parts_are_shared(
     case: str, is_shared: bool
 ) -> None:
@@ -520,7 +521,7 @@ def test_several_nodes_at_once_are_told_only_of_a_scenario_in_which_parts_are_sh
     assert ("No cause here takes several nodes at once." in told) is not is_shared
 
 
-@pytest.mark.parametrize("case", ["week", "healthy start"])
+@cases("case", ["week", "healthy start"])
 def test_the_time_in_which_spares_are_too_few_is_that_with_more_nodes_down_than_spares(case: str) -> None:
     """Not that with as many: then each has its spare."""
     focus = focus_of(case)
@@ -561,7 +562,7 @@ def test_the_curve_of_missing_nodes_is_marked_at_the_spares() -> None:
 def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     """Return for 60 replications the share of the time with more than 0, 1, 2 nodes down, and the binomial law's."""
     scenario = small.parse(failures=failures, warmup="5 d", horizon="10 d", initial="stationary")
-    prepared = sim.prepare(scenario.model_copy(update={"seed": int(os.environ.get("ETTRICK_SEED", "1"))}))
+    prepared = sim.prepare(scenario.model_copy(update={"seed": SEED}))
     results = [sim.run(prepared, replication) for replication in range(60)]
     each = []
     for result in results:
@@ -600,7 +601,7 @@ def test_blast_radii_by_hand() -> None:
     assert found["pdu"] == (1, 16, 16)
 
 
-@pytest.mark.parametrize("name", ["small-1k", "gb200-nvl72-8rack"])
+@cases("name", ["small-1k", "gb200-nvl72-8rack"])
 def test_blast_radii_are_those_of_the_description(name: str) -> None:
     """The report and the command that shows a cluster say the same."""
     spec = sim.load_cluster(sim.shipped("topologies")[name])
@@ -659,7 +660,7 @@ def test_a_step_that_is_only_stated_has_no_picture() -> None:
 # ------------------------------------------------------------------------------------------------ closed form
 
 
-@pytest.mark.parametrize("case", ["small", "healthy start", "nothing fails"])
+@cases("case", ["small", "healthy start", "nothing fails"])
 def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     """Both columns of the table come to everything, and the row of restarts is that of its three phases."""
     content = focus_of(case).document
@@ -688,7 +689,7 @@ def formula_of(outside: float | None, simulated: float, half: float) -> Mapping[
     return content | {"simulated": {**seen, "outside_ci95": outside}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("outside", "simulated", "half", "said"),
     [
         (0.0, 0.902, 0.004, "A formula says 90.0 %, the simulation 90.2 %: they agree"),

@@ -20,6 +20,7 @@ from analysis.page.material import RUN, Material, Results, chosen_cells, read_re
 from analysis.page.model import plain
 from analysis.page.traced import Estimate, Places, Traced, between, bracket
 from tests import trace_numbers
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from analysis.page.chapters.answers import Told
@@ -168,9 +169,7 @@ def test_a_condition_that_begins_with_frequent_failures_is_a_lower_bound() -> No
     assert "rarer" not in text
 
 
-@pytest.mark.parametrize(
-    ("begins", "shown"), [(True, "9 to 16 hot spares (about 12"), (False, "at most 8 to 15 hot spares (about 11")]
-)
+@cases(("begins", "shown"), [(True, "9 to 16 hot spares (about 12"), (False, "at most 8 to 15 hot spares (about 11")])
 def test_what_is_counted_is_told_in_whole(begins: bool, shown: str) -> None:
     """Between 8, which do not do, and 16, which do, lie 9 to 16 things; one that ends there allows 8 to 15."""
     where = crossing(11.2, 10.5, 13.1, begins=begins, between=["8", "16"])
@@ -179,7 +178,7 @@ def test_what_is_counted_is_told_in_whole(begins: bool, shown: str) -> None:
     assert f"it takes {shown} on a straight line)." in plain(told(content).answer)
 
 
-@pytest.mark.parametrize(("holds", "word"), [((True, True, True), "any"), ((False, False, False), "no")])
+@cases(("holds", "word"), [((True, True, True), "any"), ((False, False, False), "no")])
 def test_a_value_that_is_never_passed_is_told_as_such(holds: tuple[bool, ...], word: str) -> None:
     """Where a condition holds everywhere or nowhere, no place is made up."""
     text = plain(told(document({"spares": SPARES}, [0.9, 0.9, 0.9], threshold("spares", holds, None))).answer)
@@ -400,7 +399,7 @@ def test_how_far_unknown_inputs_move_the_answer_is_told() -> None:
     assert plain(told(content).band) == "from fewer than 8 to 21 hot spares"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ends", "expected"),
     [
         ((11.0, 13.0), (0, 1)),
@@ -562,7 +561,7 @@ def test_sections_look_at_what_takes_most() -> None:
         assert told(content).cell == chosen[0]
 
 
-@pytest.mark.parametrize(("middle", "is_told"), [(0.92, False), (0.91, True)])
+@cases(("middle", "is_told"), [(0.92, False), (0.91, True)])
 def test_mostly_is_more_than_two_thirds(middle: float, is_told: bool) -> None:
     """Of a fall by 5 points a step of 3 is no more than any; one of 4 is where it happens."""
     means = {"8": 0.95, "16": middle, "24": 0.9}

@@ -30,6 +30,7 @@ from analysis.results import run as documents
 from analysis.statistics.differences import Difference, difference
 from sim import JOB_BUCKETS
 from tests import small
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -285,7 +286,7 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     assert "points.csv" in table.note
 
 
-@pytest.mark.parametrize(
+@cases(
     ("title", "label", "labels", "told"),
     [
         ("hot spares", "48", ["8", "48"], "48 hot spares"),
@@ -614,7 +615,7 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
             assert ends == pytest.approx([100 * end for end in cell["metrics"]["ettr"]["mean_ci95"]])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "half", "words"),
     [
         (lambda x: 0.9 - 0.01 * x, 0.001, "goes from 89"),

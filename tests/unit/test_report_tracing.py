@@ -9,6 +9,7 @@ import pytest
 
 from analysis.page.model import Number, plain
 from analysis.page.traced import COUNT, PERCENT, POINTS, Places, Traced, gpu_hours_form, number, ranged, told, total
+from tests.cases import cases
 from tests.trace_numbers import check_number, check_words, evaluated, quotes, value_at
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def test_ends_are_ordered_after_a_change_of_sign() -> None:
     assert lost.interval == (0.7, 0.8)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hours", "text"),
     [
         (0.25, "0.250 GPU-hours"),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from sim import rng
+from tests.cases import cases
 
 MASK = (1 << 64) - 1
 KEY = rng.stream(1, 0, "lives", "gpu")
@@ -72,8 +73,8 @@ def test_finaliser_is_a_bijection_with_its_published_constants() -> None:
         assert unshift(x, 27) == before
 
 
-@pytest.mark.parametrize("threshold", [-1.0, 0.0, 1e-4, 0.3, 1.0, 2.0])
-@pytest.mark.parametrize("count", [0, 1, 16384, 100_000])
+@cases("threshold", [-1.0, 0.0, 1e-4, 0.3, 1.0, 2.0])
+@cases("count", [0, 1, 16384, 100_000])
 def test_below_is_a_selection_from_the_whole(count: int, threshold: float) -> None:
     """Drawing the rare ones alone gives exactly the rare ones of all."""
     slots, numbers = rng.below(KEY, count, 2, threshold)

@@ -14,6 +14,7 @@ import pytest
 
 import sim
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, losses, play, prepared, seconds, trace
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
@@ -155,7 +156,7 @@ def test_canaries_that_are_well_let_the_others_follow() -> None:
     assert changes_of(one, []) == [(0, 100, 150), (1, 350, 400), (2, 450, 500), (3, 550, 600)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("crashes", "tolerates", "taken_back"),
     [
         ([], 0, False),
@@ -283,7 +284,7 @@ def test_two_rollouts_multiply() -> None:
         assert abs(count - mean) <= Z * mean**0.5
 
 
-@pytest.mark.parametrize("ratio", [0.0, 4.0])
+@cases("ratio", [0.0, 4.0])
 def test_what_a_repair_left_strikes_whatever_the_hazard(ratio: float) -> None:
     """A relapse is no new life: each node that crashed relapses once, changed or not."""
     relapse = {"after": "600 s", "probability": 0.999999}

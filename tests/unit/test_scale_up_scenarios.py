@@ -10,9 +10,10 @@ import pytest
 
 import sim
 from analysis.metrics import ratios
-from sim.engine.state_nodes import Place
+from sim.engine.nodes import Place
 from sim.policies.contracts import Bucket
 from tests import small
+from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def test_racks_give_16_of_18_trays(racks: Any) -> None:
     assert one.units is not None
     assert (len(one.units.nodes), one.units.needed, one.units.drains) == (3, 16, False)
     simulation = ended(one, [])
-    assert simulation.jobs[0].nodes == list(range(16))
+    assert simulation.jobs.all[0].nodes == list(range(16))
     assert at(simulation, Place.IDLE) == list(range(18, 34))
     assert at(simulation, Place.SPARE) == list(range(36, 52))
     assert at(simulation, Place.MATE) == MATES
@@ -112,7 +113,7 @@ def test_two_losses_stay_in_the_rack(racks: Any) -> None:
     )
     assert result.jobs[0].interruptions == {1: 2}
     simulation = ended(racks(), rows)
-    assert simulation.jobs[0].nodes == [16, 17, *range(2, 16)]
+    assert simulation.jobs.all[0].nodes == [16, 17, *range(2, 16)]
     assert at(simulation, Place.MATE) == [0, 1, *MATES[2:]]
 
 
@@ -128,7 +129,7 @@ def test_the_third_loss_swaps_the_rack(racks: Any) -> None:
     availability = ratios(one, result)["domain_availability"]
     assert availability.amount / availability.base == pytest.approx(1 - 680 / 3000)
     simulation = ended(one, rows)
-    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert at(simulation, Place.STRANDED) == list(range(3, 18))
 
 
@@ -148,7 +149,7 @@ def test_without_a_spare_rack_the_job_takes_the_idle_one_and_then_waits(racks: A
     rows = [(300.0, DOMAIN, 0), (310.0, DOMAIN, 2), (320.0, DOMAIN, 1)]
     found = play(racks("spares.hot=0"), rows)
     assert seconds(found)["starved"] == pytest.approx(400 - 320)
-    assert ended(racks("spares.hot=0"), rows).jobs[0].nodes == list(range(16))
+    assert ended(racks("spares.hot=0"), rows).jobs.all[0].nodes == list(range(16))
 
 
 def test_a_rack_that_is_drained_whole(racks: Any) -> None:
@@ -161,7 +162,7 @@ def test_a_rack_that_is_drained_whole(racks: Any) -> None:
     availability = ratios(one, result)["domain_availability"]
     assert availability.amount / availability.base == pytest.approx(1 - 200 / 3000)
     simulation = ended(one, rows)
-    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert at(simulation, Place.SPARE) == list(range(16))
     assert at(simulation, Place.MATE) == MATES
 
@@ -187,7 +188,7 @@ def test_swapping_tray_by_tray(racks: Any) -> None:
     assert "domain_availability" not in ratios(one, result)
     assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx(16 * 1000 - 700 - 690 - 680)
     # The spares are the last 16 nodes.
-    assert ended(one, rows).jobs[0].nodes == [38, 39, 40, *range(3, 16)]
+    assert ended(one, rows).jobs.all[0].nodes == [38, 39, 40, *range(3, 16)]
 
 
 NEVER = "no source of failures acts on the 9 switch trays of each scale-up domain"
@@ -226,7 +227,7 @@ def test_a_switch_tray_stops_its_domain(racks: Any, slot: int) -> None:
     assert nodes_seconds(result, Bucket.STRANDED) == 0
     assert result.whole_unit_seconds == pytest.approx(3000 - 100)
     assert "starved" not in seconds(result)
-    assert ended(racks(), [(300.0, SWITCH, slot)]).jobs[0].nodes == list(range(36, 52))
+    assert ended(racks(), [(300.0, SWITCH, slot)]).jobs.all[0].nodes == list(range(36, 52))
 
 
 def test_a_switch_tray_of_another_domain_stops_nobody(racks: Any) -> None:
@@ -323,7 +324,7 @@ def test_a_job_that_takes_whole_racks_of_72_cuts_groups_of_64() -> None:
     assert "tensor groups of 64 span 2 scale-up domains of 72 GPUs" in line
 
 
-@pytest.mark.parametrize("kind", ["tensor", "context", "expert"])
+@cases("kind", ["tensor", "context", "expert"])
 def test_groups_that_must_fit_are_refused(kind: str) -> None:
     """Where the scenario wants them inside one domain, a cut is a mistake."""
     sizes = {"tensor": {"tensor": 16}, "context": {"context": 16}, "expert": {"data": 16, "expert": 16}}[kind]
@@ -342,9 +343,7 @@ def test_groups_that_must_fit_are_refused(kind: str) -> None:
 # ------------------------------------------------------------------------------------------ cores in a study
 
 
-@pytest.mark.parametrize(
-    ("ratio", "spines", "down", "up"), [(1, 16, 192, 192), (2, 8, 384, 192), (4, 8, 384, 96), (7, 8, 384, 55)]
-)
+@cases(("ratio", "spines", "down", "up"), [(1, 16, 192, 192), (2, 8, 384, 192), (4, 8, 384, 96), (7, 8, 384, 55)])
 def test_oversubscription_of_the_cores_in_a_study(ratio: int, spines: int, down: int, up: int) -> None:
     """The pods of 192 racks have 3,072 links up from their leaf switches, on spines of 576 ports each.
 

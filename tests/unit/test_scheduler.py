@@ -8,6 +8,7 @@ import pytest
 
 from sim.policies.contracts import QueuedJob
 from sim.policies.scheduler import SCHEDULERS, Fifo
+from tests.cases import cases
 from tests.harness import check_scheduler
 
 WORK_CONSERVING = {"fifo": False}
@@ -25,7 +26,7 @@ def queue(*sizes: int) -> tuple[QueuedJob, ...]:
     return tuple(QueuedJob(f"job {index}", size, float(index)) for index, size in enumerate(sizes))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sizes", "free", "chosen"),
     [((), 5, ()), ((3, 2), 5, (0, 1)), ((3, 3, 1), 5, (0,)), ((6, 1), 5, ()), ((5, 1), 5, (0,)), ((1, 1, 1), 0, ())],
 )

@@ -6,10 +6,10 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
-import pytest
 
 import sim
 from sim import yamlfile
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,14 +61,14 @@ def test_every_reference_is_there() -> None:
     assert found == {f"#/$defs/{name}" for name in SCHEMA["$defs"]}
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@cases("name", SCENARIOS)
 def test_shipped_scenarios_fit(name: str) -> None:
     """Every shipped scenario fits the schema as it is written, and so does what it resolves to."""
     VALIDATOR.validate(scenario(name))
     VALIDATOR.validate(sim.load(SCENARIOS[name]).dump())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "value"),
     [
         ("horizn", "30 d"),
@@ -111,7 +111,7 @@ def test_wrong_scenarios_do_not_fit(path: str, value: Any) -> None:
     assert not VALIDATOR.is_valid(put(scenario("quickstart"), path, value))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "value"),
     [
         ("cluster", {"extends": SMALL, "name": "mine"}),

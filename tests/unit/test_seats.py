@@ -13,6 +13,7 @@ import pytest
 import sim
 from sim.cluster.placement import Layout
 from sim.policies.recovery.full_restart import FullRestart
+from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ SHAPES: list[tuple[dict[str, int], list[str], int]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(SHAPES)))
+@cases("number", range(len(SHAPES)))
 def test_who_leaves_is_who_has_a_rank_there(number: int) -> None:
     """Each rack takes the sets of replicas with a host in it, by counting all ranks one by one."""
     shape, order, each = SHAPES[number]
@@ -203,11 +204,11 @@ def test_with_all_sets_asked_for_one_loss_stops_the_job() -> None:
 
 def by_host(one: sim.Prepared, simulation: Simulation) -> list[int]:
     """Return the node of each host, in the order of ranks."""
-    nodes = simulation.jobs[0].nodes
+    nodes = simulation.jobs.all[0].nodes
     return [nodes[position] for position in (one.jobs[0].seats or range(len(nodes)))]
 
 
-@pytest.mark.parametrize("number", range(len(SHAPES)))
+@cases("number", range(len(SHAPES)))
 def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
     """Neighbours in rank are neighbours in the cluster, and the positions of one set follow one another."""
     shape, order, each = SHAPES[number]
@@ -215,7 +216,7 @@ def test_node_i_of_an_empty_cluster_is_host_i(number: int) -> None:
     simulation = ended(one)
     assert by_host(one, simulation) == list(range(one.jobs[0].nodes))
     width = one.jobs[0].nodes // one.jobs[0].replicas
-    nodes = simulation.jobs[0].nodes
+    nodes = simulation.jobs.all[0].nodes
     blocks = [set(nodes[first : first + width]) for first in range(0, len(nodes), width)]
     assert blocks == sets_of_hosts(shape, order, each)
 
@@ -243,7 +244,7 @@ def queued(one: sim.Prepared) -> sim.Prepared:
     return replace(one, recovery=restart)
 
 
-@pytest.mark.parametrize("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
 def test_back_from_the_queue_each_rank_has_its_node_again(recovery: dict[str, Any]) -> None:
     """Node 5 fails at 300 s, and at 400 s the job has its 15 other nodes where they were, and node 16 as host 5."""
     one = queued(case(SHAPE, spare=2, recovery=recovery))
@@ -252,7 +253,7 @@ def test_back_from_the_queue_each_rank_has_its_node_again(recovery: dict[str, An
     assert by_host(one, ended(one, [(300.0, 0, 5)])) == expected
 
 
-@pytest.mark.parametrize("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["seats", "no seats"])
 def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any]) -> None:
     """While the first job waits from 300 to 400 s, another one takes three nodes, of which only one is not the first's.
 
@@ -263,8 +264,8 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
     second = {"name": "second", "gpus": 24, "parallelism": layout, "arrival": "350 s", "work": {"time": "200 s"}}
     one = queued(case(SHAPE, spare=1, jobs=[first, second], recovery=recovery))
     simulation = ended(one, [(300.0, 0, 5)])
-    assert simulation.jobs[1].end == pytest.approx(560)
-    assert simulation.jobs[0].starts == 2
+    assert simulation.jobs.all[1].end == pytest.approx(560)
+    assert simulation.jobs.all[0].starts == 2
     assert by_host(one, simulation) == list(range(16))
 
 

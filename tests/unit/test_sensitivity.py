@@ -21,6 +21,7 @@ from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, crew_at
 from sim import Ratio
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -278,7 +279,7 @@ def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
             assert abs(move["closed_form"] - move["change"]["mean"]) <= high - low + 2e-3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "line"),
     [
         ({"method": "sobool"}, r"--method sobool: is no method; did you mean 'sobol'\?"),

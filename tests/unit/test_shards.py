@@ -16,6 +16,7 @@ from analysis.sweep.journal import Journal
 from analysis.sweep.merge import MergeError, merge
 from analysis.sweep.task import Shard
 from analysis.sweep.workers import Crew, Serial
+from tests.cases import cases
 from tests.sweep_tools import comparable, small_study, tasks_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def test_a_shard_is_read_as_it_is_written() -> None:
         Shard.parse("0/0")
 
 
-@pytest.mark.parametrize("count", [1, 2, 7])
+@cases("count", [1, 2, 7])
 def test_each_task_belongs_to_exactly_one_shard(count: int, tmp_path: Path) -> None:
     """Of the real keys of a study each has one owner."""
     with Journal(tmp_path / "journal") as journal:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import sim
-from sim.run import _TRACES
+from sim.prepare import placement
+from sim.run import TRACES
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +33,10 @@ def _scenario(*changes: str) -> sim.Scenario:
     return sim.load(sim.find("quickstart"), changes)
 
 
+def _prepared(*changes: str) -> sim.Prepared:
+    return sim.prepare(_TEMPLATE.scenario(changes))
+
+
 def _drawn(monkeypatch: pytest.MonkeyPatch, *variants: Sequence[str]) -> int:
     """Return how often failures were drawn for one replication of each variant."""
     calls: list[int] = []
@@ -38,7 +44,7 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, *variants: Sequence[str]) -> int:
     monkeypatch.setattr(sys.modules["sim.run"], "trace", lambda one, number: calls.append(number) or draw(one, number))
     desk = sim.Shared()
     for changes in variants:
-        desk.trace(desk.prepare(_TEMPLATE, changes), 0)
+        desk.trace(_prepared(*changes), 0)
     return len(calls)
 
 
@@ -58,13 +64,13 @@ def test_of_a_long_run_the_repairs_belong_to_the_failures(monkeypatch: pytest.Mo
     assert _drawn(monkeypatch, ["initial=stationary"], ["initial=stationary", "repair.time=2 d"]) == 2
 
 
-@pytest.mark.parametrize("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
+@cases("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
 def test_sharing_changes_no_result(change: str) -> None:
     """What was shared with another scenario gives the same result, to the last bit, as a run of its own."""
     desk = sim.Shared()
-    first = desk.prepare(_TEMPLATE)
+    first = _prepared()
     sim.run(first, 3, desk.trace(first, 3))
-    prepared = desk.prepare(_TEMPLATE, [change])
+    prepared = _prepared(change)
     ours, alone = sim.run(prepared, 3, desk.trace(prepared, 3)), sim.run(sim.prepare(_scenario(change)), 3)
     for mine, theirs in zip(ours.jobs, alone.jobs, strict=True):
         assert np.array_equal(mine.totals, theirs.totals)
@@ -81,19 +87,19 @@ def test_a_cluster_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(self)
 
     monkeypatch.setattr(sim.ClusterSpec, "build", build)
-    desk = sim.Shared()
+    placement._TOPOLOGIES.clear()
     for change in ("spares.hot=1", "spares.hot=2", "cluster.rack.nodes=2"):
-        desk.prepare(_TEMPLATE, [change])
+        _prepared(change)
     assert len(built) == 2
 
 
 def test_only_the_last_ones_are_kept() -> None:
     """Memory does not grow with the number of variants."""
     desk = sim.Shared()
-    prepared = desk.prepare(_TEMPLATE)
-    for replication in range(_TRACES + 5):
+    prepared = _prepared()
+    for replication in range(TRACES + 5):
         desk.trace(prepared, replication)
-    assert len(desk._traces._known) == _TRACES
+    assert len(desk.traces) == TRACES
 
 
 def test_a_template_makes_the_scenarios_of_its_file() -> None:

@@ -14,6 +14,7 @@ from analysis.metrics import ratios
 from analysis.study.load import load_study
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.sweep import kept_metrics
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,9 +55,9 @@ def corners(study: LoadedStudy) -> Iterator[Point]:
             yield point
 
 
-def outcome(study: LoadedStudy, point: Point, shared: sim.Shared) -> Outcome:
+def outcome(study: LoadedStudy, point: Point) -> Outcome:
     """Return two replications of a point."""
-    prepared = shared.prepare(study.template, study.overrides(point))
+    prepared = sim.prepare(study.template.scenario(study.overrides(point)))
     rows = [ratios(prepared, sim.run(prepared, replication)) for replication in range(2)]
     return Outcome(point, {name: [row[name] for row in rows] for name in rows[0]})
 
@@ -66,7 +67,7 @@ def test_the_questions_of_the_daily_work_are_shipped() -> None:
     assert set(STUDIES) >= WANTED
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@cases("name", STUDIES)
 def test_a_study_says_what_it_asks_and_what_it_assumes(name: str) -> None:
     """It is called like its file, asks a question, has one line for lists, and names assumptions of its own."""
     study = loaded(name).study
@@ -79,7 +80,7 @@ def test_a_study_says_what_it_asks_and_what_it_assumes(name: str) -> None:
     assert all(axis.title for axis in study.vary.values())
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@cases("name", STUDIES)
 def test_a_study_is_small_enough_to_be_tried(name: str) -> None:
     """It has no more tasks than two cores play in about two minutes."""
     study = loaded(name)
@@ -91,9 +92,9 @@ def test_a_study_is_small_enough_to_be_tried(name: str) -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_first_points_run_and_every_question_has_an_answer(name: str) -> None:
     """A corner of the study plays two short replications, and each question is answered in words from that alone."""
-    study, shared = loaded(name, SHORT), sim.Shared()
+    study = loaded(name, SHORT)
     metrics = kept_metrics(study)
-    cells = tuple(Cell(outcome(study, point, shared)) for point in corners(study))
+    cells = tuple(Cell(outcome(study, point)) for point in corners(study))
     table = Table(study.study.vary, cells, metrics)
     assert all(metric in cell.stated.metrics for cell in cells for metric in metrics)
     for question in study.study.questions:
@@ -134,10 +135,9 @@ def test_twice_the_gpus_need_twice_the_reliability() -> None:
 
 def rate_at(study: LoadedStudy, gpus: str, share: float) -> float:
     """Return the relative failure rate at which the ETTR of the closed form is a share, between two values."""
-    shared = sim.Shared()
     points = [point for point in study.points() if (point.values[0].label, point.values[1].label) == (gpus, "200 s")]
     found = [
-        (point.values[2].number, sim.closed_form(shared.prepare(study.template, study.overrides(point))).ettr)
+        (point.values[2].number, sim.closed_form(sim.prepare(study.template.scenario(study.overrides(point)))).ettr)
         for point in points
     ]
     for (low, above), (high, below) in itertools.pairwise(found):
@@ -155,6 +155,5 @@ def rate_at(study: LoadedStudy, gpus: str, share: float) -> float:
 def test_every_point_can_run(name: str) -> None:
     """No point of a shipped study is refused, draws of what is unknown included."""
     study = loaded(name)
-    shared = sim.Shared()
     for point in study.points():
-        assert shared.prepare(study.template, study.overrides(point)).jobs
+        assert sim.prepare(study.template.scenario(study.overrides(point))).jobs

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from sim.cluster import ClusterSpec
+from tests.cases import cases
 from tests.harness import check_topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +53,7 @@ PUBLISHED = [
 COLUMNS = ("leaf", "spine", "core", "cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
 
 
-@pytest.mark.parametrize(("units", "nodes", "expected"), [(row[0], row[1], row[2:]) for row in PUBLISHED])
+@cases(("units", "nodes", "expected"), [(row[0], row[1], row[2:]) for row in PUBLISHED])
 def test_superpod_counts_equal_the_published_ones(units: int, nodes: int, expected: tuple[int, ...]) -> None:
     """Switches and cables follow from 32 nodes per unit and 64 ports alone."""
     counts = superpod(units, nodes).counts()
@@ -144,7 +145,7 @@ def test_buildings_are_pods_of_full_bisection() -> None:
     assert GB_400 / 7 <= topology.bandwidth["cluster"] <= GB_400 / 7 * 1.01
 
 
-@pytest.mark.parametrize(("name", "racks"), [("gb200-nvl72-8rack", 8), ("gb200-nvl72-10k", 128)])
+@cases(("name", "racks"), [("gb200-nvl72-8rack", 8), ("gb200-nvl72-10k", 128)])
 def test_nvl72_racks_are_scale_up_domains(name: str, racks: int) -> None:
     """18 compute trays of 4 GPUs and 9 switch trays a rack; a scalable unit is 8 racks (NVIDIA, DGX GB200 SuperPOD)."""
     cluster = load(ROOT / "topologies" / f"{name}.yaml")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sim.failures.spread import Size
+from tests.cases import cases
 from tests.source_rival import size_law
 
 SIZES: dict[str, tuple[dict[str, Any], int]] = {
@@ -28,7 +29,7 @@ SIZES: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", SIZES)
+@cases("name", SIZES)
 def test_draws_are_the_inverse_of_the_law(name: str) -> None:
     """Between the steps of its distribution, a uniform number gives the size whose step it is on."""
     parameters, members = SIZES[name]
@@ -47,7 +48,7 @@ def test_draws_are_the_inverse_of_the_law(name: str) -> None:
     assert np.array_equal(sizes[clear], np.searchsorted(reached, numbers[clear]))
 
 
-@pytest.mark.parametrize("name", SIZES)
+@cases("name", SIZES)
 def test_means(name: str) -> None:
     """The mean is the sum of sizes by their probabilities, cut off at the domain."""
     parameters, members = SIZES[name]
@@ -55,8 +56,8 @@ def test_means(name: str) -> None:
     assert size.mean_of(members) == pytest.approx(float(np.arange(members + 1) @ size_law(size, members)))
 
 
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("number", [2.0**-53, 1 - 2.0**-53])
+@cases("name", SIZES)
+@cases("number", [2.0**-53, 1 - 2.0**-53])
 def test_the_ends_of_the_uniform_numbers(name: str, number: float) -> None:
     """The smallest and the largest number give a size that the law has, or at least a whole one of the domain."""
     parameters, members = SIZES[name]
@@ -75,7 +76,7 @@ def test_sizes_by_hand() -> None:
     assert observed.mean_of(3) == (3 + 3 * 2) / 4
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parameters", "rule"),
     [
         ({}, r"give exactly one of nodes, mean, share and values \(given: none\)"),

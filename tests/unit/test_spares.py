@@ -9,9 +9,10 @@ import pytest
 from scipy import stats
 
 import sim
+from sim.engine.nodes import Place
 from sim.engine.simulation import Simulation
-from sim.engine.state_nodes import Place
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def test_a_warm_node_takes_its_delay() -> None:
     assert places(ended(one, [(300.0, 0, 0)]), Place.WARM) == [0, 3]
 
 
-@pytest.mark.parametrize(("one_by_one", "waits"), [(True, 120.0), (False, 60.0)])
-@pytest.mark.parametrize("pool", ["warm", "cold"])
+@cases(("one_by_one", "waits"), [(True, 120.0), (False, 60.0)])
+@cases("pool", ["warm", "cold"])
 def test_two_nodes_from_a_reserve(pool: str, one_by_one: bool, waits: float) -> None:
     """Two nodes fail within the 5 s of detection: one after another they take two delays, together one."""
     one = case(
@@ -102,8 +103,8 @@ def test_one_node_after_another_may_become_needless() -> None:
     assert len(places(simulation, Place.COLD)) == 1
 
 
-@pytest.mark.parametrize("refills", [True, False])
-@pytest.mark.parametrize("pool", ["warm", "cold"])
+@cases("refills", [True, False])
+@cases("pool", ["warm", "cold"])
 def test_what_fills_up_again(pool: str, refills: bool) -> None:
     """A pool that does not refill shrinks for ever; one that does is whole 200 s after each failure."""
     one = case(4, {pool: {"nodes": 2, "delay": "10 s", "refills": refills}})
@@ -128,7 +129,7 @@ def test_hot_then_warm_then_cold_then_idle() -> None:
     rows = [(300.0, 0, 0), (310.0, 0, 1), (320.0, 0, 7), (330.0, 0, 2)]
     simulation = ended(one, rows)
     # Taken were the spare 7, the warm 6 and the cold 5. Back are 0 at 500 s, 1 at 510, 7 at 520, and the idle 2 at 530.
-    assert sorted(simulation.jobs[0].nodes) == [5, 6]
+    assert sorted(simulation.jobs.all[0].nodes) == [5, 6]
     assert places(simulation, Place.SPARE) == [0]
     assert places(simulation, Place.WARM) == [1]
     assert places(simulation, Place.COLD) == [7]
@@ -145,9 +146,7 @@ def test_two_jobs_share_the_spare() -> None:
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(300 + 490)
 
 
-@pytest.mark.parametrize(
-    ("down", "queued", "nodes"), [(1, 0.0, [1, 2, 3, 4]), (2, 0.0, [2, 3, 4, 5]), (3, 150.0, [0, 3, 4, 5])]
-)
+@cases(("down", "queued", "nodes"), [(1, 0.0, [1, 2, 3, 4]), (2, 0.0, [2, 3, 4, 5]), (3, 150.0, [0, 3, 4, 5])])
 def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, queued: float, nodes: list[int]) -> None:
     """A job of all nodes but the two spares, some of which are down from 50 s to 250 s, arrives at 100 s.
 
@@ -156,7 +155,7 @@ def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, que
     one = case(6, {"hot": 2}, jobs=[{"name": "job", "gpus": 4, "arrival": "100 s"}])
     simulation = ended(one, [(50.0, 0, node) for node in range(down)])
     assert seconds(simulation._result()).get("queued", 0.0) == pytest.approx(queued)
-    assert simulation.jobs[0].nodes == nodes
+    assert simulation.jobs.all[0].nodes == nodes
     assert places(simulation, Place.SPARE) == sorted(set(range(6)).difference(nodes))
 
 
@@ -171,7 +170,7 @@ def test_a_stationary_start_finds_a_job_of_all_nodes_but_the_spares_running() ->
     assert any(job.start == 0 for job in results)
 
 
-@pytest.mark.parametrize(("work", "gpus", "queued"), [("1 d", 2, 150.0), ("40 s", 4, 0.0)])
+@cases(("work", "gpus", "queued"), [("1 d", 2, 150.0), ("40 s", 4, 0.0)])
 def test_hot_spares_are_kept_for_a_job_that_runs(work: str, gpus: int, queued: float) -> None:
     """A job has two of five nodes from 0 s on, one is a spare, one is down from 50 s to 250 s. Another comes at 100 s.
 
@@ -197,7 +196,7 @@ def test_spares_fail_while_they_wait() -> None:
     assert result.counts["suppressed"] == 1
 
 
-@pytest.mark.parametrize("pool", ["warm", "cold"])
+@cases("pool", ["warm", "cold"])
 def test_reserves_fail_while_they_wait(pool: str) -> None:
     """A warm or cold node that fails leaves its pool and fills it up again when it is back."""
     one = case(4, {pool: {"nodes": 2, "delay": "10 s"}})
@@ -226,7 +225,7 @@ def test_the_whole_rack_leaves() -> None:
     assert result.cluster[Bucket.REPAIR] == pytest.approx(200)
     assert result.cluster[Bucket.UNALLOCATED] == pytest.approx(4 * 300 + 2 * 200 + 4 * 500)
     simulation = ended(racks(), rows)
-    assert sorted(simulation.jobs[0].nodes) == [2, 3, 4, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3, 4, 5]
     assert places(simulation, Place.IDLE) == [0, 1, 6, 7]
     assert places(ended(racks(horizon="450 s"), rows), Place.STRANDED) == [1]
 
@@ -243,7 +242,7 @@ def test_a_stranded_node_may_fail() -> None:
 def test_an_idle_rack_is_stranded_too() -> None:
     """A failure in an idle rack takes it away from those who wait: the job finds the one that is left."""
     simulation = ended(racks(), [(290.0, 0, 4), (300.0, 0, 0)])
-    assert sorted(simulation.jobs[0].nodes) == [2, 3, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3, 6, 7]
     assert places(simulation, Place.IDLE) == [0, 1, 4, 5]
 
 
@@ -261,13 +260,13 @@ def test_a_cold_rack_comes_whole() -> None:
     recovery = {"use": "hot-spare", "initialize": "30 s", "pools": ["cold"]}
     one = racks({"cold": cold}, recovery=recovery)
     assert seconds(play(one, [(300.0, 0, 0)]))["starved"] == pytest.approx(120)
-    assert sorted(ended(one, [(300.0, 0, 0)]).jobs[0].nodes) == [2, 3, 6, 7]
+    assert sorted(ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes) == [2, 3, 6, 7]
 
 
 def test_the_spare_rack_fills_up_whole() -> None:
     """The spares are a rack; it is used whole, and the rack that comes back at 500 s is the new spare."""
     simulation = ended(racks({"hot": 2}), [(300.0, 0, 3)])
-    assert sorted(simulation.jobs[0].nodes) == [0, 1, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [0, 1, 6, 7]
     assert places(simulation, Place.SPARE) == [2, 3]
     assert places(simulation, Place.IDLE) == [4, 5]
 
@@ -276,7 +275,7 @@ def test_a_rack_that_nobody_repairs_leaves_whole() -> None:
     """The diagnosis finds nobody: the rack of the failed node is swapped as it is, and waits whole."""
     repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "diagnosis": {"finds": 0}}
     simulation = ended(racks({"hot": 2}, repair=repair), [(300.0, 0, 0)])
-    assert sorted(simulation.jobs[0].nodes) == [2, 3, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3, 6, 7]
     assert places(simulation, Place.STRANDED) == []
     assert places(simulation, Place.IDLE) == [0, 1, 4, 5]
 
@@ -293,11 +292,11 @@ def test_a_job_that_lost_its_nodes_leaves_racks_whole() -> None:
     """After a requeue the former rack is stranded like any other that waits."""
     recovery = {"use": "full-restart", "delay": "100 s", "initialize": "10 s"}
     simulation = ended(racks(recovery=recovery), [(300.0, 0, 0), (350.0, 1, 2)])
-    assert sorted(simulation.jobs[0].nodes) == [4, 5, 6, 7]
+    assert sorted(simulation.jobs.all[0].nodes) == [4, 5, 6, 7]
     assert places(simulation, Place.IDLE) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "path"),
     [
         ({"jobs": [{"name": "job", "gpus": 3}]}, "jobs.0.gpus"),
@@ -385,7 +384,7 @@ def test_a_hot_spare_steps_in() -> None:
             "restore": 20,
         }
     )
-    assert sorted(ended(one, [(300.0, 0, 0)]).jobs[0].nodes) == [1, 4]
+    assert sorted(ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes) == [1, 4]
 
 
 def test_without_a_hot_spare_hosts_are_selected() -> None:
@@ -397,7 +396,7 @@ def test_without_a_hot_spare_hosts_are_selected() -> None:
     assert found["initialize"] == pytest.approx(20 + 20)
     assert "starved" not in found
     simulation = ended(one, rows)
-    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 5]
     assert places(simulation, Place.SPARE) == [3]
     assert places(simulation, Place.IDLE) == [4]
 
@@ -411,7 +410,7 @@ def test_cold_nodes_come_one_by_one_until_the_spares_are_full() -> None:
     assert found["starved"] == pytest.approx(200)
     assert found["reschedule"] == pytest.approx(100)
     simulation = ended(one, rows)
-    assert sorted(simulation.jobs[0].nodes) == [2, 3]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 3]
     assert places(simulation, Place.SPARE) == [4]
     assert places(simulation, Place.COLD) == [5]
 
@@ -422,7 +421,7 @@ def test_cold_nodes_without_a_delay() -> None:
     one = case(6, {"hot": 1, "cold": cold}, recovery=STANDBY, repair={"time": "1 d"})
     simulation = ended(one, [(300.0, 0, 0), (400.0, 1, 1)])
     assert "starved" not in seconds(simulation._result())
-    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 5]
     assert places(simulation, Place.SPARE) == [3]
     assert places(simulation, Place.COLD) == [4]
 
@@ -433,7 +432,7 @@ def test_idle_nodes_are_enough_without_the_cold_ones() -> None:
     one = case(6, {"hot": 1, "cold": cold}, recovery=STANDBY, repair={"time": "1 d"})
     simulation = ended(one, [(300.0, 0, 0), (400.0, 1, 1)])
     assert "starved" not in seconds(simulation._result())
-    assert sorted(simulation.jobs[0].nodes) == [2, 5]
+    assert sorted(simulation.jobs.all[0].nodes) == [2, 5]
     assert simulation.cluster.spare.count == 0
     assert places(simulation, Place.COLD) == [3, 4]
 
@@ -445,8 +444,8 @@ def test_with_nothing_left_it_waits_for_a_repair() -> None:
     assert found["reschedule"] == pytest.approx(50 + 50)
 
 
-@pytest.mark.parametrize("at", [20.0, 310.0, 330.0, 425.0, 460.0])
-@pytest.mark.parametrize("exposed", [True, False])
+@cases("at", [20.0, 310.0, 330.0, 425.0, 460.0])
+@cases("exposed", [True, False])
 def test_who_can_fail_meanwhile(at: float, exposed: bool) -> None:
     """With `exposed: false` nothing happens to the job in selection, recovery, restore or while it waits for nodes.
 
@@ -546,7 +545,7 @@ def test_whole_domains_are_withheld() -> None:
     assert (found.whole_unit_seconds, found.unit_seconds) == (wanted.whole_unit_seconds, wanted.unit_seconds)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "nodes"),
     [
         ({}, 16),

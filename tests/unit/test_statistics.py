@@ -17,7 +17,9 @@ from analysis.statistics.estimates import (
     ratio_interval,
     summarise,
     summarise_ratio,
+    two_way,
 )
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +81,7 @@ def test_quantile_interval_covers(q: float, n: int) -> None:
     assert_coverage(covered, exact, exact)
 
 
-@pytest.mark.parametrize(("q", "least"), [(0.5, 6), (0.05, 72), (0.95, 72)])
+@cases(("q", "least"), [(0.5, 6), (0.05, 72), (0.95, 72)])
 def test_quantiles_need_enough_replications(q: float, least: int) -> None:
     """A two-sided 95 % interval first exists where ``q^n`` and ``(1 - q)^n`` are both at most 0.025."""
     assert max(q, 1 - q) ** least <= 0.025 < max(q, 1 - q) ** (least - 1)
@@ -124,7 +126,7 @@ def test_no_data_is_all_none() -> None:
     assert (thirty.p05, thirty.p95, thirty.p05_ci95, thirty.p95_ci95) == (None, None, None, None)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.1])
+@cases("value", [0.0, 1.0, 0.1])
 def test_constant_data_gives_a_degenerate_interval(value: float) -> None:
     """A metric that never varies has zero width everywhere, without NaN, rounding or a warning."""
     point = (value, value)
@@ -168,7 +170,7 @@ def test_censored_values_have_a_rank_but_no_mean() -> None:
     assert (summary.p95, summary.p95_ci95) == (None, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "text"),
     [
         (lambda: summarise([1.0, math.nan]), "NaN"),
@@ -183,3 +185,12 @@ def test_mistakes_are_refused(call: Callable[..., Any], text: str) -> None:
     """NaN, wrong shapes, unpaired samples and impossible probabilities are errors, not None."""
     with pytest.raises(ValueError, match=text):
         call()
+
+
+def test_degrees_of_freedom_of_a_table_that_is_not_square() -> None:
+    """Satterthwaite by hand for two rows and three columns, with the variance in the rows or in the columns."""
+    for values, rows, columns in (
+        (np.array([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]]), 50.0 / 2, 1.0 / 3),
+        (np.array([0.0, 1.0])[:, None] + 10 * np.array([0.0, 1.0, 2.0]), 0.5 / 2, 100.0 / 3),
+    ):
+        assert two_way(values).freedom == pytest.approx((rows + columns) ** 2 / (rows**2 / 1 + columns**2 / 2))

@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 import cli
+from tests.cases import cases
 from tests.step_jobs import LLAMA, described, examined, plan_of
 from tests.unit.test_bad_input import folder  # noqa: F401  (a fixture that works in a folder of its own)
 
@@ -20,7 +21,7 @@ def crowded(share: float) -> dict[str, Any]:
     return {"like": "h100", "memory": f"{plan_of().memory.total / share / 1e9!r} GB"}
 
 
-@pytest.mark.parametrize(("share", "lines"), [(0.99, 0), (1.01, 1), (1.09, 1)])
+@cases(("share", "lines"), [(0.99, 0), (1.01, 1), (1.09, 1)])
 def test_a_layout_that_hardly_fits_is_warned_of(share: float, lines: int) -> None:
     """From 100 to 110 % of the memory: counts are some per cent off."""
     case = examined(crowded(share))

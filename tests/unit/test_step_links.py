@@ -12,6 +12,7 @@ import sim
 from sim import catalog
 from sim.catalog import steps
 from sim.steps import ideal_links
+from tests.cases import cases
 from tests.harness import scenario
 from tests.step_jobs import FLAT, LLAMA, MIXTRAL, NARROW, plan_of
 
@@ -29,7 +30,7 @@ def ideal(plan: StepPlan) -> dict[str, object]:
     return {name: link for (name, link), size in zip(links._asdict().items(), sizes, strict=True) if size > 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     "layout",
     [
         {"tensor": 8, "data": 8},

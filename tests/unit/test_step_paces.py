@@ -14,6 +14,7 @@ import pytest
 import sim
 from analysis.metrics import ratios
 from sim.steps import Impairment, StepPlan
+from tests.cases import cases
 from tests.harness import losses, play, seconds
 from tests.step_jobs import FLAT, LLAMA, NARROW, described
 
@@ -58,7 +59,7 @@ def plan_of(one: sim.Prepared) -> StepPlan:
 # ------------------------------------------------------------------------------------------------ slow and narrow
 
 
-@pytest.mark.parametrize("factor", [0.9, 0.5, 0.1])
+@cases("factor", [0.9, 0.5, 0.1])
 def test_a_slow_node_slows_what_is_computed(factor: float) -> None:
     """Computing takes 1 / f as long and the rest as long as before: ETTR = (100 + 870 t / (t + (1 / f - 1) c)) / 1000.
 
@@ -77,7 +78,7 @@ def test_a_slow_node_slows_what_is_computed(factor: float) -> None:
     assert pace == pytest.approx(plan_of(one).pace(Impairment(compute=factor)), rel=EXACT)
 
 
-@pytest.mark.parametrize("left", [0.9, 0.5, 0.05])
+@cases("left", [0.9, 0.5, 0.05])
 def test_lost_bandwidth_slows_what_crosses_nodes(left: float) -> None:
     """Two stages hand over, and eight replicas reduce, at the bandwidth of the narrowest node."""
     one = case(narrow(left))
@@ -104,7 +105,7 @@ def test_the_slowest_of_two_nodes_counts() -> None:
     assert play(one, [(130, 0, 3), (130, 1, 5)]).jobs[0].work == pytest.approx(100 + 870 * pace, rel=EXACT)
 
 
-@pytest.mark.parametrize("out", [1, 2, 3])
+@cases("out", [1, 2, 3])
 def test_lost_spines_slow_what_crosses_leaf_switches(out: int) -> None:
     """Of four spines some are out for 200 s: the network has the share of the others, and then all of it again."""
     fabric = FLAT | {"leaf": {"nodes": 4}, "spine": {"switches": 4}}
@@ -140,7 +141,7 @@ def test_a_job_inside_one_domain_waits_for_no_network() -> None:
     assert play(slowed, [(130, 0, 0)]).jobs[0].work < 900
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 1.0])
+@cases("share", [0.1, 0.3, 1.0])
 def test_a_stated_share_of_communication_overrides_the_model(share: float) -> None:
     """A step takes 1 - c + c / b of its time with a share b of the bandwidth, a slow node slows it in proportion."""
     for source, pace in ((narrow(0.5), 1 / (1 + share)), (slow(0.5), 0.5)):
@@ -149,7 +150,7 @@ def test_a_stated_share_of_communication_overrides_the_model(share: float) -> No
         assert play(one, [(130, 0, 3)]).jobs[0].work == pytest.approx(100 + 870 * pace, rel=EXACT)
 
 
-@pytest.mark.parametrize("source", [slow(0.5), narrow(0.1)], ids=["slow", "narrow"])
+@cases("source", [slow(0.5), narrow(0.1)], ids=["slow", "narrow"])
 def test_a_measured_step_has_the_paces_of_its_model(source: dict[str, Any]) -> None:
     """Terms that are scaled to what was measured have the same shares, and so the same paces."""
     modelled, measured = case(source), case(source, step_time="9 s")
@@ -162,8 +163,8 @@ def test_a_measured_step_has_the_paces_of_its_model(source: dict[str, Any]) -> N
 # ---------------------------------------------------------------------------------------------------- elastic jobs
 
 
-@pytest.mark.parametrize("lost", [1, 2, 3])
-@pytest.mark.parametrize("on_loss", ["keep", "shrink"])
+@cases("lost", [1, 2, 3])
+@cases("on_loss", ["keep", "shrink"])
 def test_elastic_jobs_take_the_staircase_or_lose_tokens(on_loss: str, lost: int) -> None:
     """128 sequences on 8 - k replicas are 19, 22 or 26 microbatches where they were 16; or k / 8 of them are left out.
 

@@ -13,6 +13,7 @@ import sim
 from analysis.metrics import ratios
 from sim import catalog
 from sim.steps import flop_per_token
+from tests.cases import cases
 from tests.harness import play, prepared
 from tests.step_jobs import FLAT, MIXTRAL, NARROW, described, examined, job_of, plan_of
 from tests.unit.bad_input import Bad, steps
@@ -44,7 +45,7 @@ def test_a_job_without_a_measured_step_gets_the_model_s() -> None:
     assert tokens == pytest.approx(healthy * found["ettr"].amount / found["ettr"].base, rel=1e-9)
 
 
-@pytest.mark.parametrize(("work", "steps_of_it"), [({"steps": 500}, 500), ({"tokens": 128 * 8192 * 250}, 250)])
+@cases(("work", "steps_of_it"), [({"steps": 500}, 500), ({"tokens": 128 * 8192 * 250}, 250)])
 def test_work_in_steps_and_tokens_takes_as_long_as_modelled_steps(work: dict[str, Any], steps_of_it: int) -> None:
     """Work is healthy seconds: steps times the modelled time of one."""
     job = job_of(work=work)
@@ -93,7 +94,7 @@ def test_a_measured_step_needs_no_layout_that_the_model_knows() -> None:
         job_of(parallelism=layout)
 
 
-@pytest.mark.parametrize("seconds", [1.0, 3.0, 20.0])
+@cases("seconds", [1.0, 3.0, 20.0])
 def test_calibration_with_the_job_itself_is_exact(seconds: float) -> None:
     """A measured step of this very configuration is the step, and what is left of the error is the calibration's."""
     job = job_of(calibration={"step_time": f"{seconds} s"})
@@ -103,7 +104,7 @@ def test_calibration_with_the_job_itself_is_exact(seconds: float) -> None:
     assert 0 < job.plan.sigma < plan_of().sigma + EXACT
 
 
-@pytest.mark.parametrize(
+@cases(
     "case",
     [
         pytest.param({"fabric": NARROW}, id="oversubscribed"),
@@ -164,7 +165,7 @@ EXECUTION = {
 }
 
 
-@pytest.mark.parametrize("name", EXECUTION)
+@cases("name", EXECUTION)
 def test_every_setting_of_an_execution_reaches_the_model(name: str) -> None:
     """What the scenario says is what the model of steps is asked about."""
     large = {"like": "h100", "memory": "4 TB"}
@@ -181,7 +182,7 @@ def test_steps_of_experts_are_less_certain() -> None:
 # ---------------------------------------------------------------------------------------------------------- warnings
 
 
-@pytest.mark.parametrize(
+@cases(
     ("accelerator", "precision", "says"),
     [
         ("mi300x", "bf16", "rests on data sheets and assumptions"),
@@ -271,7 +272,7 @@ def test_slow_nodes_in_a_measured_step_count_twice() -> None:
     assert examined(failure=slow).warnings == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("absent", "lacks"),
     [(("batch",), "batch"), (("parallelism",), "parallelism"), (("batch", "parallelism"), "batch and")],
 )

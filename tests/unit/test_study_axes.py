@@ -14,6 +14,7 @@ from analysis.study.amounts import amounts_of, numbers_of
 from analysis.study.axis import Axis, Range
 from analysis.study.distributions import DISTRIBUTIONS, Between
 from sim import units
+from tests.cases import cases
 
 U = np.array([0.001, 0.05, 0.25, 0.4, 0.5, 0.75, 0.95, 0.999])
 
@@ -31,7 +32,7 @@ def contents(**keys: Any) -> list[Any]:
 # ------------------------------------------------------------------------------------------------ ranges
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "expected"),
     [
         ({"min": 0, "max": 10, "step": 5}, [0, 5, 10]),
@@ -53,7 +54,7 @@ def test_values_of_a_range(keys: dict[str, Any], expected: list[float]) -> None:
     assert [value.number for value in Axis(range=Range(**keys)).values("p")] == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("keys", "expected"),
     [
         ({"min": "10 min", "max": "2 h", "points": 4, "scale": "log"}, ["10 min", "22.89 min", "52.41 min", "2 h"]),
@@ -152,9 +153,7 @@ def test_linked_choices() -> None:
     assert both.values("x")[1].settings == (("a", 2), ("b", 2))
 
 
-@pytest.mark.parametrize(
-    "contents", [["1 min", "2 GB"], ["1 min", 5], ["x", "y"], [[1]], [True], ["-1 s"], [float("inf")]]
-)
+@cases("contents", [["1 min", "2 GB"], ["1 min", 5], ["x", "y"], [[1]], [True], ["-1 s"], [float("inf")]])
 def test_amounts_of_nothing(contents: list[Any]) -> None:
     """What is no number, or of two kinds, is refused."""
     with pytest.raises(ValueError, match=r"."):
@@ -177,7 +176,7 @@ def test_every_law_has_an_oracle() -> None:
     assert {*ORACLES, "between"} == set(DISTRIBUTIONS)
 
 
-@pytest.mark.parametrize("law", ORACLES)
+@cases("law", ORACLES)
 def test_quantiles_are_those_of_the_law(law: str) -> None:
     """Quantiles equal those of scipy, rise, and the central value is the median."""
     keys, oracle = ORACLES[law]
@@ -207,7 +206,7 @@ def test_whole_numbers_are_equally_likely() -> None:
     assert value.settings[0][1] == 5.5
 
 
-@pytest.mark.parametrize("law", ["lognormal", "triangular", "loguniform", "between"])
+@cases("law", ["lognormal", "triangular", "loguniform", "between"])
 def test_other_laws_do_not_round(law: str) -> None:
     """A factor with the median 1 is not rounded to whole numbers."""
     keys = {
@@ -220,7 +219,7 @@ def test_other_laws_do_not_round(law: str) -> None:
     assert len({value.settings[0][1] for value in values}) == 4
 
 
-@pytest.mark.parametrize("law", [*ORACLES, "between"])
+@cases("law", [*ORACLES, "between"])
 def test_the_very_ends_have_values(law: str) -> None:
     """A draw at the very end of a law is a finite number, in any unit."""
     keys = ORACLES[law][0] if law in ORACLES else {"p05": "1 %", "p95": "50 %"}

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from analysis.study.obtainable import against_metrics
 
-from analysis.study.load import load_study
+from analysis.study.load import against_metrics, load_study
 from analysis.terminal import Progress
 from tests import small
+from tests.pace import one_in
 
 WRONG = 2
 STUDY = """\
@@ -63,7 +63,7 @@ def test_a_mistake_is_a_line_and_leaves_no_folder(study: str, arguments: str, me
     assert not Path("new").exists()
 
 
-@pytest.mark.parametrize("command", ["sweep", "optimize"])
+@pytest.mark.parametrize("command", one_in(2, ["sweep", "optimize"]))
 def test_spares_that_idle_nodes_stand_in_for_are_warned_of(study: str, command: str) -> None:
     """With two idle nodes beside them, no spares do as well as two: said, whichever point is the answer."""
     asked = "optimize={maximize: ettr, confirm: 16}"

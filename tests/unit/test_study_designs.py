@@ -6,10 +6,10 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 
 from analysis.study.axis import Axis
 from analysis.study.designs import DESIGNS, Design
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from analysis.study.amounts import Point
@@ -58,7 +58,7 @@ def test_a_grid_is_the_product() -> None:
     assert {point.draw for point in found} == {0}
 
 
-@pytest.mark.parametrize("use", ["grid", "list"])
+@cases("use", ["grid", "list"])
 def test_draws_are_common_to_all_cells(use: str) -> None:
     """Every cell has the central values first, then the same draws; the unknown axes may stand anywhere."""
     mixed = axes({"u": UNKNOWN["u"]}, CHOSEN, {"v": UNKNOWN["v"]})
@@ -101,7 +101,7 @@ def test_one_at_a_time() -> None:
     assert len(based) == 1 + 2 + 1 + 2 + 2
 
 
-@pytest.mark.parametrize("samples", [2, 7, 32])
+@cases("samples", [2, 7, 32])
 def test_a_latin_hypercube_has_a_point_in_every_part(samples: int) -> None:
     """Each of n equal parts of every axis, chosen or not, has one of n points."""
     varied = axes(UNKNOWN, {"c": {"range": {"min": 0.0, "max": 1.0}}})

@@ -277,10 +277,10 @@ def test_what_scenarios_share_is_not_shared_with_an_earlier_graph(folder: Path) 
     """A fabric is built anew when its file has changed, though the scenario says the same."""
     changes = {"cluster": cluster(**graph("one.json")), "scheduler": {"pack": "leaf"}}
     (folder / "base.yaml").write_text(sim.dump({**small.SMALL, **changes}))
-    shared, template = sim.Shared(), sim.template(folder / "base.yaml")
-    assert len(set(shared.prepare(template).packed_by)) == 4
+    template = sim.template(folder / "base.yaml")
+    assert len(set(sim.prepare(template.scenario()).packed_by)) == 4
     shutil.copy(folder / "two.json", folder / "one.json")
-    assert len(set(shared.prepare(template).packed_by)) == 2
+    assert len(set(sim.prepare(template.scenario()).packed_by)) == 2
 
 
 def test_names_of_files_are_strings_at_a_key_file() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import sim
 from analysis.study.load import LoadedStudy, find_study, first_look, load_study
+from tests.cases import cases
 from tests.unit.bad_input import BASE
 
 STUDY = """\
@@ -180,7 +181,7 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@cases(("changes", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_a_mistake_is_one_line(changes: dict[int, str] | str, said: str) -> None:
     """A mistake in a study is one line that names the place, the path and the rule, before any point is looked at."""
     with pytest.raises(sim.ScenarioError) as caught:
@@ -200,7 +201,7 @@ def test_the_base_is_good() -> None:
     assert len({name for name, *_ in CASES}) == len(CASES) >= 60
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "line"),
     [
         ("", "study.yaml: the file is empty"),

@@ -18,6 +18,7 @@ from analysis.study.load import first_look, load_study
 from analysis.study.model import study_schema
 from analysis.study.questions.kinds import QUESTIONS
 from sim import yamlfile
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "howto" / "write-a-study.md").read_text(encoding="utf-8")
@@ -62,13 +63,13 @@ def test_it_is_a_schema() -> None:
     assert SCHEMA["$schema"] == sim.schema()["$schema"]
 
 
-@pytest.mark.parametrize("name", sim.shipped("scenarios/studies"))
+@cases("name", sim.shipped("scenarios/studies"))
 def test_shipped_studies_fit(name: str) -> None:
     """Every shipped study fits the schema as it is written."""
     VALIDATOR.validate(yamlfile.load(sim.shipped("scenarios/studies")[name]).data)
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [
         {"vari": {}},
@@ -107,7 +108,7 @@ def test_what_may_be_left_out() -> None:
     VALIDATOR.validate({**STUDY, "design": {}})
 
 
-@pytest.mark.parametrize(("name", "text"), FILES, ids=[name for name, _ in FILES])
+@cases(("name", "text"), FILES, ids=[name for name, _ in FILES])
 def test_studies_of_the_guide_are_good(tmp_path: Path, name: str, text: str) -> None:
     """Each study of the guide can be played as it stands."""
     (tmp_path / name).write_text(text, encoding="utf-8")

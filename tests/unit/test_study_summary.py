@@ -14,6 +14,7 @@ from analysis.statistics.estimates import mean_interval, quantile
 from analysis.study.amounts import Point
 from analysis.study.table import FEWEST_DRAWS, Cell, Outcome, predictive_difference, predictive_mean, summary_of
 from sim import Ratio
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -221,7 +222,7 @@ def test_more_failures_never_make_a_probability_surer() -> None:
     assert np.all(random <= random[0])
 
 
-@pytest.mark.parametrize(("draws", "runs", "shown"), [(72, 72, True), (71, 72, False), (72, 71, False)])
+@cases(("draws", "runs", "shown"), [(72, 72, True), (71, 72, False), (72, 71, False)])
 def test_enough_draws_and_replications_show_a_probability(draws: int, runs: int, shown: bool) -> None:
     """Without a failure 95 % takes 72 of both, 0.025 ** (1 / 72); then one failure leaves it shown."""
     for failures in (0, 1):

@@ -21,6 +21,7 @@ from analysis.sweep.journal import Journal
 from analysis.sweep.results import Column, has_parquet, write_parquet, write_tables
 from analysis.sweep.task import Record, Task
 from sim import yamlfile
+from tests.cases import cases
 
 FULL = Path("/dev/full")
 
@@ -186,7 +187,7 @@ def test_what_the_data_do_not_support_is_empty(tmp_path: Path) -> None:
         assert not {"nan", "inf", "None"} & set(file.read_text().replace("\n", ",").split(","))
 
 
-@pytest.mark.parametrize("status", ["infeasible", "failed", "crashed"])
+@cases("status", ["infeasible", "failed", "crashed"])
 def test_a_point_that_went_wrong_is_named_and_keeps_what_went_well(tmp_path: Path, status: str) -> None:
     """It has its status and the reason instead of a mean; replications that were played are still rows."""
     reason = 'the job needs "16", and 8, are there'

@@ -18,6 +18,7 @@ import pytest
 
 from sim import yamlfile
 from tests import small
+from tests.pace import one_in
 from tests.unit.test_journal import files_of_at_most
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def test_stopped_ten_times_with_processes_it_ends_as_if_it_never_was(
     assert sweep.played.total() == TASKS
 
 
-@pytest.mark.parametrize(("signal_", "status"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)])
+@pytest.mark.parametrize(("signal_", "status"), one_in(2, [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]))
 def test_a_terminal_and_a_cluster_stop_the_whole_group_and_it_ends_tidily(
     sweep: Sweep, signal_: signal.Signals, status: int
 ) -> None:

@@ -30,6 +30,7 @@ from analysis.sweep.sweep import REPLICATIONS, replications_of
 from analysis.sweep.task import MAKERS, Record, play, source_digest
 from analysis.sweep.workers import Crew, Serial
 from sim import Ratio
+from tests.cases import cases
 from tests.sweep_tools import small_study, tasks_of
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: P
     """All replications of all points count, those that are there already do not, and what was asked for before does."""
     loaded = small_study(tmp_path)
     points = list(loaded.points())
-    one = loaded.template.examined(loaded.overrides(points[0])).expected_events
+    one = sim.examine(loaded.template.scenario(loaded.overrides(points[0]))).expected_events
     with Journal(tmp_path / "journal") as journal:
         for most, fits in ((0.99 * 72 * one, False), (1.01 * 72 * one, True), (0.0, True)):
             campaign = Campaign(replace(loaded, most_events=most), journal, Crew(Serial()))
@@ -189,7 +190,7 @@ class Troupe:
             yield Record(task.key, task.point, task.first, task.replications, self.status, "", 0.0, {}, {})
 
 
-@pytest.mark.parametrize("status", ["ok", "infeasible", "failed", "crashed"])
+@cases("status", ["ok", "infeasible", "failed", "crashed"])
 def test_points_with_the_same_scenario_are_played_once_and_count_once(tmp_path: Path, status: str) -> None:
     """Progress reaches its total, whatever came of them; what went wrong is tried once in a run."""
     path = tmp_path / "study.yaml"

@@ -9,12 +9,16 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
 from typer.testing import CliRunner
 
 from analysis.page.chapters.listing import format_inventory
 from cli import app
+from tests.cases import cases
+
+if TYPE_CHECKING:
+    import pytest
 
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 ROOT = Path(__file__).parents[2]
@@ -124,7 +128,7 @@ def test_the_script_for_bash_is_printed(monkeypatch: pytest.MonkeyPatch) -> None
     assert "_ETTRICK_COMPLETE=complete_" in result.output
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "wanted"),
     [
         (("ettrick", "expl"), ["explain"]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sim.formulas import expected_shares
 from sim.formulas.arrays import Expansion, decay, mean_decay, real
 from sim.formulas.goodput import ClassShares, FailureClass, Store, shares_of_classes
+from tests.cases import cases
 from tests.oracle.theory.multilevel import multilevel_shares
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -72,7 +73,7 @@ def test_shares_are_shares(rate: float, rows: list[tuple[float, float, float, in
         assert total(orders.up_to(order)) == pytest.approx(1.0, abs=1e-9 * max(1.0, (rate * 3000) ** 2))
 
 
-@pytest.mark.parametrize("mtti", [10 * HOUR, HOUR, 10 * MINUTE])
+@cases("mtti", [10 * HOUR, HOUR, 10 * MINUTE])
 def test_a_restart_counts_by_its_laplace_transform(mtti: float) -> None:
     """One job by hand, 200,000 failures: two classes, one with exponential restarts, of which the mean would mislead.
 
@@ -101,10 +102,8 @@ def test_a_restart_counts_by_its_laplace_transform(mtti: float) -> None:
         assert abs(wrong - ratio) > 9 * error, "the mean of the restart does not tell"
 
 
-@pytest.mark.parametrize("count", [2, 5, 20])
-@pytest.mark.parametrize(
-    ("mtti", "bound"), [(20 * HOUR, 2e-4), (4 * HOUR, 6e-4), (1.2 * HOUR, 3e-3), (20 * MINUTE, 1e-2)]
-)
+@cases("count", [2, 5, 20])
+@cases(("mtti", "bound"), [(20 * HOUR, 2e-4), (4 * HOUR, 6e-4), (1.2 * HOUR, 3e-3), (20 * MINUTE, 1e-2)])
 def test_two_levels_are_nearly_the_exact_ones(mtti: float, bound: float, count: int) -> None:
     """Of nested saves the form that takes stores one by one is as close to the exact shares as it says."""
     rate, interval, writes, restarts, downtime = 1 / mtti, 300.0, (2.0, 20.0), (60.0, 300.0), 20.0
@@ -136,7 +135,7 @@ def test_hopeless_jobs_get_nothing_done() -> None:
     assert total(found) == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "words"),
     [
         ({"rate": -1.0}, "rate must be finite and not negative"),

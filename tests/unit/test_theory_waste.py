@@ -9,6 +9,7 @@ import pytest
 from sim.formulas import first_order_efficiency
 from sim.formulas.arrays import decay, real
 from sim.formulas.goodput import ORDERS, FailureClass, Store, waste_by_class
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ def classes(rate: Number, stores: int = 2) -> list[FailureClass]:
     ]
 
 
-@pytest.mark.parametrize("stores", [1, 2])
+@cases("stores", [1, 2])
 def test_orders_are_those_of_the_exact_shares(stores: int) -> None:
     """With ten times fewer failures the first order errs 100 times less, the second 1000 times: Taylor's remainder."""
     errors: dict[str, list[dict[str, float]]] = {"first": [], "second": []}

@@ -21,6 +21,7 @@ from analysis.timeline import STEPPING, chrome_trace, encoded
 from sim import Bucket
 from sim.engine.result import Mark, Milestone, Outage, Span, Timeline
 from tests import small
+from tests.cases import cases
 
 DONE, WRONG = 0, 2
 ELASTIC: dict[str, Any] = {
@@ -263,7 +264,7 @@ def test_a_file_is_compressed_by_its_name_and_the_same_each_time(tmp_path: Path)
 # ------------------------------------------------------------------------------------------------ the engine
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
     """Whatever a scenario does, its timeline is well formed and ends with the accounting window."""
     prepared, result = played(**CASES[name])
@@ -275,7 +276,7 @@ def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
     assert last <= round(float(result.edges[-1]) * 1e6)
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_spans_add_up_to_the_ledger(name: str) -> None:
     """Spans by bucket are the GPU-seconds of the ledger; stepping is what it knows as work, lost work and saves."""
     prepared, result = played(**CASES[name])
@@ -290,7 +291,7 @@ def test_spans_add_up_to_the_ledger(name: str) -> None:
         assert totals.sum() == pytest.approx(job.requested, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_spans_of_a_group_follow_one_another(name: str) -> None:
     """The main group has no gap from arrival to end; no group is in two phases at once; causes are known."""
     prepared, result = played(**CASES[name])
@@ -307,7 +308,7 @@ def test_spans_of_a_group_follow_one_another(name: str) -> None:
         assert all(before.end == after.start for before, after in itertools.pairwise(main))
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_counters_add_up(name: str) -> None:
     """Nodes down over time are the node-seconds of outages, GPUs that step the time of stepping, tokens those kept."""
     prepared, result = played(**CASES[name])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sim.cluster import FABRICS, edges, to_networkx
+from tests.cases import cases
 from tests.harness import check_topology
 from tests.topology_cases import CASES, cluster_of
 from tests.topology_checks import planes_of
@@ -27,7 +28,7 @@ def test_every_kind_passes_the_harness(kind: str, number: int, tmp_path: Path) -
     check_topology(cluster_of(kind, CASES[kind][number], tmp_path))
 
 
-@pytest.mark.parametrize("number", range(len(CASES["dual-plane"])))
+@cases("number", range(len(CASES["dual-plane"])))
 def test_both_planes_hang_together_and_every_nic_is_in_both(number: int, tmp_path: Path) -> None:
     """The planes are the connected components of the switches; each rail of each host has one cable into each."""
     cluster = cluster_of("dual-plane", CASES["dual-plane"][number], tmp_path)

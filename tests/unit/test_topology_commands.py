@@ -17,6 +17,7 @@ import cli
 import sim
 from analysis.cluster import format_list
 from tests import small
+from tests.cases import cases
 
 DONE, WRONG = 0, 2
 MINE = """\
@@ -158,8 +159,8 @@ def test_the_cluster_of_a_scenario() -> None:
     assert shown("llama3-405b-54d") == shown("h100-roce-24k")
 
 
-@pytest.mark.parametrize("name", ["mine.yaml", "scenario.yaml"])
-@pytest.mark.parametrize("prefix", ["", "cluster."])
+@cases("name", ["mine.yaml", "scenario.yaml"])
+@cases("prefix", ["", "cluster."])
 def test_set_counts_from_the_cluster(name: str, prefix: str) -> None:
     """A value is replaced whether or not the path begins with the cluster's own key."""
     content = shown(name, "--set", f"{prefix}fabric.core.oversubscription=4", "--set", f"{prefix}name=other")
@@ -206,7 +207,7 @@ def test_mistakes_have_a_place(content: str, line: str) -> None:
     assert not Path("x.svg").exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "parts"),
     [
         (["check", "smal-1k"], ["smal-1k: no such file, and no topology or scenario", "did you mean 'small-1k'"]),
@@ -234,9 +235,7 @@ def test_mistakes_are_one_line(arguments: list[str], parts: list[str]) -> None:
     assert sorted(Path().iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "arguments", [["plot", "mine.yaml"], ["export", "mine.yaml"], ["export", "mine.yaml", "--no-such-option"]]
-)
+@cases("arguments", [["plot", "mine.yaml"], ["export", "mine.yaml"], ["export", "mine.yaml", "--no-such-option"]])
 def test_usage_errors(arguments: list[str]) -> None:
     """A missing or unknown option shows the usage."""
     result = call(*arguments)

@@ -26,12 +26,13 @@ from sim.units import (
     show,
     show_rate,
 )
+from tests.cases import cases
 
 DAY = 86400.0
 DIMENSIONS = [DURATION, SIZE, BANDWIDTH, FLOPS, POWER, ENERGY, FRACTION]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "dimension", "expected"),
     [
         ("30 min", DURATION, 1800.0),
@@ -74,7 +75,7 @@ def test_reads_units(text: object, dimension: Dimension, expected: float) -> Non
     assert parse(text, dimension) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("1h30m", 5400.0),
@@ -90,14 +91,14 @@ def test_sums_of_durations(text: str, expected: float) -> None:
     assert parse(text, DURATION) == expected
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS, ids=lambda dimension: dimension.name)
+@cases("dimension", DIMENSIONS, ids=lambda dimension: dimension.name)
 def test_zero_needs_no_unit(dimension: Dimension) -> None:
     """The number 0 is the same in every unit; zero has no sign."""
     assert parse(0, dimension) == 0.0
     assert math.copysign(1.0, parse(-0.0, dimension)) == 1.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "dimension", "message"),
     [
         ("30", DURATION, "'30' needs a unit (for example \"30 min\")"),
@@ -142,7 +143,7 @@ def test_refuses_quantities(value: object, dimension: Dimension, message: str) -
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS, ids=lambda dimension: dimension.name)
+@cases("dimension", DIMENSIONS, ids=lambda dimension: dimension.name)
 def test_tables_are_consistent(dimension: Dimension) -> None:
     """The example of each dimension parses, its printing units exist, and one unit is the SI base."""
     assert parse(dimension.example, dimension) > 0
@@ -175,7 +176,7 @@ def test_every_unit_comes_back(number: object, choice: tuple[Dimension, str]) ->
     assert parse(show(value, dimension), dimension) == value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "dimension", "text"),
     [
         (1800.0, DURATION, "30 min"),
@@ -196,7 +197,7 @@ def test_prints_the_nicest_unit(value: float, dimension: Dimension, text: str) -
     assert show(value, dimension) == text
 
 
-@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+@cases("value", [-1.0, math.nan, math.inf])
 def test_show_refuses_what_parse_refuses(value: float) -> None:
     """Nothing is printed that could not be read back."""
     with pytest.raises(UnitError):
@@ -207,7 +208,7 @@ def test_show_refuses_what_parse_refuses(value: float) -> None:
         show(1.5, FRACTION)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "expected"),
     [
         (16384, 16384),
@@ -231,7 +232,7 @@ def test_reads_counts(value: object, expected: int) -> None:
     assert isinstance(count, int)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "message"),
     [
         (1.5, "'1.5' is not a whole number"),
@@ -259,7 +260,7 @@ def test_refuses_counts(value: object, message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "per_second", "of"),
     [
         ("6.5 per 1000 node-day", 6.5 / (1000 * DAY), "node"),
@@ -289,7 +290,7 @@ def test_reads_rates(text: object, per_second: float, of: str) -> None:
     assert rate.of == of
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("", "5", "5 d", "5 per", "per d", "5 per gpu", "5 per GPU-h", "5 failures per d", "5 FIT per d"),
@@ -304,7 +305,7 @@ def test_refuses_rates(text: str) -> None:
     assert str(caught.value) == f'{text!r} is not a rate (for example "6.5 per 1000 node-day")'
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "message"),
     [
         ("-1 per d", "must not be negative"),

@@ -17,6 +17,7 @@ from analysis.validation.play import HEADS, describe, described_row, play
 from analysis.validation.play import against as typed_against
 from analysis.validation.play import cells_of as typed_cells_of
 from analysis.validation.table import Group, Table, chosen, load_table
+from tests.cases import cases
 from tests.typed import of_plain
 from tests.unit.test_validation_verdicts import row
 
@@ -79,9 +80,7 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
     assert "inputs of each row: --json, ettrick report" in format_validation(content)
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(7, "cold start: a-0, a-1, a-2, a-3, a-4, a-5, a-6"), (9, "a-5 and 3 others")]
-)
+@cases(("number", "words"), [(7, "cold start: a-0, a-1, a-2, a-3, a-4, a-5, a-6"), (9, "a-5 and 3 others")])
 def test_of_many_rows_some_are_named(number: int, words: str) -> None:
     """Of rows with one convention six are named, and how many others there are; one other is named as well."""
     names = [f"a-{place}" for place in range(number)]
@@ -153,6 +152,7 @@ def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
     assert recorded["seed"] == Lab().seed
 
 
+@pytest.mark.nightly
 def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
     """Rows without luck have today's values and verdicts; so have some with luck, to the digits that are shown.
 

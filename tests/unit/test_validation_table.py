@@ -16,6 +16,7 @@ from analysis.validation.play import against, describe, play, seed_of
 from analysis.validation.table import Row, Table, chosen, load_table
 from analysis.validation.verdict import SKIPPED
 from cli import app
+from tests.cases import cases
 
 if TYPE_CHECKING:
     import sim
@@ -86,7 +87,7 @@ def load(folder: Path) -> Table:
 # ------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "rule"),
     [
         (named("a", "ones"), "first.yaml: row 'a': no measure 'ones'; did you mean 'one'?"),
@@ -108,7 +109,7 @@ def test_a_row_that_is_wrong_is_named(text: str, rule: str, tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "rule"),
     [
         ("group: second\ntitle: x\n", "first.yaml: the group is called like the file, 'first', not 'second'"),
@@ -284,6 +285,7 @@ def test_the_example_of_the_guide_is_a_row() -> None:
     )
 
 
+@pytest.mark.nightly
 def test_independent_rows_have_causes_of_their_own() -> None:
     """The random streams of a cause are known by its name: two independent rows do not have one of the same name."""
     seen: list[str] = []

@@ -13,6 +13,7 @@ from analysis.validation import verdict
 from analysis.validation.lab import Estimate
 from analysis.validation.table import Row
 from analysis.validation.verdict import FAMILY, combined, judge, skipped
+from tests.cases import cases
 from tests.intervals import LEAST
 
 N = 16
@@ -35,7 +36,7 @@ def luck(error: float, rows: int, sides: int = 2) -> float:
 # ------------------------------------------------------------------------------------------------- rows without luck
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "size", "ours", "state"),
     [
         ("printed", 0.05, 10.05, "pass"),
@@ -64,9 +65,7 @@ def test_each_kind_without_luck(kind: str, size: float, ours: float, state: str)
     assert found.delta == pytest.approx(ours - 10)
 
 
-@pytest.mark.parametrize(
-    ("ours", "state", "delta"), [(3, "pass", 0), (5, "pass", 0), (5.5, "fail", 0.5), (2, "fail", -1)]
-)
+@cases(("ours", "state", "delta"), [(3, "pass", 0), (5, "pass", 0), (5.5, "fail", 0.5), (2, "fail", -1)])
 def test_an_interval(ours: float, state: str, delta: float) -> None:
     """Between both ends it holds, and beyond them the delta is the distance to the nearer one."""
     found = judge(row("interval", value=None, low=3, high=5), Estimate(ours), 50)
@@ -82,8 +81,8 @@ def test_a_relative_tolerance_of_a_negative_value() -> None:
 # ------------------------------------------------------------------------------------------------- rows with luck
 
 
-@pytest.mark.parametrize("rows", [1, 40, 400])
-@pytest.mark.parametrize("kind", ["printed", "relative", "absolute"])
+@cases("rows", [1, 40, 400])
+@cases("kind", ["printed", "relative", "absolute"])
 def test_luck_is_added_to_a_tolerance(kind: str, rows: int) -> None:
     """Limits are size plus the quantile of Student's t that a share of the error rate has, times the error."""
     size = 0.1 if kind == "relative" else 1.0
@@ -96,7 +95,7 @@ def test_luck_is_added_to_a_tolerance(kind: str, rows: int) -> None:
         assert found.limit == pytest.approx(1.9, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["printed", "relative", "absolute", "interval"])
+@cases("kind", ["printed", "relative", "absolute", "interval"])
 def test_too_much_luck_is_a_failure(kind: str) -> None:
     """Where luck is more than the tolerance the row fails however near ours is, and says why."""
     size = 0.1 if kind == "relative" else 1.0
@@ -121,7 +120,7 @@ def test_an_equality_but_for_luck() -> None:
         assert judge(one, Estimate(10 + 0.9 * size, error, N), 40).p_value == 1
 
 
-@pytest.mark.parametrize(("value", "unit"), [(10.0, 10.0), (-10.0, 10.0), (0.0, 1.0)])
+@cases(("value", "unit"), [(10.0, 10.0), (-10.0, 10.0), (0.0, 1.0)])
 def test_an_equality_with_too_much_luck_is_a_failure(value: float, unit: float) -> None:
     """Luck beyond a share of the expected value, of the unit where that is 0, fails: a tenth, or what the row says."""
     for stated, most in (({}, 0.1), ({"most_luck": 0.3}, 0.3)):
@@ -132,7 +131,7 @@ def test_an_equality_with_too_much_luck_is_a_failure(value: float, unit: float) 
             assert ("too few replications" in found.reason) == (state == "fail")
 
 
-@pytest.mark.parametrize(("kind", "sign"), [("at_least", 1), ("at_most", -1)])
+@cases(("kind", "sign"), [("at_least", 1), ("at_most", -1)])
 def test_an_inequality_holds_beyond_luck(kind: str, sign: int) -> None:
     """Ours has to be on the right side by more than luck on one side, or luck may have put it there."""
     one = row(kind, replications=N)
@@ -161,7 +160,7 @@ def test_an_interval_with_luck() -> None:
 # ------------------------------------------------------------------------------------------------- unfit estimates
 
 
-@pytest.mark.parametrize(
+@cases(
     ("one", "estimate", "reason"),
     [
         (row("absolute", 1.0), Estimate(math.nan), "not a number"),
@@ -257,7 +256,7 @@ def test_rows_that_share_replications_do_not_count_twice() -> None:
 # ------------------------------------------------------------------------------------------------- what a row may say
 
 
-@pytest.mark.parametrize(
+@cases(
     ("entry", "rule"),
     [
         ({"kind": "interval"}, "low and high belong to kind: interval"),

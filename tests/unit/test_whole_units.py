@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +11,21 @@ import pytest
 
 import sim
 from sim.engine.kernel import Order
+from sim.engine.nodes import Place
+from sim.engine.prepared import Units
 from sim.engine.simulation import Simulation
-from sim.engine.state_nodes import Place, Units
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.policies.contracts import Bucket
+from tests.cases import cases
 from tests.harness import Z, _Watched, play, prepared, seconds, trace
 from tests.intervals import close
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
-SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 
 ALWAYS = {"law": {"law": "exponential", "mean": "1000 d"}, "renews": "never"}
 NODE = {"use": "component", "name": "node", "part": "node", **ALWAYS}
@@ -67,7 +68,7 @@ MATES = [16, 17, 34, 35, 52, 53]
 def test_each_rack_gives_its_first_nodes() -> None:
     """Pools hold whole racks, the last one is the spare, and what no job needs of a rack is its own spare."""
     simulation = ended(domains(), [])
-    assert simulation.jobs[0].nodes == list(range(16))
+    assert simulation.jobs.all[0].nodes == list(range(16))
     assert places(simulation, Place.IDLE) == list(range(18, 34))
     assert places(simulation, Place.SPARE) == list(range(36, 52))
     assert places(simulation, Place.MATE) == MATES
@@ -90,7 +91,7 @@ def test_a_mate_takes_over() -> None:
     assert result.cluster[Bucket.STRANDED] == 0
     assert result.whole_unit_seconds == pytest.approx(3 * 1000)
     simulation = ended(domains(), rows)
-    assert simulation.jobs[0].nodes == [16, *range(1, 16)]
+    assert simulation.jobs.all[0].nodes == [16, *range(1, 16)]
     assert places(simulation, Place.MATE) == sorted({0, *MATES} - {16})
 
 
@@ -113,7 +114,7 @@ def test_the_third_loss_breaks_the_rack() -> None:
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(4 * 1000 + 2 * 300 + 10 + 16 * 320)
     assert result.whole_unit_seconds == pytest.approx(3 * 1000 - 680)
     simulation = ended(one, rows)
-    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert places(simulation, Place.STRANDED) == list(range(3, 18))
 
 
@@ -138,7 +139,7 @@ def test_a_rack_that_drains_goes_at_the_first_loss() -> None:
     assert result.cluster[Bucket.STRANDED] == pytest.approx(17 * 200)
     assert result.whole_unit_seconds == pytest.approx(3 * 1000 - 200)
     simulation = ended(one, [(300.0, 0, 0)])
-    assert simulation.jobs[0].nodes == list(range(36, 52))
+    assert simulation.jobs.all[0].nodes == list(range(36, 52))
     assert places(simulation, Place.SPARE) == list(range(16))
     assert places(simulation, Place.MATE) == MATES
 
@@ -151,7 +152,7 @@ def test_a_mate_may_fail_while_the_job_runs() -> None:
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(22 * 1000 - 200)
     rows = [(300.0, 0, 17), (310.0, 0, 0), (320.0, 0, 1)]
     assert play(domains(), rows).cluster[Bucket.STRANDED] == pytest.approx(15 * 180)
-    assert ended(domains(), rows).jobs[0].nodes == list(range(36, 52))
+    assert ended(domains(), rows).jobs.all[0].nodes == list(range(36, 52))
 
 
 def test_a_mate_that_drains_its_rack_does_not_stop_the_job() -> None:
@@ -162,11 +163,11 @@ def test_a_mate_that_drains_its_rack_does_not_stop_the_job() -> None:
     assert result.cluster[Bucket.STRANDED] == pytest.approx(200)
     assert result.whole_unit_seconds == pytest.approx(3 * 1000 - 200)
     simulation = ended(one, [(300.0, 0, 17)])
-    assert simulation.jobs[0].nodes == list(range(16))
+    assert simulation.jobs.all[0].nodes == list(range(16))
     assert places(simulation, Place.MATE) == MATES
 
 
-@pytest.mark.parametrize("failure", [{"use": "job", "name": "bug", "rate": "1 per 1000 job-d"}, RACK])
+@cases("failure", [{"use": "job", "name": "bug", "rate": "1 per 1000 job-d"}, RACK])
 def test_a_draining_rack_is_left_at_the_next_failure(failure: dict[str, Any]) -> None:
     """A mate of the first rack is in repair from 300 s; at 400 s anything stops the job, and it takes another rack.
 
@@ -177,7 +178,7 @@ def test_a_draining_rack_is_left_at_the_next_failure(failure: dict[str, Any]) ->
     slot = 1 if failure is RACK else 0
     rows = [(300.0, 0, 2), (400.0, 1, slot)]
     simulation = ended(one, rows)
-    assert simulation.jobs[0].nodes == ([6, 7, 9, 10] if failure is RACK else [6, 7, 3, 4])
+    assert simulation.jobs.all[0].nodes == ([6, 7, 9, 10] if failure is RACK else [6, 7, 3, 4])
     assert play(one, rows).cluster[Bucket.STRANDED] == pytest.approx(2 * 300)
 
 
@@ -186,11 +187,11 @@ def test_a_draining_rack_with_two_nodes_out() -> None:
     one = domains(drains=True, detection={"time": "100 s"})
     rows = [(300.0, 0, 17), (450.0, 0, 0)]
     assert play(one, rows).whole_unit_seconds == pytest.approx(3 * 1000 - 450)
-    assert ended(one, rows).jobs[0].nodes == list(range(36, 52))
+    assert ended(one, rows).jobs.all[0].nodes == list(range(36, 52))
     # If 0 is back by itself at 520 s, everybody is there when the job looks, and it keeps the rack.
     rows = [(300.0, 0, 17), (450.0, 0, 0, 520.0)]
     assert play(one, rows).whole_unit_seconds == pytest.approx(3 * 1000 - 250)
-    assert ended(one, rows).jobs[0].nodes == list(range(16))
+    assert ended(one, rows).jobs.all[0].nodes == list(range(16))
 
 
 def test_a_mate_ages_when_it_is_in_use() -> None:
@@ -202,11 +203,11 @@ def test_a_mate_ages_when_it_is_in_use() -> None:
     causes = [{**aging, "law": {"law": "fixed", "value": "250 s"}}, NODE]
     one = racks(2, 3, 2, failures=causes, repair={"time": "50 s"}, recovery={"use": "hot-spare", "initialize": "0 s"})
     simulation = _Watched(one, 0, sim.trace(one, 0))
-    simulation.kernel.at(100.0, Order.FAILURE, simulation.sources.on_candidate, (1, 0, 0, math.nan))
+    simulation.kernel.at(100.0, Order.FAILURE, simulation.failures.on_candidate, (1, 0, 0, math.nan))
     found: list[tuple[float, list[int]]] = []
     while simulation.is_open:
         simulation.kernel.step()
-        nodes = list(simulation.jobs[0].nodes)
+        nodes = list(simulation.jobs.all[0].nodes)
         if not found or nodes != found[-1][1]:
             found.append((simulation.kernel.now, nodes))
     assert found[:4] == [(0.0, [0, 1]), (100.0, [2, 1]), (250.0, [2, 0]), (350.0, [1, 0])]
@@ -226,9 +227,9 @@ def test_a_rack_in_any_order_is_picked_whole() -> None:
         scheduler={"use": "fifo", "pick": "longest-idle"},
     )
     rows = [(100.0, 0, 4), (200.0, 0, 3), (300.0, 0, 5)]
-    assert ended(one, rows).jobs[0].nodes == [0, 1, 4, 3]
+    assert ended(one, rows).jobs.all[0].nodes == [0, 1, 4, 3]
     simulation = ended(one, [*rows, (600.0, 1, 0)])
-    assert set(simulation.jobs[1].nodes) == {0, 1, 6, 7}
+    assert set(simulation.jobs.all[1].nodes) == {0, 1, 6, 7}
 
 
 def test_a_job_that_ends_leaves_its_broken_rack_stranded() -> None:
@@ -249,7 +250,7 @@ def test_a_job_that_gives_up_leaves_its_broken_rack_stranded() -> None:
     assert result.cluster[Bucket.UNALLOCATED] == 0
 
 
-@pytest.mark.parametrize("drains", [False, True])
+@cases("drains", [False, True])
 def test_a_failure_of_the_whole_rack(drains: bool) -> None:
     """Rack 0 is down from 300 to 400 s, nobody is stranded, and then it is the spare."""
     result = play(domains(drains=drains), [(300.0, 1, 0)])
@@ -272,7 +273,7 @@ def test_what_happened_in_the_warm_up_does_not_count() -> None:
 def test_a_spare_rack_repairs_itself() -> None:
     """Node 36 of the spare fails at 290 s, and 52 takes its place: the job that loses its rack gets a whole one."""
     simulation = ended(domains(), [(290.0, 0, 36), (300.0, 1, 0)])
-    assert simulation.jobs[0].nodes == list(range(37, 53))
+    assert simulation.jobs.all[0].nodes == list(range(37, 53))
     assert "starved" not in seconds(simulation._result())
 
 
@@ -280,7 +281,7 @@ def test_nobody_is_blamed() -> None:
     """A node that leaves without a repair becomes the mate of the one that takes over."""
     repair = {"use": "tiers", "tiers": [{"name": "reset", "time": "50 s"}], "diagnosis": {"finds": 0}}
     simulation = ended(racks(2, 3, 2, repair=repair), [(300.0, 0, 0)])
-    assert simulation.jobs[0].nodes == [2, 1]
+    assert simulation.jobs.all[0].nodes == [2, 1]
     assert places(simulation, Place.MATE) == [0, 5]
 
 
@@ -289,13 +290,13 @@ def test_a_loss_while_the_job_queues() -> None:
     recovery = {"use": "full-restart", "delay": "100 s", "initialize": "10 s"}
     one = domains(recovery=recovery)
     simulation = ended(one, [(300.0, 0, 0), (350.0, 0, 1)])
-    assert simulation.jobs[0].nodes == [16, 17, *range(2, 16)]
-    assert simulation.jobs[0].interruptions == {1: 1}
-    assert simulation.faults.counts.outside == 1
+    assert simulation.jobs.all[0].nodes == [16, 17, *range(2, 16)]
+    assert simulation.jobs.all[0].interruptions == {1: 1}
+    assert simulation.counts.outside == 1
     # One more and it has no rack: it starts on the other one, and 15 nodes wait for the first repair at 500 s.
     rows = [(300.0, 0, 0), (350.0, 0, 1), (360.0, 0, 2)]
     simulation = ended(one, rows)
-    assert simulation.jobs[0].nodes == list(range(18, 34))
+    assert simulation.jobs.all[0].nodes == list(range(18, 34))
     assert places(simulation, Place.IDLE) == [0, *range(3, 18)]
     assert play(one, rows).cluster[Bucket.STRANDED] == pytest.approx(15 * 140)
 
@@ -308,13 +309,13 @@ def test_a_replica_with_a_mate_has_lost_its_state() -> None:
     assert found["restore"] == pytest.approx(5 / 2)
     assert found["reschedule"] == pytest.approx(10 / 2)
     assert "starved" not in found
-    assert ended(one, [(300.0, 0, 0)]).jobs[0].nodes == [2, 1, 3, 4]
+    assert ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes == [2, 1, 3, 4]
     # Node 1 fails on the way, and no mate is left: the replica begins again at 340 s, on another rack.
     rows = [(300.0, 0, 0), (340.0, 0, 1)]
     result = play(one, rows)
     assert seconds(result)["initialize"] == pytest.approx(60 + (40 + 60) / 2)
     assert result.cluster[Bucket.STRANDED] == pytest.approx(160)
-    assert sorted(ended(one, rows).jobs[0].nodes) == [3, 4, 6, 7]
+    assert sorted(ended(one, rows).jobs.all[0].nodes) == [3, 4, 6, 7]
 
 
 class _Recorded:
@@ -334,7 +335,7 @@ class _Recorded:
         return plan
 
 
-@pytest.mark.parametrize("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["elastic", "rigid"])
+@cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["elastic", "rigid"])
 def test_the_strategy_sees_the_loss(recovery: dict[str, Any]) -> None:
     """Nodes and replicas are lost although nothing is missing, at each failure anew; a rigid job is one replica."""
     one = racks(4, 3, 2, jobs=[{"name": "job", **PAIRS}], recovery=recovery, detection={"time": "5 s"})
@@ -351,9 +352,9 @@ CARE = {
 }
 
 
-@pytest.mark.parametrize("rows", [[], [(300.0, 0, 0)], [(300.0, 0, 1), (305.0, 0, 2), (330.0, 0, 3)]], ids=len)
-@pytest.mark.parametrize("source", [NODE, CARE], ids=["failure", "maintenance"])
-@pytest.mark.parametrize(
+@cases("rows", [[], [(300.0, 0, 0)], [(300.0, 0, 1), (305.0, 0, 2), (330.0, 0, 3)]], ids=len)
+@cases("source", [NODE, CARE], ids=["failure", "maintenance"])
+@cases(
     "recovery",
     [
         ELASTIC,

@@ -23,6 +23,7 @@ from analysis.worth import worth_document as typed_worth_document
 from sim import Ratio, catalog, units
 from sim.formulas import optimal_interval
 from tests import small
+from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def test_longer_lives_reach_batches_and_hidden_faults() -> None:
     assert onsets[1] == pytest.approx(1.1 * onsets[0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "shorter"),
     [
         ("detection", {"detection"}),
@@ -321,7 +322,7 @@ def test_spares_are_a_tenth_more_and_one_at_least() -> None:
     assert after.spares - before.spares == 4
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "name", "reason"),
     [
         ({"spares": {"hot": 0}}, "spares", "there are no hot spares"),
@@ -416,6 +417,7 @@ def test_rare_failures_add_up() -> None:
     assert widened(gained) < 0.2 * added.formula["ettr"]
 
 
+@pytest.mark.nightly
 def test_frequent_failures_do_not_add_up() -> None:
     """Of failures as frequent as saves, all removed at once are worth more than the sum, and the interval says so.
 

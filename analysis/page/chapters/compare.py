@@ -15,7 +15,6 @@ from analysis.amounts import (
     form_of,
     label_text,
     listed,
-    name_of,
     number_of,
     percent_text,
     phrases,
@@ -157,9 +156,9 @@ def _print_metrics(out: Console, content: CompareDocument, prefix: str) -> None:
     shown = [name for name in _BESIDE if name != metric and all(name in row.metrics for row in variants.values())]
     ranks = {name: str(place) for place, name in enumerate(content.order, start=1)}
     table = empty_table(
-        prefix.rstrip("=") or "variant", *(["rank"] if ranks else []), folded(name_of(metric)),
+        prefix.rstrip("=") or "variant", *(["rank"] if ranks else []), folded(METRICS[metric].short),
         "difference\nto the first",
-        "95 %\ninterval", *(folded(name_of(name)) for name in shown),
+        "95 %\ninterval", *(folded(METRICS[name].short) for name in shown),
     )  # fmt: skip
     _let_labels_fold(table)
     for name, variant in variants.items():

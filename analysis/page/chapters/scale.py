@@ -324,7 +324,7 @@ def _at_scale(prepared: Prepared, scale: float) -> Prepared:
     scenario = prepared.scenario
     changes: dict[str, Any] = {}
     for part in ("detection", "recovery"):
-        strategy: Any = getattr(scenario, part)
+        strategy = getattr(scenario, part)
         changes[part] = strategy.model_copy(update={"scale": scale * strategy.scale})
     if scale == 1:
         return prepared

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from analysis.page.charts.sheet import INK, hue, style
-from sim import edges
+from analysis.page.charts.sheet import INK, chart_kind, hue
+from sim import Topology, edges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from sim import Topology
 
 # ----------------------------------------
 # What a picture consists of: boxes, lines, bands and words at places in inches. Nothing here knows how to paint.
@@ -563,6 +562,7 @@ def _draw_margins(drawing: Drawing, topology: Topology, cables: Any, rows: list[
 # The picture of a cluster.
 
 
+@chart_kind(Topology)
 def draw_topology(topology: Topology) -> Figure:
     """Draw a cluster: every host, switch and cable of a small one, the tiers of a large one.
 
@@ -575,68 +575,39 @@ def draw_topology(topology: Topology) -> Figure:
     from matplotlib.figure import Figure
 
     drawing = draw_parts(topology) if is_small(topology) else draw_tiers(topology)
-    with style():
-        figure = Figure(figsize=(drawing.width, drawing.height))
-        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set_axis_off()
-        axes.set(xlim=(0.0, drawing.width), ylim=(0.0, drawing.height))
-        bands = drawing.bands
-        axes.add_collection(
-            PolyCollection(
-                [band.corners for band in bands], facecolors=[hue(band.hue) for band in bands], alpha=0.28, zorder=1
-            )
-        )
-        lines = drawing.lines
-        axes.add_collection(
-            LineCollection(
-                [line.ends for line in lines],
-                colors=[hue(line.hue) for line in lines],
-                linewidths=[line.weight for line in lines],
-                alpha=drawing.opacity,
-                zorder=2,
-            )
-        )
-        for box in drawing.boxes:
-            _draw_box(axes, box)
-        for text in drawing.texts:
-            _draw_text(axes, text)
+    figure = Figure(figsize=(drawing.width, drawing.height))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.set(xlim=(0.0, drawing.width), ylim=(0.0, drawing.height))
+    corners, hues = [band.corners for band in drawing.bands], [hue(band.hue) for band in drawing.bands]
+    axes.add_collection(PolyCollection(corners, facecolors=hues, alpha=0.28, zorder=1))
+    look: Any = {"colors": [hue(line.hue) for line in drawing.lines], "alpha": drawing.opacity, "zorder": 2}
+    weights = [line.weight for line in drawing.lines]
+    axes.add_collection(LineCollection([line.ends for line in drawing.lines], linewidths=weights, **look))
+    for box in drawing.boxes:
+        _draw_box(axes, box)
+    for text in drawing.texts:
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.2} if text.opaque else None
+        color = INK if text.hue is None else hue(text.hue)
+        axes.text(
+            text.x, text.y, text.words, ha=text.align, va="center", size=text.size, color=color, linespacing=1.35,
+            weight="bold" if text.bold else "normal", zorder=6, bbox=ground,
+        )  # fmt: skip
     return figure
 
 
 def _draw_box(axes: Axes, box: Box) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    color = hue(box.hue)
-    rounding = min(0.04, box.width / 4, box.height / 4)
+    round_by = min(0.04, box.width / 4, box.height / 4)
     axes.add_patch(
         FancyBboxPatch(
-            (box.x - box.width / 2 + rounding, box.y - box.height / 2 + rounding),
-            box.width - 2 * rounding,
-            box.height - 2 * rounding,
-            boxstyle=f"round,pad={rounding}",
-            facecolor="#f6f7f8" if box.frame else "white",
-            edgecolor="#d5d8dc" if box.frame else color,
-            linewidth=0.8 if box.frame else 1.1,
-            zorder=0 if box.frame else 4,
+            (box.x - box.width / 2 + round_by, box.y - box.height / 2 + round_by),
+            box.width - 2 * round_by, box.height - 2 * round_by, boxstyle=f"round,pad={round_by}",
+            facecolor="#f6f7f8" if box.frame else "white", edgecolor="#d5d8dc" if box.frame else hue(box.hue),
+            linewidth=0.8 if box.frame else 1.1, zorder=0 if box.frame else 4,
         )
-    )
-    if not box.frame and box.words:
-        axes.text(
-            box.x, box.y, box.words, ha="center", va="center", size=box.size, color=INK, linespacing=1.35, zorder=5
-        )
-
-
-def _draw_text(axes: Axes, text: Text) -> None:
-    axes.text(
-        text.x,
-        text.y,
-        text.words,
-        ha=text.align,
-        va="center",
-        size=text.size,
-        color=hue(text.hue) if text.hue is not None else INK,
-        weight="bold" if text.bold else "normal",
-        linespacing=1.35,
-        zorder=6,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.2} if text.opaque else None,
-    )
+    )  # fmt: skip
+    if box.words:
+        look: Any = {"ha": "center", "va": "center", "size": box.size, "color": INK, "linespacing": 1.35, "zorder": 5}
+        axes.text(box.x, box.y, box.words, **look)

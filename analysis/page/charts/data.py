@@ -1,22 +1,64 @@
-"""What the pictures of reports show, as plain data: no matplotlib in here.
+"""What the pictures of reports show, as plain data: no matplotlib in here, and no python-pptx.
 
 Numbers are in the units that the reader sees, and ``unit`` says which: ``%``, ``GPU-hours``, ``days``. ``None`` stands
 for what the data do not support. A title is an assertion, not the name of an axis.
+
+Each kind of picture says what it is as a table (`table`), for formats that hold no pictures and for who cannot see
+them, and, where Office has such a chart, what it is as one that can be edited on a slide (`slide_chart`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.metrics import bucket_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# ----------------------------------------
-# What pictures over two axes show, as plain data: curves, lines of equal height, and candidates by two aims.
-
 Range = tuple[float, float]
 
 """Ends of an interval."""
+
+
+class Value(NamedTuple):
+    """A number in a table with its interval beside it, and words behind it; a change always has its sign."""
+
+    amount: float
+    ci95: Range | None = None
+    words: str = ""
+    is_change: bool = False
+
+
+Cell = str | float | Value | Range | None
+
+"""A cell of a table: words, a number, an interval; ``None`` for a number that is not known."""
+
+
+class Table(NamedTuple):
+    """A picture as a table.
+
+    Parameters
+    ----------
+    heads
+        Of the columns, the first of which names the rows; numbers are places.
+    rows
+        The cells. A column of nothing but empty words is left out.
+    note
+        What to know beside it.
+    shades
+        Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
+    has_one_unit
+        Whether all columns but the first are in one unit, and have the same digits.
+    """
+
+    heads: Sequence[str | float]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    shades: Sequence[Sequence[float | None]] = ()
+    has_one_unit: bool = True
 
 
 class Scale(NamedTuple):
@@ -37,6 +79,78 @@ class Scale(NamedTuple):
     ticks: tuple[tuple[float, str], ...] = ()
 
 
+class SlideSeries(NamedTuple):
+    """A series of a chart of Office.
+
+    Parameters
+    ----------
+    values, ranges
+        Its values, and the interval of each, which are whiskers.
+    hue
+        Its colour (-1 is grey, -2 that of type); ``None`` for one that is not seen, because others stand on it.
+    sign
+        What stands before the number at each value; ``None`` for no numbers.
+    places, names
+        Of points over a plane, and what they are called there.
+    width
+        Of its line [pt]; 0 for points alone.
+    has_marks
+        Whether each value of a line has a mark.
+    """
+
+    name: str
+    values: Sequence[float | None]
+    ranges: Sequence[Range | None] = ()
+    hue: int | None = 0
+    sign: str | None = None
+    places: Sequence[float] = ()
+    names: Sequence[str] = ()
+    width: float = 2.0
+    has_marks: bool = True
+
+
+class SlideChart(NamedTuple):
+    """A chart of Office.
+
+    Parameters
+    ----------
+    kind
+        A name of ``pptx.enum.chart.XL_CHART_TYPE``.
+    series
+        What it shows.
+    value, category
+        The axes.
+    names
+        The categories; empty over a plane.
+    floor
+        Where the axis of values begins; 0 for Office's own choice.
+    is_overlaid
+        Whether the bars of a category lie on each other.
+    """
+
+    kind: str
+    series: Sequence[SlideSeries]
+    value: Scale
+    category: Scale = Scale("")
+    names: Sequence[str] = ()
+    floor: float = 0.0
+    is_overlaid: bool = False
+
+
+_MOST_ROWS, _MOST_BARS, _MOST_SERIES, _MOST_NAMES, _MOST_WHISKERS = 14, 9, 8, 12, 24
+
+"""What a chart of a slide has room for."""
+
+_MOST_PLACES, _MOST_CONTOURS = 40, 9
+
+"""Rows of a table of curves, and rows and columns of one of heights, at most."""
+
+
+def _some(count: int, most: int) -> list[int]:
+    """Return an even choice of so many places, with both ends."""
+    return sorted({*range(0, count, -(-count // most)), count - 1}) if count else []
+
+
 class Series(NamedTuple):
     """A curve: its places and heights, the 95 % interval and the wider band of each.
 
@@ -55,6 +169,20 @@ class Series(NamedTuple):
     band90: tuple[Range | None, ...] = ()
     look: str = "line"
     hue: int = 0
+
+    def points(self) -> list[tuple[float, float, Range | None]]:
+        """Return known places, heights and intervals of a line on a slide.
+
+        A step goes along first, then up, and its foot has no interval; of long curves only so many have one that they
+        can be told apart.
+        """
+        found: list[tuple[float, float, Range | None]] = []
+        for x, y, span in itertools.zip_longest(self.x, self.y, self.ci95):
+            if y is not None:
+                found += [(x, found[-1][1], None)] if found and self.look == "step" else []
+                found.append((x, y, span))
+        every = -(-len(found) // _MOST_WHISKERS)
+        return [(x, y, span if number % every == 0 else None) for number, (x, y, span) in enumerate(found)]
 
 
 class Dot(NamedTuple):
@@ -90,6 +218,65 @@ class Curves(NamedTuple):
     dots: tuple[Dot, ...] = ()
     shaded_from: tuple[float, str] | None = None
 
+    def table(self) -> Table:
+        """Return a row for each place; of many places an even choice."""
+        places = sorted({x for one in self.series for x in one.x})
+        known = [
+            {x: (y, span) for x, y, span in itertools.zip_longest(one.x, one.y, one.ci95)} for one in self.series
+        ]  # fmt: skip
+
+        def cell(x: float, of: dict[float, Any]) -> Cell:
+            y, span = of.get(x, ("", None))
+            return Value(y, span) if span is not None and y is not None else y
+
+        names = dict(self.x.ticks)
+        rows = [[names.get(x, x), *(cell(x, of) for of in known)]
+                for x in (places[at] for at in _some(len(places), _MOST_PLACES))]  # fmt: skip
+        left_out = f" {len(rows)} of {len(places):,} places are shown." if len(places) > len(rows) else ""
+        return Table(
+            [self.x.title, *(one.name or self.y.title for one in self.series)], rows, f"{self.y.title}.{left_out}"
+        )
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return the curves, with their intervals, and what they are held against."""
+        drawn = [(one, points) for one in self.series if (points := one.points())]
+        if not drawn or len(drawn) > _MOST_SERIES:
+            return None
+        names = dict(self.x.ticks)
+        places = sorted({x for one in self.series for x in one.x})
+        if names and names.keys() >= set(places) and not all(name[:1].isdigit() for name in names.values()):
+            return self._over_choices([names[x] for x in places], places)  # they have names, and are no numbers
+        xs = [x for _, points in drawn for x, _, _ in points]
+        ys = [y for _, points in drawn for _, y, _ in points]
+        series = [
+            SlideSeries(
+                one.name or self.y.title, [y for _, y, _ in points], [span for _, _, span in points], one.hue,
+                places=[x for x, _, _ in points], width=1.25 if one.look == "dashed" else 2.25, has_marks=False,
+            )
+            for one, points in drawn
+        ]  # fmt: skip
+        rulers = [(name, (min(xs), max(xs)), (level, level)) for level, name in self.levels]
+        rulers += [(name, (place, place), (min(ys), max(ys))) for place, name in self.edges]
+        series += [SlideSeries(name, y, (), -1, places=x, width=1.0, has_marks=False) for name, x, y in rulers]
+        series += [
+            SlideSeries(
+                f"{dot.name} ({dot.source})" if dot.source else dot.name, [dot.y], (), -2, places=[dot.x], width=0
+            )
+            for dot in self.dots
+        ]  # fmt: skip
+        beyond = f"; {self.shaded_from[1]} from {self.shaded_from[0]:,g} on" if self.shaded_from is not None else ""
+        x = self.x._replace(title=f"{self.x.title}{beyond}")
+        return SlideChart("XY_SCATTER_LINES_NO_MARKERS", series, self.y, x)
+
+    def _over_choices(self, names: Sequence[str], places: Sequence[float]) -> SlideChart:
+        series = []
+        for one in self.series:
+            known = {x: (y, span) for x, y, span in itertools.zip_longest(one.x, one.y, one.ci95)}
+            values, ranges = zip(*(known.get(x, (None, None)) for x in places), strict=True)
+            sign = "" if len(self.series) == 1 else None
+            series.append(SlideSeries(one.name or self.y.title, values, ranges, one.hue, sign))
+        return SlideChart("LINE_MARKERS", series, self.y._replace(is_log=False), Scale(self.x.title), names)
+
 
 class Contours(NamedTuple):
     """Heights over a plane, with lines of equal height.
@@ -116,12 +303,25 @@ class Contours(NamedTuple):
     levels: tuple[float, ...]
     here: tuple[str, float, float] | None = None
 
+    def table(self) -> Table:
+        """Return heights over an even choice of places."""
+        columns, rows = (_some(len(places), _MOST_CONTOURS) for places in (self.x_values, self.y_values))
+        across, up = dict(self.x.ticks), dict(self.y.ticks)
+        heads = [across.get(self.x_values[at], self.x_values[at]) for at in columns]
+        cells = [
+            [up.get(self.y_values[at], self.y_values[at]), *(float(self.values[at][column]) for column in columns)]
+            for at in rows
+        ]
+        return Table([f"{self.y.title} / {self.x.title}", *heads], cells, f"in {self.unit}" if self.unit else "")
+
+
+STANDINGS = {"front": "not beaten", "perhaps": "perhaps not beaten", "behind": "beaten"}
+
+"""Whether another candidate beats one in both aims, in words."""
+
 
 class FrontPoint(NamedTuple):
-    """A candidate: where it is in both aims, how sure that is, and whether no other beats it in both.
-
-    ``standing`` is ``front``, ``perhaps`` or ``behind``.
-    """
+    """A candidate: where it is in both aims, how sure that is, and its standing, one of `STANDINGS`."""
 
     name: str
     x: float
@@ -140,6 +340,29 @@ class Front(NamedTuple):
     points: tuple[FrontPoint, ...]
     lowest_x_is_best: bool
     lowest_y_is_best: bool
+
+    def table(self) -> Table:
+        """Return the candidates, those on the front first."""
+        order = sorted(self.points, key=lambda point: point.standing != "front")
+        rows = [(point.name, point.x, point.y, STANDINGS[point.standing]) for point in order]
+        return Table(["", self.x.title, self.y.title, "in both together"], rows, has_one_unit=False)
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return the candidates; those that are not beaten are joined and, if they are few, named."""
+        series = []
+        for standing, hue in (("front", 0), ("perhaps", 5), ("behind", -1)):
+            points = sorted((point for point in self.points if point.standing == standing), key=lambda point: point.x)
+            names = [point.name for point in points if standing == "front" and len(points) <= _MOST_NAMES]
+            one = SlideSeries(
+                STANDINGS[standing], [point.y for point in points], [point.y_ci95 for point in points], hue,
+                places=[point.x for point in points], names=names, width=1.25 if standing == "front" else 0,
+            )  # fmt: skip
+            series += [one] if points else []
+        x, y = (
+            scale._replace(title=f"{scale.title} ({'less' if is_lowest else 'more'} is better)")
+            for scale, is_lowest in ((self.x, self.lowest_x_is_best), (self.y, self.lowest_y_is_best))
+        )
+        return SlideChart("XY_SCATTER_LINES_NO_MARKERS", series, y, x) if series else None
 
 
 class Change(NamedTuple):
@@ -164,6 +387,47 @@ class Waterfall(NamedTuple):
     start: tuple[str, float]
     changes: tuple[Change, ...]
     end: tuple[str, float]
+
+    def levels(self) -> list[float]:
+        """Return where it stands before, between and after its steps."""
+        return list(itertools.accumulate((change.amount for change in self.changes), initial=self.start[1]))
+
+    def table(self) -> Table:
+        """Return a row for each total and change."""
+        changes = [(one.name, Value(one.amount, is_change=True), one.ci95 or "") for one in self.changes]
+        return Table(["", self.unit, "95 % interval"], [(*self.start, ""), *changes, (*self.end, "")])
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return columns that stand on an invisible base; ``None`` where they would cross zero or are too many."""
+        levels = self.levels()
+        if len(levels) > _MOST_ROWS + 1 or min(levels) < 0:
+            return None
+
+        def stacked(
+            name: str, values: list[float | None], hue: int | None, sign: str | None, is_gain: bool
+        ) -> SlideSeries:
+            ranges = [
+                (value + change.ci95[0] - change.amount, value + change.ci95[1] - change.amount)
+                if value is not None and change.ci95 is not None and (change.amount > 0) is is_gain
+                else None
+                for value, change in zip(values, self.changes, strict=True)
+            ]
+            return SlideSeries(name, [None, *values, None], [None, *ranges, None], hue, sign)
+
+        amounts = [change.amount for change in self.changes]
+        losses = stacked("loss", [-amount if amount < 0 else None for amount in amounts], 1, "−", False)
+        series = [
+            stacked("base", [min(pair) for pair in itertools.pairwise(levels)], None, None, False),
+            SlideSeries("total", [self.start[1], *[None] * len(amounts), self.end[1]], (), 0, ""),
+            stacked("gain", [amount if amount > 0 else None for amount in amounts], 2, "+", True),
+            losses._replace(ranges=()),  # a loss ends where its base ends, which has the interval
+        ]
+        names = [self.start[0], *(change.name for change in self.changes), self.end[0]]
+        # Small steps between large heights are seen on an axis that begins above 0.
+        low, high = min(levels), max(levels)
+        size = 10.0 ** (len(str(int(high - low))) - 1) if high - low >= 1 else 0.1
+        floor = max(((low - 0.3 * (high - low)) // size) * size, 0.0) if low > 0.5 * high else 0.0
+        return SlideChart("COLUMN_STACKED", series, Scale(self.unit), names=names, floor=floor)
 
 
 class HeatMap(NamedTuple):
@@ -193,6 +457,48 @@ class HeatMap(NamedTuple):
     column_title: str = ""
     high_is_good: bool = True
 
+    def ends(self) -> Range | None:
+        """Return the best and the worst value; ``None`` without values."""
+        known = [value for row in self.values for value in row if value is not None and math.isfinite(value)]
+        if not known:
+            return None
+        return (max(known), min(known)) if self.high_is_good else (min(known), max(known))
+
+    def shades(self) -> list[list[float | None]]:
+        """Return how dark each cell is: the best value is 0, the worst one 1; ``None`` without a value."""
+        best, worst = self.ends() or (0.0, 0.0)
+        return [
+            [
+                None if value is None or not math.isfinite(value)
+                else abs(value - best) / abs(worst - best) if worst != best else 0.0
+                for value in row
+            ]
+            for row in self.values
+        ]  # fmt: skip
+
+    def table(self) -> Table:
+        """Return the texts with their shades; those of equal values have none."""
+        corner = " / ".join(title for title in (self.row_title, self.column_title) if title)
+        rows = [[name, *texts] for name, texts in zip(self.rows, self.texts, strict=True)]
+        best, worst = self.ends() or (0.0, 0.0)
+        shades = [[None, *(row if worst != best else [None] * len(row))] for row in self.shades()]
+        return Table([corner, *self.columns], rows, f"in {self.unit}" if self.unit else "", shades)
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return what was lost as a stacked bar for each row; the values of other maps do not add up."""
+        known = [[value or 0.0 for value in row] for row in self.values]
+        if self.high_is_good or not known or min(map(min, known)) < 0:
+            return None
+        kept = _MOST_BARS if len(known) <= _MOST_BARS else _MOST_BARS - 1
+        rest = [[sum(column) for column in zip(*known[kept:], strict=True)]] if known[kept:] else []
+        rows = [*known[:kept], *rest]
+        columns = [(name, [row[place] for row in rows]) for place, name in enumerate(self.columns)]
+        shown = [(name, values) for name, values in columns if any(values)]
+        series = [SlideSeries(name, values, (), number) for number, (name, values) in enumerate(shown)]
+        return SlideChart(
+            "BAR_STACKED", series, Scale(self.unit), names=[*self.rows[:kept], *["all others"] * len(rest)]
+        )
+
 
 class Interval(NamedTuple):
     """A row of a comparison: mean, Monte Carlo error, what is not known, and a word beside it."""
@@ -218,6 +524,30 @@ class Intervals(NamedTuple):
     rows: tuple[Interval, ...]
     reference: tuple[float, str] | None = None
 
+    def table(self) -> Table:
+        """Return a row for each mean, and one for the reference."""
+        heads = ["", f"mean, {self.unit}" if self.unit else "mean"]
+        heads += ["95 % interval", "90 % band of what is not known", "note"]
+        rows: list[Sequence[Cell]] = [
+            (one.name, one.mean, one.ci95 or "", one.band90 or "", one.note) for one in self.rows
+        ]
+        rows += [(self.reference[1], self.reference[0], "", "", "")] if self.reference is not None else []
+        return Table(heads, rows)
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return a point for each row, with its interval: points need no zero."""
+        rows = [row for row in self.rows if row.mean is not None]
+        if not rows or len(rows) > _MOST_ROWS:
+            return None
+        ranges = [row.band90 or row.ci95 for row in rows]
+        series = [SlideSeries("mean", [row.mean for row in rows], ranges, 0, "", width=0)]
+        if self.reference is not None:
+            level, name = self.reference
+            series.append(SlideSeries(name, [level] * len(rows), (), -1, has_marks=False))
+        whiskers = "90 % band of what is not known" if any(row.band90 for row in rows) else "95 % interval"
+        title = f"{self.unit} (whiskers: {whiskers})" if any(ranges) else self.unit
+        return SlideChart("LINE_MARKERS", series, Scale(title), names=[row.name for row in rows])
+
 
 class Part(NamedTuple):
     """A part of a whole: its name and size; parts of one hue belong together (-1: grey)."""
@@ -234,6 +564,19 @@ class Stack(NamedTuple):
     unit: str
     parts: tuple[Part, ...]
 
+    def table(self) -> Table:
+        """Return a row for each part."""
+        return Table(["", self.unit], [(part.name, part.amount) for part in self.parts])
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return one bar; parts that are too small for a number have none."""
+        least = 0.04 * sum(part.amount for part in self.parts)
+        series = [
+            SlideSeries(part.name, [part.amount], (), part.hue, "" if part.amount > least else None)
+            for part in self.parts
+        ]
+        return SlideChart("BAR_STACKED", series, Scale(self.unit), names=[""]) if series else None
+
 
 class Bar(NamedTuple):
     """A row of bars: its name, and for each series the value and its 95 % interval."""
@@ -241,6 +584,10 @@ class Bar(NamedTuple):
     name: str
     values: tuple[float | None, ...]
     ci95: tuple[Range | None, ...] = ()
+
+    def span(self, number: int) -> Range | None:
+        """Return the interval of a series."""
+        return self.ci95[number] if number < len(self.ci95) else None
 
 
 class Bars(NamedTuple):
@@ -250,6 +597,27 @@ class Bars(NamedTuple):
     unit: str
     series: tuple[str, ...]
     rows: tuple[Bar, ...]
+
+    def table(self) -> Table:
+        """Return a row for each row, with the interval beside each value."""
+        heads = [""]
+        rows: list[list[Cell]] = [[row.name] for row in self.rows]
+        for number, name in enumerate(self.series):
+            heads += [f"{name} [{self.unit}]" if self.unit else name, "95 % interval"]
+            for cells, row in zip(rows, self.rows, strict=True):
+                cells += [row.values[number], row.span(number) or ""]
+        return Table(heads, rows)
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return the same bars; ``None`` for too many."""
+        series = [
+            SlideSeries(name, [row.values[at] for row in self.rows], [row.span(at) for row in self.rows], at, "")
+            for at, name in enumerate(self.series)
+        ]
+        names = [row.name for row in self.rows]
+        return (
+            SlideChart("BAR_CLUSTERED", series, Scale(self.unit), names=names) if 0 < len(names) <= _MOST_ROWS else None
+        )
 
 
 class Swing(NamedTuple):
@@ -267,6 +635,26 @@ class Tornado(NamedTuple):
     unit: str
     center: tuple[str, float]
     swings: tuple[Swing, ...]
+
+    def table(self) -> Table:
+        """Return what either end of each input changes."""
+        heads = ["input", f"low end [{self.unit}]", f"high end [{self.unit}]"]
+        rows: list[list[Cell]] = [
+            [one.name, *(Value(end[1], None, f" at {end[0]}", True) for end in (one.low, one.high))]
+            for one in self.swings
+        ]
+        return Table(heads, rows)
+
+    def slide_chart(self) -> SlideChart | None:
+        """Return the largest swings, both ends in one row."""
+        swings = self.swings[:_MOST_ROWS]
+        series = []
+        for number, name in enumerate(("at the low end", "at the high end")):
+            ends = [(swing.low, swing.high)[number] for swing in swings]
+            series.append(SlideSeries(name, [end[1] for end in ends], [end[2] for end in ends], number, ""))
+        names = [f"{swing.name} ({swing.low[0]} to {swing.high[0]})" for swing in swings]
+        title = f"change from {self.center[0]} [{self.unit}]"
+        return SlideChart("BAR_CLUSTERED", series, Scale(title), names=names, is_overlaid=True) if swings else None
 
 
 class Phase(NamedTuple):
@@ -293,3 +681,15 @@ class Calendar(NamedTuple):
     row_days: float
     days: float
     phases: tuple[Phase, ...]
+
+    def spent(self) -> dict[str, float]:
+        """Return how long each bucket lasted [days]."""
+        found: dict[str, float] = {}
+        for phase in self.phases:
+            found[phase.bucket] = found.get(phase.bucket, 0.0) + phase.end - phase.start
+        return found
+
+    def table(self) -> Table:
+        """Return how long each thing was done, the longest first."""
+        spent = sorted(self.spent().items(), key=lambda pair: -pair[1])
+        return Table(["", "days"], [(bucket_label(bucket), days) for bucket, days in spent])

@@ -1,4 +1,4 @@
-"""Two aims against each other."""
+"""Charts over two axes: curves, candidates by two aims, and heights over a plane."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.page.charts.data import Contours, Curves, Front
 from analysis.page.charts.sheet import (
     BLUE,
     FAINT,
@@ -22,24 +23,23 @@ from analysis.page.charts.sheet import (
     Box,
     Entry,
     Margins,
-    above_of,
     beside,
     block_height,
     block_width,
+    chart_kind,
     cut,
-    draw_above,
-    draw_dots,
-    draw_levels,
     extent,
     hue,
+    lanes,
     left_of,
+    open_axes,
     open_message,
     open_plane,
     open_sheet,
     pushed_apart,
     scale_x,
     scale_y,
-    style,
+    share,
     width_of,
     with_unit,
     wrapped,
@@ -52,194 +52,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from analysis.page.charts.data import Contours, Curves, Front, FrontPoint, Range, Scale, Series
+    from analysis.page.charts.data import Dot, FrontPoint, Range, Scale, Series
     from analysis.page.charts.sheet import Plane
-
-# ----------------------------------------
-# Curves as lines: what of them can be drawn, how far the axes have to go, and the drawing itself.
-
-CI95, BAND90 = 0.32, 0.13
-
-"""Opacities of 95 % intervals and of the wider bands."""
-
-_FEW = 40
-
-"""Up to so many values each has a mark."""
-
-
-def drawable(chart: Curves) -> Curves:
-    """Return a picture without what its axes cannot show, with curves in colours that tell them apart."""
-    return chart._replace(
-        series=tuple(_series_of(chart)),
-        levels=tuple(level for level in chart.levels if _fits(level[0], chart.y)),
-        edges=tuple(edge for edge in chart.edges if _fits(edge[0], chart.x)),
-        dots=tuple(dot for dot in chart.dots if _fits(dot.x, chart.x) and _fits(dot.y, chart.y)),
-    )
-
-
-def _series_of(chart: Curves) -> list[Series]:
-    """Return the curves that have something to be drawn."""
-    found = []
-    for series in chart.series:
-        kept = [number for number, x in enumerate(series.x) if _fits(x, chart.x)]
-        y = tuple(series.y[number] if _fits(series.y[number], chart.y) else None for number in kept)
-        spans = [tuple(each[number] for number in kept if number < len(each)) for each in (series.ci95, series.band90)]
-        if any(value is not None for value in y):
-            x = tuple(series.x[number] for number in kept)
-            found.append(series._replace(x=x, y=y, ci95=spans[0], band90=spans[1]))
-    if len({(series.hue, series.look) for series in found}) == 1:
-        found = [series._replace(hue=number) for number, series in enumerate(found)]
-    return found
-
-
-def _fits(value: float | None, scale: Scale) -> bool:
-    return value is not None and math.isfinite(value) and (value > 0 or not scale.is_log)
-
-
-def ends_of(chart: Curves) -> tuple[Range, Range]:
-    """Return the ends of both axes: all that is drawn is within them."""
-    across = [x for each in chart.series for x in each.x]
-    across += [place for place, _ in chart.edges] + [dot.x for dot in chart.dots]
-    up = (
-        [y for each in chart.series for y in each.y]
-        + [level for level, _ in chart.levels]
-        + [dot.y for dot in chart.dots]
-    )
-    up += [end for each in chart.series for span in (*each.ci95, *each.band90) if span is not None for end in span]
-    x_ends, y_ends = extent(across, chart.x.is_log, 0.02), extent(up, chart.y.is_log)
-    if not chart.y.is_log and y_ends[0] < 0 <= min((y for y in up if y is not None), default=0.0):
-        y_ends = (0.0, y_ends[1])
-    return x_ends, y_ends
-
-
-def last(series: Series) -> tuple[float, float]:
-    """Return the point where a curve ends at the right."""
-    return max((x, y) for x, y in zip(series.x, series.y, strict=True) if y is not None)
-
-
-def key_of(series: Iterable[Series]) -> list[Entry]:
-    """Return what shaded bands are, where there are some."""
-    drawn = list(series)
-    found = []
-    if any(span is not None for each in drawn for span in each.ci95):
-        found.append(Entry("95 % interval", INK, CI95))
-    if any(span is not None for each in drawn for span in each.band90):
-        found.append(Entry("90 % band: inputs that are not known exactly", INK, BAND90))
-    return found
-
-
-def draw_series(axes: Axes, series: Series, is_faint: bool = False) -> None:
-    """Draw a curve and its bands; a faint one is only there to be held against."""
-    color = FAINT if is_faint else hue(series.hue)
-    heights = [math.nan if y is None else y for y in series.y]
-    look: dict[str, Any] = {"color": color, "linewidth": 1.0 if is_faint else 1.8}
-    if series.look == "step":
-        look["drawstyle"] = "steps-post"
-    if series.look == "dashed":
-        look["linestyle"] = (0, (4, 2))
-    if not is_faint:
-        for spans, opacity in ((series.band90, BAND90), (series.ci95, CI95)):
-            _draw_band(axes, series, spans, opacity, color)
-    has_marks = len(series.x) == 1 or (series.look == "line" and len(series.x) <= _FEW and not is_faint)
-    axes.plot(
-        series.x, heights, marker="o" if has_marks else "", markersize=3.5, zorder=1.5 if is_faint else 2.5, **look
-    )
-
-
-def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacity: float, color: str) -> None:
-    """Shade between the ends of intervals; one that has no neighbour is a line."""
-    low = axes.get_ylim()[0]
-    ends = [(math.nan, math.nan) if span is None else (max(span[0], low), max(span[1], low)) for span in spans]
-    known = [not math.isnan(start) for start, _ in ends]
-    if not any(known):
-        return
-    axes.fill_between(
-        series.x[: len(ends)], [start for start, _ in ends], [end for _, end in ends], color=color, alpha=opacity,
-        linewidth=0, step="post" if series.look == "step" else None,
-    )  # fmt: skip
-    for number, is_known in enumerate(known):
-        if is_known and not any(known[max(number - 1, 0) : number] + known[number + 1 : number + 2]):
-            axes.plot([series.x[number]] * 2, ends[number], color=color, alpha=opacity, linewidth=4)
-
-
-# ----------------------------------------
-# Many curves: one panel each.
-
-_COLUMNS = 3
-
-_HEIGHT = 1.15
-
-_LINE = LINE * TEXT / 72
-
-_MOST = 18
-
-"""Panels of a picture at most."""
-
-
-def draw_panels(chart: Curves) -> Figure:
-    """Draw each curve in a panel of its own in front of all the others, on common axes.
-
-    Levels, places on the axis and measured values are in every panel, and explained above all of them.
-    """
-    shown = chart.series[:_MOST]
-    ends = ends_of(chart)
-    rows = math.ceil(len(shown) / _COLUMNS)
-    left = left_of(chart.y, ends[1])
-    across = (WIDTH - left - 0.2 - 0.15 * (_COLUMNS - 1)) / _COLUMNS
-    each_up = _HEIGHT + _LINE + 0.1
-    with style():
-        figure, frame = open_sheet(
-            chart.title, rows * each_up, Margins(left, 0.2, 0.0, 0.5), _note(chart, len(shown), len(chart.series)),
-            key_of(shown),
-        )  # fmt: skip
-        frame.set_axis_off()
-        height = float(figure.get_size_inches()[1])
-        for number, one in enumerate(shown):
-            row, column = divmod(number, _COLUMNS)
-            bottom = 0.5 + (rows - row - 1) * each_up + 0.1
-            start = left + column * (across + 0.15)
-            axes = figure.add_axes((start / WIDTH, bottom / height, across / WIDTH, _HEIGHT / height))
-            _dress(axes, chart, ends[0][1])
-            scale_x(axes, chart.x._replace(title=""), ends[0])
-            scale_y(axes, chart.y, ends[1])
-            axes.tick_params(labelleft=column == 0, labelbottom=number + _COLUMNS >= len(shown))
-            for other in shown:
-                if other is not one:
-                    draw_series(axes, other, is_faint=True)
-            draw_series(axes, one)
-            name = cut(one.name, across - 0.05, TEXT, is_bold=True)
-            axes.text(0.0, 1.02, name, transform=axes.transAxes, size=TEXT, color=INK, va="bottom", weight="bold")
-    return figure
-
-
-def _dress(axes: Axes, chart: Curves, end: float) -> None:
-    """Give a panel its grid, levels, places on the axis and measured values."""
-    axes.tick_params(colors=INK, length=0, labelsize=TEXT)
-    axes.tick_params(axis="x", pad=7)
-    axes.set_axisbelow(True)
-    axes.grid(color=FAINT, linewidth=0.7)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
-    for level, _ in chart.levels:
-        axes.axhline(level, color=GREY, linewidth=1.0, linestyle=(0, (4, 2)))
-    for place, _ in chart.edges:
-        axes.axvline(place, color=INK, linewidth=1.0, linestyle=(0, (1, 1.5)))
-    if chart.shaded_from is not None:
-        axes.axvspan(chart.shaded_from[0], end, color=FAINT, alpha=0.7, linewidth=0, zorder=0)
-    for dot in chart.dots:
-        axes.plot([dot.x], [dot.y], marker="D", markersize=4, color=INK, markeredgecolor="white", zorder=4)
-
-
-def _note(chart: Curves, shown: int, total: int) -> str:
-    """Return what the axes are and what the lines in all panels say."""
-    said = [f"Across: {chart.x.title}." if chart.x.title else "", f"Up: {chart.y.title}." if chart.y.title else ""]
-    said.append(f"The first {shown} of {total} have a panel." if shown < total else "")
-    said.append(f"Dashed: {', '.join(name for _, name in chart.levels)}." if chart.levels else "")
-    said.append(f"Dotted: {', '.join(name for _, name in chart.edges)}." if chart.edges else "")
-    said.append(f"Grey ground: {chart.shaded_from[1]}." if chart.shaded_from is not None else "")
-    said.append("Diamonds: measured values." if chart.dots else "")
-    return " ".join(part for part in said if part)
-
 
 # ----------------------------------------
 # Curves over a common axis.
@@ -264,6 +78,97 @@ _FAR = 0.4
 
 """Curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]."""
 
+_LINE = LINE * TEXT / 72
+
+"""Height of a line of text [in]."""
+
+_WORD = 3.4
+
+"""Width of a name above the axes at most [in]."""
+
+_NAME = 1.7
+
+"""Width of the name of a measured value, or of a candidate, at most [in]."""
+
+_CI95, _BAND90 = 0.32, 0.13
+
+"""Opacities of 95 % intervals and of the wider bands."""
+
+_FEW = 40
+
+"""Up to so many values each has a mark."""
+
+_DASHED: Any = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 2))}
+
+_DOTTED: Any = {"color": INK, "linewidth": 1.0, "linestyle": (0, (1, 1.5))}
+
+
+@chart_kind(Curves, breakdown=6, drivers=7)
+def draw_curves(chart: Curves) -> Figure:
+    """Draw curves with their intervals and bands; names stand at their right ends.
+
+    More than eight curves are drawn in a panel each, in front of all the others.
+    """
+    chart = _drawable(chart)
+    if not chart.series and not chart.dots:
+        return open_message(chart.title, "There are no values to draw.")
+    if len(chart.series) > _MANY:
+        return _draw_panels(chart)
+    return _with_names(functools.partial(_draw_over, chart))
+
+
+def _with_names(draw: Any) -> Figure:
+    """Return a picture with a note on how many names it has no room for, if any."""
+    figure, nameless = draw("")
+    if nameless:
+        figure, _ = draw(f"There is no room for {nameless} of the names.")
+    made: Figure = figure
+    return made
+
+
+def _drawable(chart: Curves) -> Curves:
+    """Return a picture without what its axes cannot show, with curves in colours that tell them apart."""
+
+    def fits(value: float | None, scale: Scale) -> bool:
+        return value is not None and math.isfinite(value) and (value > 0 or not scale.is_log)
+
+    series: list[Series] = []
+    for one in chart.series:
+        kept = [number for number, x in enumerate(one.x) if fits(x, chart.x)]
+        y = tuple(one.y[number] if fits(one.y[number], chart.y) else None for number in kept)
+        spans = [tuple(each[number] for number in kept if number < len(each)) for each in (one.ci95, one.band90)]
+        if any(value is not None for value in y):
+            x = tuple(one.x[number] for number in kept)
+            series.append(one._replace(x=x, y=y, ci95=spans[0], band90=spans[1]))
+    if len({(one.hue, one.look) for one in series}) == 1:
+        series = [one._replace(hue=number) for number, one in enumerate(series)]
+    return chart._replace(
+        series=tuple(series),
+        levels=tuple(level for level in chart.levels if fits(level[0], chart.y)),
+        edges=tuple(edge for edge in chart.edges if fits(edge[0], chart.x)),
+        dots=tuple(dot for dot in chart.dots if fits(dot.x, chart.x) and fits(dot.y, chart.y)),
+    )
+
+
+def _ends_of(chart: Curves) -> tuple[Range, Range]:
+    """Return the ends of both axes: all that is drawn is within them."""
+    across = [x for each in chart.series for x in each.x] + [place for place, _ in chart.edges]
+    up = [y for each in chart.series for y in each.y] + [level for level, _ in chart.levels]
+    up += [end for each in chart.series for span in (*each.ci95, *each.band90) if span is not None for end in span]
+    across += [dot.x for dot in chart.dots]
+    up += [dot.y for dot in chart.dots]
+    x_ends, y_ends = extent(across, chart.x.is_log, 0.02), extent(up, chart.y.is_log)
+    if not chart.y.is_log and y_ends[0] < 0 <= min((y for y in up if y is not None), default=0.0):
+        y_ends = (0.0, y_ends[1])
+    return x_ends, y_ends
+
+
+def _key_of(series: Sequence[Series]) -> list[Entry]:
+    """Return what shaded bands are, where there are some."""
+    words = ("95 % interval", _CI95), ("90 % band: inputs that are not known exactly", _BAND90)
+    spans = [[span for each in series for span in each.ci95], [span for each in series for span in each.band90]]
+    return [Entry(text, INK, opacity) for (text, opacity), found in zip(words, spans, strict=True) if any(found)]
+
 
 class _Label(NamedTuple):
     """A name at the right: its lines, the point that it belongs to, its colour, its look, and its curve."""
@@ -276,50 +181,97 @@ class _Label(NamedTuple):
     series: Series | None = None
 
 
-def draw_curves(chart: Curves) -> Figure:
-    """Draw curves with their intervals and bands; names stand at their right ends.
-
-    More than eight curves are drawn in a panel each, in front of all the others.
-    """
-    chart = drawable(chart)
-    if not chart.series and not chart.dots:
-        return open_message(chart.title, "There are no values to draw.")
-    if len(chart.series) > _MANY:
-        return draw_panels(chart)
-    figure, nameless = _draw(chart, "")
-    return _draw(chart, f"There is no room for {nameless} of the names.")[0] if nameless else figure
-
-
-def _draw(chart: Curves, note: str) -> tuple[Figure, int]:
+def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
     """Return the figure, and how many names of measured values it has no room for."""
-    ends = ends_of(chart)
-    labels = _labels(chart, ends[0][1])
+    ends = _ends_of(chart)
+    labels = []
+    for each in chart.series:
+        if each.name:
+            x, y = max((x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None)
+            labels.append(_Label(wrapped(each.name, _LABEL), x, y, hue(each.hue), each.look == "dashed", each))
+    names = [(wrapped(name, _LABEL), level) for level, name in chart.levels if name]
+    labels += [_Label(name, ends[0][1], level, GREY, is_dashed=True) for name, level in names]
     right = max((block_width(label.text) + _LEADER + 0.1 for label in labels), default=0.25)
     height = max(3.2, sum(block_height(label.text) for label in labels) + 0.1)
-    above = above_of(chart, ends[0], WIDTH - right - left_of(chart.y, ends[1]), right)
-    with style():
-        plane = open_plane(
-            chart.title, (chart.x, chart.y), ends, height=height, right=right, above=above.height, note=note,
-            key=key_of(chart.series),
+    flags = _flags(chart, ends[0], WIDTH - right - left_of(chart.y, ends[1]), right)
+    above = _LINE * max((lane + 1 for _, _, lane in flags), default=0)
+    plane = open_plane(
+        chart.title, (chart.x, chart.y), ends, height=height, right=right, above=above, note=note,
+        key=_key_of(chart.series),
+    )  # fmt: skip
+    _draw_ground(plane.axes, chart, ends[0])
+    for (place, _), (_, _, lane) in zip(chart.edges, flags, strict=False):
+        top = 1 + (lane + 0.8) * _LINE / plane.up
+        plane.axes.plot(
+            [place, place], [0, top], transform=plane.axes.get_xaxis_transform(), clip_on=False, **_DOTTED
         )  # fmt: skip
-        draw_above(plane, chart, above)
-        draw_levels(plane, chart)
-        for each in chart.series:
-            draw_series(plane.axes, each)
-        _write_labels(plane, labels)
-        nameless = draw_dots(plane, chart)
-    return plane.figure, nameless
+    for word, start, lane in flags:
+        plane.write(start + 0.05, plane.up + (lane + 0.5) * _LINE, word)
+    for each in chart.series:
+        _draw_series(plane.axes, each)
+    _write_labels(plane, labels)
+    return plane.figure, _draw_dots_of(plane, chart)
 
 
-def _labels(chart: Curves, end: float) -> list[_Label]:
-    """Return the names of curves and levels."""
-    found = [
-        _Label(wrapped(each.name, _LABEL), *last(each), hue(each.hue), each.look == "dashed", each)
-        for each in chart.series
-        if each.name
-    ]
-    found += [_Label(wrapped(name, _LABEL), end, level, GREY, is_dashed=True) for level, name in chart.levels if name]
-    return found
+def _flags(chart: Curves, ends: Range, across: float, right: float) -> list[tuple[str, float, int]]:
+    """Return the names of places on the axis, and that of extrapolated ground: where each begins [in], and its lane.
+
+    Parameters
+    ----------
+    ends
+        Of the axis.
+    across, right
+        Its length, and the room at the right of it [in].
+    """
+    wanted = [*chart.edges]
+    if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
+        wanted.append(chart.shaded_from)
+    stems = [across * max(share(place, ends, chart.x.is_log), 0.0) for place, _ in wanted]
+    words = [cut(name, min(_WORD, across)) for _, name in wanted]
+    placed = lanes(stems, [width_of(word) + 0.1 for word in words], across + right - 0.1)
+    return [(word, *place) for word, place in zip(words, placed, strict=True)]
+
+
+def _draw_ground(axes: Axes, chart: Curves, ends: Range) -> None:
+    """Draw heights to hold the curves against, and shade what is extrapolated."""
+    for level, _ in chart.levels:
+        axes.axhline(level, **_DASHED)
+    if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
+        axes.axvspan(max(chart.shaded_from[0], ends[0]), ends[1], color=FAINT, alpha=0.7, linewidth=0, zorder=0)
+
+
+def _draw_series(axes: Axes, series: Series, is_faint: bool = False) -> None:
+    """Draw a curve and its bands; a faint one is only there to be held against."""
+    color = FAINT if is_faint else hue(series.hue)
+    heights = [math.nan if y is None else y for y in series.y]
+    look: dict[str, Any] = {"color": color, "linewidth": 1.0 if is_faint else 1.8}
+    if series.look == "step":
+        look["drawstyle"] = "steps-post"
+    if series.look == "dashed":
+        look["linestyle"] = (0, (4, 2))
+    if not is_faint:
+        for spans, opacity in ((series.band90, _BAND90), (series.ci95, _CI95)):
+            _draw_band(axes, series, spans, opacity, color)
+    has_marks = len(series.x) == 1 or (series.look == "line" and len(series.x) <= _FEW and not is_faint)
+    axes.plot(
+        series.x, heights, marker="o" if has_marks else "", markersize=3.5, zorder=1.5 if is_faint else 2.5, **look
+    )
+
+
+def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacity: float, color: str) -> None:
+    """Shade between the ends of intervals; one that has no neighbour is a line."""
+    low = axes.get_ylim()[0]
+    ends = [(math.nan, math.nan) if span is None else (max(span[0], low), max(span[1], low)) for span in spans]
+    known = [span is not None for span in spans]
+    if not any(known):
+        return
+    axes.fill_between(
+        series.x[: len(ends)], [start for start, _ in ends], [end for _, end in ends], color=color, alpha=opacity,
+        linewidth=0, step="post" if series.look == "step" else None,
+    )  # fmt: skip
+    for number, is_known in enumerate(known):
+        if is_known and not any(known[max(number - 1, 0) : number] + known[number + 1 : number + 2]):
+            axes.plot([series.x[number]] * 2, ends[number], color=color, alpha=opacity, linewidth=4)
 
 
 def _write_labels(plane: Plane, labels: Sequence[_Label]) -> None:
@@ -368,6 +320,118 @@ def _in_order(plane: Plane, labels: Sequence[_Label]) -> list[_Label]:
     return found
 
 
+def _draw_dots_of(plane: Plane, chart: Curves) -> int:
+    """Draw measured values with their names beside them; return for how many names there is no room."""
+    spots = [plane.inches(dot.x, dot.y) for dot in chart.dots]
+    texts = [_named(dot) for dot in chart.dots]
+    sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
+    boxes = beside(spots, sizes, plane.room, _on_lines(plane, chart.series))
+    boxes = boxes if None not in boxes else beside(spots, sizes, plane.room, [])
+    for dot, text, spot, box in zip(chart.dots, texts, spots, boxes, strict=True):
+        look: dict[str, Any] = {"color": INK, "markeredgecolor": "white", "zorder": 4, "clip_on": False}
+        plane.axes.plot([dot.x], [dot.y], marker="D", markersize=5.5, **look)
+        _write_name(plane, text, spot, box, zorder=5)
+    return boxes.count(None)
+
+
+def _write_name(plane: Plane, text: str, spot: tuple[float, float], box: Box | None, **look: object) -> None:
+    """Write the name of a point into a box, and join it to the point if it is far."""
+    if box is None:
+        return
+    (x, y), (left, bottom, right, top) = spot, box
+    near = (min(max(x, left), right), min(max(y, bottom), top))
+    if (near[0] - x) ** 2 + (near[1] - y) ** 2 > 0.2**2:
+        ends = [(x / plane.across, near[0] / plane.across), (y / plane.up, near[1] / plane.up)]
+        plane.axes.plot(*ends, transform=plane.axes.transAxes, color=GREY, linewidth=0.6)
+    plane.write(left + 0.02, (bottom + top) / 2, text, va="center", **look)
+
+
+def _named(dot: Dot) -> str:
+    """Return the name of a measured value with who measured it, if that is short enough to be read in a picture."""
+    text = wrapped(f"{dot.name} ({dot.source})", _NAME) if dot.source else dot.name
+    return text if dot.source and text.endswith(")") and "…" not in text else wrapped(dot.name, _NAME)
+
+
+def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
+    """Return small rectangles along the curves, which names should not cover."""
+    found = []
+    for each in series:
+        spots = [plane.inches(x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None]
+        for (x, y), (end_x, end_y) in itertools.pairwise(spots):
+            count = min(max(int(math.hypot(end_x - x, end_y - y) / 0.08), 1), 60)
+            for part in np.linspace(0.0, 1.0, count, endpoint=False).tolist():
+                middle = (x + part * (end_x - x), y + part * (end_y - y))
+                found.append(Box(middle[0] - 0.03, middle[1] - 0.03, middle[0] + 0.03, middle[1] + 0.03))
+    return found
+
+
+# ----------------------------------------
+# Many curves: one panel each.
+
+_COLUMNS = 3
+
+_HEIGHT = 1.15
+
+_MOST = 18
+
+"""Panels of a picture at most."""
+
+
+def _draw_panels(chart: Curves) -> Figure:
+    """Draw each curve in a panel of its own in front of all the others, on common axes.
+
+    Levels, places on the axis and measured values are in every panel, and explained above all of them.
+    """
+    shown = chart.series[:_MOST]
+    ends = _ends_of(chart)
+    rows = math.ceil(len(shown) / _COLUMNS)
+    left = left_of(chart.y, ends[1])
+    across = (WIDTH - left - 0.2 - 0.15 * (_COLUMNS - 1)) / _COLUMNS
+    each_up = _HEIGHT + _LINE + 0.1
+    note = _panels_note(chart, len(shown))
+    figure, frame = open_sheet(chart.title, rows * each_up, Margins(left, 0.2, 0.0, 0.5), note, _key_of(shown))
+    frame.set_axis_off()
+    height = float(figure.get_size_inches()[1])
+    for number, one in enumerate(shown):
+        row, column = divmod(number, _COLUMNS)
+        bottom = 0.6 + (rows - row - 1) * each_up
+        start = left + column * (across + 0.15)
+        axes = open_axes(figure, (start / WIDTH, bottom / height, across / WIDTH, _HEIGHT / height), grid="both")
+        _draw_ground(axes, chart, ends[0])
+        for place, _ in chart.edges:
+            axes.axvline(place, **_DOTTED)
+        for dot in chart.dots:
+            axes.plot([dot.x], [dot.y], marker="D", markersize=4, color=INK, markeredgecolor="white", zorder=4)
+        scale_x(axes, chart.x._replace(title=""), ends[0])
+        scale_y(axes, chart.y, ends[1])
+        axes.tick_params(labelleft=column == 0, labelbottom=number + _COLUMNS >= len(shown))
+        for other in shown:
+            if other is not one:
+                _draw_series(axes, other, is_faint=True)
+        _draw_series(axes, one)
+        name = cut(one.name, across - 0.05, TEXT, is_bold=True)
+        axes.text(0.0, 1.02, name, transform=axes.transAxes, size=TEXT, color=INK, va="bottom", weight="bold")
+    return figure
+
+
+def _panels_note(chart: Curves, shown: int) -> str:
+    """Return what the axes are and what the lines in all panels say."""
+    total = len(chart.series)
+    said = {
+        f"Across: {chart.x.title}.": chart.x.title,
+        f"Up: {chart.y.title}.": chart.y.title,
+        f"The first {shown} of {total} have a panel.": shown < total,
+        f"Dashed: {', '.join(name for _, name in chart.levels)}.": chart.levels,
+        f"Dotted: {', '.join(name for _, name in chart.edges)}.": chart.edges,
+        f"Grey ground: {chart.shaded_from and chart.shaded_from[1]}.": chart.shaded_from,
+        "Diamonds: measured values.": chart.dots,
+    }
+    return " ".join(text for text, is_so in said.items() if is_so)
+
+
+# ----------------------------------------
+# Two aims against each other.
+
 _FEW_FRONT = 12
 
 """Up to so many candidates all have their names, beyond only those that may be on the front."""
@@ -379,58 +443,46 @@ _KEYS = {
 }
 
 
+@chart_kind(Front, breakdown=5)
 def draw_front(chart: Front) -> Figure:
     """Draw candidates as dots, with names and 95 % intervals where they matter, and a line along the front."""
-    points = [point for point in chart.points if _is_drawable(chart, point)]
+    points = [
+        point for point in chart.points if (point.x > 0 or not chart.x.is_log) and (point.y > 0 or not chart.y.is_log)
+    ]
     if not points:
         return open_message(chart.title, "No candidate has both values.")
-    figure, nameless = _draw_of_front(chart, points, "")
-    return _draw_of_front(chart, points, f"There is no room for {nameless} of the names.")[0] if nameless else figure
-
-
-def _is_drawable(chart: Front, point: FrontPoint) -> bool:
-    return (point.x > 0 or not chart.x.is_log) and (point.y > 0 or not chart.y.is_log)
+    return _with_names(functools.partial(_draw_of_front, chart, points))
 
 
 def _draw_of_front(chart: Front, points: Sequence[FrontPoint], note: str) -> tuple[Figure, int]:
     """Return the figure, and how many names it has no room for."""
-    x = chart.x._replace(title=f"{'← better' if chart.lowest_x_is_best else 'better →'}    {chart.x.title}")
-    y = chart.y._replace(title=f"{'↓' if chart.lowest_y_is_best else '↑'} better    {chart.y.title}")
-    spots = (
-        [[point.x, *(point.x_ci95 or ())] for point in points],
-        [[point.y, *(point.y_ci95 or ())] for point in points],
-    )
-    ends = [
-        extent([spot for each in side for spot in each], scale.is_log, 0.07)
-        for side, scale in zip(spots, (x, y), strict=True)
-    ]
-    key = [entry for standing, entry in _KEYS.items() if any(point.standing == standing for point in points)]
-    named = [point for point in points if len(points) <= _FEW_FRONT or point.standing != "behind"]
-    with style():
-        height = min(3.4 + 0.08 * max(len(named) - 10, 0), 7.0)
-        plane = open_plane(chart.title, (x, y), (ends[0], ends[1]), height=height, note=note, key=key)
-        _draw_line(plane, [point for point in points if point.standing == "front"])
-        _draw_intervals(plane, named)
-        for standing in _KEYS:
-            _draw_dots(plane, [point for point in points if point.standing == standing], standing)
-        nameless = _write_names(plane, named, [point for point in points if point not in named])
-    return plane.figure, nameless
-
-
-def _draw_line(plane: Plane, front: Sequence[FrontPoint]) -> None:
-    places = sorted((point.x, point.y) for point in front)
-    if places:
-        plane.axes.plot(*zip(*places, strict=True), color=BLUE, alpha=0.35, linewidth=1.5)
-
-
-def _draw_intervals(plane: Plane, points: Sequence[FrontPoint]) -> None:
-    """Draw the 95 % intervals in both directions."""
     from matplotlib.collections import LineCollection
 
-    lines = [(line, _KEYS[point.standing].color) for point in points for line in _crosses(point)]
-    plane.axes.add_collection(
-        LineCollection([line for line, _ in lines], colors=[color for _, color in lines], linewidths=1.0, alpha=0.6)
+    x = chart.x._replace(title=f"{'← better' if chart.lowest_x_is_best else 'better →'}    {chart.x.title}")
+    y = chart.y._replace(title=f"{'↓' if chart.lowest_y_is_best else '↑'} better    {chart.y.title}")
+    ends = (
+        extent([spot for point in points for spot in (point.x, *(point.x_ci95 or ()))], x.is_log, 0.07),
+        extent([spot for point in points for spot in (point.y, *(point.y_ci95 or ()))], y.is_log, 0.07),
     )
+    key = [entry for standing, entry in _KEYS.items() if any(point.standing == standing for point in points)]
+    named = [point for point in points if len(points) <= _FEW_FRONT or point.standing != "behind"]
+    height = min(3.4 + 0.08 * max(len(named) - 10, 0), 7.0)
+    plane = open_plane(chart.title, (x, y), ends, height=height, note=note, key=key)
+    line = sorted((point.x, point.y) for point in points if point.standing == "front")
+    if line:
+        plane.axes.plot(*zip(*line, strict=True), color=BLUE, alpha=0.35, linewidth=1.5)
+    crosses = [(line, _KEYS[point.standing].color) for point in named for line in _crosses(point)]
+    lines, colors = [line for line, _ in crosses], [color for _, color in crosses]
+    plane.axes.add_collection(LineCollection(lines, colors=colors, linewidths=1.0, alpha=0.6))
+    for standing, entry in _KEYS.items():
+        # Full on the front, hollow where they may be on it, small behind.
+        here = [point for point in points if point.standing == standing]
+        plane.axes.plot(
+            [point.x for point in here], [point.y for point in here], linestyle="", marker="o", color=entry.color,
+            markersize=4 if standing == "behind" else 6, gid=standing, zorder=3,
+            markerfacecolor="white" if standing == "perhaps" else entry.color,
+        )  # fmt: skip
+    return plane.figure, _write_names(plane, named, [point for point in points if point not in named])
 
 
 def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
@@ -441,64 +493,36 @@ def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
     ]
 
 
-def _draw_dots(plane: Plane, points: Sequence[FrontPoint], standing: str) -> None:
-    """Draw candidates of one standing: full on the front, hollow where they may be on it, small behind."""
-    color = _KEYS[standing].color
-    plane.axes.plot(
-        [point.x for point in points], [point.y for point in points], linestyle="", marker="o", color=color, zorder=3,
-        markersize=4 if standing == "behind" else 6, markerfacecolor="white" if standing == "perhaps" else color,
-        gid=standing,
-    )  # fmt: skip
-
-
-def _on_crosses(plane: Plane, points: Sequence[FrontPoint]) -> list[Box]:
-    """Return what the intervals take, which names should not cover [in]."""
-    lines = [[plane.inches(x, y) for x, y in line] for point in points for line in _crosses(point)]
-    return [Box(left - 0.02, low - 0.02, right + 0.02, high + 0.02) for (left, low), (right, high) in lines]
-
-
 def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[FrontPoint]) -> int:
     """Write names beside their points, joined to them where these are far; return how many have no room."""
     order = sorted(named, key=lambda point: list(_KEYS).index(point.standing))
-    texts = [wrapped(point.name, 1.7) for point in order]
+    texts = [wrapped(point.name, _NAME) for point in order]
     sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
     dots = [plane.inches(point.x, point.y) for point in others]
     filled = [Box(x - 0.03, y - 0.03, x + 0.03, y + 0.03) for x, y in dots]
+    lines = [[plane.inches(x, y) for x, y in line] for point in named for line in _crosses(point)]
+    crosses = [Box(left - 0.02, low - 0.02, right + 0.02, high + 0.02) for (left, low), (right, high) in lines]
     spots = [plane.inches(point.x, point.y) for point in order]
     boxes: list[Box | None] = [None]
-    for kept_free in ([*filled, *_on_crosses(plane, named)], filled, []):
+    for kept_free in ([*filled, *crosses], filled, []):
         if None in boxes:  # rather a name on what matters less than no name
             boxes = beside(spots, sizes, plane.room, kept_free)
-    for point, text, (x, y), box in zip(order, texts, spots, boxes, strict=True):
-        if box is None:
-            continue
-        middle = (box.bottom + box.top) / 2
-        near = (min(max(x, box.left), box.right), min(max(y, box.bottom), box.top))
-        if (near[0] - x) ** 2 + (near[1] - y) ** 2 > 0.2**2:
-            ends = [(x / plane.across, near[0] / plane.across), (y / plane.up, near[1] / plane.up)]
-            plane.axes.plot(*ends, transform=plane.axes.transAxes, color=GREY, linewidth=0.6)
-        plane.write(
-            box.left + 0.02,
-            middle,
-            text,
-            va="center",
-            alpha=QUIET if point.standing == "behind" else 1.0,
-            zorder=4,
-            bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5},
-        )
+    ground = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5}
+    for point, text, spot, box in zip(order, texts, spots, boxes, strict=True):
+        alpha = QUIET if point.standing == "behind" else 1.0
+        _write_name(plane, text, spot, box, alpha=alpha, zorder=4, bbox=ground)
     return boxes.count(None)
 
 
 # ----------------------------------------
 # Heights over a plane, with lines of equal height.
 
-_HEIGHT_CONTOURS = 3.6
-
 _OPACITIES = (0.06, 0.38)
 
 """Of the lowest and of the highest ground."""
 
 
+@chart_kind(Contours)
 def draw_contours(chart: Contours) -> Figure:
     """Draw lines of equal height with their heights on them, ground that is bluer the higher it is, and the place."""
     heights = np.ma.masked_invalid(np.array(chart.values, dtype=float))
@@ -507,17 +531,15 @@ def draw_contours(chart: Contours) -> Figure:
     low, high = float(heights.min()), float(heights.max())
     levels = sorted(level for level in set(chart.levels) if low < level < high)
     ends = (chart.x_values[0], chart.x_values[-1]), (chart.y_values[0], chart.y_values[-1])
-    with style():
-        plane = open_plane(
-            chart.title, (chart.x, chart.y), ends, height=_HEIGHT_CONTOURS, note=_note_of_contours(chart, low, high)
-        )
-        lines = _draw_ground(plane, chart, heights, levels)
-        taken = [_draw_here(plane, *chart.here)] if chart.here is not None else []
-        _write_levels(plane, [with_unit(f"{level:,.6g}", chart.unit) for level in levels], lines, taken)
+    note = _contours_note(chart, low, high)
+    plane = open_plane(chart.title, (chart.x, chart.y), ends, height=3.6, note=note)
+    lines = _draw_heights(plane, chart, heights, levels)
+    taken = [_draw_here(plane, *chart.here)] if chart.here is not None else []
+    _write_levels(plane, [with_unit(f"{level:,.6g}", chart.unit) for level in levels], lines, taken)
     return plane.figure
 
 
-def _note_of_contours(chart: Contours, low: float, high: float) -> str:
+def _contours_note(chart: Contours, low: float, high: float) -> str:
     """Return what the picture shows, and which heights are reached everywhere or nowhere."""
     unit = "" if chart.unit in ("", "%") else f" {chart.unit}"
     said = ["Bluer is higher."]
@@ -528,7 +550,7 @@ def _note_of_contours(chart: Contours, low: float, high: float) -> str:
     return " ".join(said)
 
 
-def _draw_ground(
+def _draw_heights(
     plane: Plane, chart: Contours, heights: NDArray[np.float64], levels: Sequence[float]
 ) -> list[list[NDArray[np.float64]]]:
     """Draw ground and lines; return the lines of each level as points of the data, (n, 2)."""

@@ -8,11 +8,9 @@ import io
 import itertools
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-
-from analysis.page.charts.data import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from analysis.page.charts.data import Curves, Dot, Range, Series
+    from analysis.page.charts.data import Range, Scale
 
 # ----------------------------------------
 # The one style of all pictures, and how they become files.
@@ -69,6 +67,40 @@ def hue(number: int) -> str:
 def on(shade: int) -> str:
     """Return the colour of type on one of the shades of `RAMP`."""
     return ON_DARK if shade >= _DARK_FROM else ON_LIGHT
+
+
+class Kind(NamedTuple):
+    """A kind of picture: how it is drawn, and its rank, from 1 on, among those that a slide shows where it fits.
+
+    ``breakdown`` is for where the time goes or what was compared, ``drivers`` for what drives it; 0 for not at all.
+    """
+
+    draw: Callable[[Any], Figure]
+    breakdown: int
+    drivers: int
+
+
+_Draw = TypeVar("_Draw", bound="Callable[[Any], Figure]")
+
+CHARTS: dict[type, Kind] = {}
+
+"""The kinds of pictures, by the type of their data."""
+
+
+def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_Draw], _Draw]:
+    """Make a function the one that draws a type of data."""
+
+    def register(draw: _Draw) -> _Draw:
+        CHARTS[data] = Kind(draw, breakdown, drivers)
+        return draw
+
+    return register
+
+
+def draw(chart: Any) -> Figure:
+    """Return the picture of plain data, whose type is one of `CHARTS`."""
+    with style():
+        return CHARTS[type(chart)].draw(chart)
 
 
 @contextlib.contextmanager
@@ -264,23 +296,29 @@ def open_sheet(
     head = _EDGE + sum(heights) + (0.05 if title and (note or rows) else 0.0) + line * len(rows) + 0.06
     height = head + margins.top + body + margins.bottom
     figure = Figure(figsize=(width, height))
-    place: dict[str, Any] = {"transform": figure.dpi_scale_trans, "va": "top", "linespacing": LINE * 0.86}
+    look: dict[str, Any] = {"transform": figure.dpi_scale_trans, "va": "top", "linespacing": LINE * 0.86}
     if title:
-        figure.text(_EDGE, height - _EDGE, title, size=TITLE, weight="bold", color=INK, **place)
+        figure.text(_EDGE, height - _EDGE, title, size=TITLE, weight="bold", color=INK, **look)
     below = height - _EDGE - heights[0] - 0.03
     if note:
-        figure.text(_EDGE, below, note, size=TEXT, color=INK, alpha=QUIET, **place)
+        figure.text(_EDGE, below, note, size=TEXT, color=INK, alpha=QUIET, **look)
     for number, row in enumerate(rows):
         _draw_key(figure, row, below - heights[1] - line * (number + 0.5))
     across = width - margins.left - margins.right
-    axes = figure.add_axes((margins.left / width, margins.bottom / height, across / width, body / height))
+    place = (margins.left / width, margins.bottom / height, across / width, body / height)
+    return figure, open_axes(figure, place)
+
+
+def open_axes(figure: Figure, place: tuple[float, float, float, float], grid: Literal["x", "both"] = "x") -> Axes:
+    """Return axes at left, bottom, width and height, as shares of the figure [-]."""
+    axes = figure.add_axes(place)
     axes.tick_params(colors=INK, length=0, labelsize=TEXT)
     axes.tick_params(axis="x", pad=7)
     axes.set_axisbelow(True)
-    axes.grid(axis="x", color=FAINT, linewidth=0.7)
+    axes.grid(axis=grid, color=FAINT, linewidth=0.7)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(GREY)
-    return figure, axes
+    return axes
 
 
 def _rows_of(key: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
@@ -319,9 +357,8 @@ def _draw_key(figure: Figure, row: Sequence[tuple[float, Entry]], height: float)
 
 def open_message(title: str, text: str) -> Figure:
     """Return a figure that has nothing to draw, and says why."""
-    with style():
-        figure, axes = open_sheet(title, 0.1, Margins(bottom=0.1), text)
-        axes.set_axis_off()
+    figure, axes = open_sheet(title, 0.1, Margins(bottom=0.1), text)
+    axes.set_axis_off()
     return figure
 
 
@@ -765,162 +802,3 @@ def open_plane(
         text = cut(y.title, WIDTH - 0.2)
         plane.write(0.1 - left, height + above + line / 2 + 0.1, text, alpha=QUIET)
     return plane
-
-
-# ----------------------------------------
-# Axes whose rows lie below each other: names at the left, values along a common scale.
-
-
-def open_rows(
-    title: str,
-    names: Sequence[str],
-    ends: tuple[float, float],
-    unit: str,
-    *,
-    row: float = 0.26,
-    before: Sequence[str] = (),
-    behind: Sequence[str] = (),
-    column: Sequence[str] = (),
-    top: float = 0.05,
-    note: str = "",
-    key: Sequence[Entry] = (),
-) -> tuple[Figure, Axes]:
-    """Return a figure with one row for each name, the first at the top; row n is at height n of the axes.
-
-    Parameters
-    ----------
-    names
-        What the rows are called.
-    ends
-        Least and largest value that is drawn.
-    unit
-        Of the values.
-    row
-        Height of a row at least [in].
-    before, behind
-        Labels that are written at the left and right of what is drawn: there is room for the widest of them.
-    column
-        Labels that are written at the right of the axes.
-    top
-        Room above the axes [in].
-    note, key
-        What to know to read the picture.
-    """
-    lines, across, height = named_rows(names)
-    aside = max((block_width(text) for text in column), default=0.0)
-    margins = Margins(0.2 + across, 0.15 + (aside + 0.1 if column else 0.0), top, 0.34 if unit in ("", "%") else 0.5)
-    figure, axes = open_sheet(title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
-    room = WIDTH - margins.left - margins.right
-    pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
-    low, high = ends
-    inch = (high - low) / max(room - sum(pads), 0.5)
-    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), lines)
-    scale_x(axes, Scale("" if unit == "%" else unit), (low - pads[0] * inch, high + pads[1] * inch), unit)
-    return figure, axes
-
-
-# ----------------------------------------
-# What is written into pictures of curves: places on the axis, ground that is extrapolated, and measured values.
-
-_LINE = LINE * TEXT / 72
-
-_WORD = 3.4
-
-"""Width of a name above the axes at most [in]."""
-
-_NAME = 1.7
-
-"""Width of the name of a measured value at most [in]."""
-
-
-class Above(NamedTuple):
-    """Names above the axes: each with where it begins and its lane; and how high all lanes are [in]."""
-
-    names: tuple[tuple[str, float, int], ...]
-    height: float
-
-
-def above_of(chart: Curves, ends: Range, across: float, right: float) -> Above:
-    """Return where the names of places on the axis go, and that of extrapolated ground.
-
-    Parameters
-    ----------
-    ends
-        Of the axis.
-    across, right
-        Its length, and the room at the right of it [in].
-    """
-    wanted = [*chart.edges, *([chart.shaded_from] if _is_shaded(chart, ends) and chart.shaded_from else [])]
-    stems = [across * max(share(place, ends, chart.x.is_log), 0.0) for place, _ in wanted]
-    words = [cut(name, min(_WORD, across)) for _, name in wanted]
-    placed = lanes(stems, [width_of(word) + 0.1 for word in words], across + right - 0.1)
-    names = tuple((word, start, lane) for word, (start, lane) in zip(words, placed, strict=True))
-    return Above(names, _LINE * max((lane + 1 for _, _, lane in names), default=0))
-
-
-def _is_shaded(chart: Curves, ends: Range) -> bool:
-    return chart.shaded_from is not None and chart.shaded_from[0] < ends[1]
-
-
-def draw_above(plane: Plane, chart: Curves, above: Above) -> None:
-    """Draw places on the axis as lines up to their names, and shade what is extrapolated."""
-    if chart.shaded_from is not None and _is_shaded(chart, plane.x_ends):
-        plane.axes.axvspan(
-            max(chart.shaded_from[0], plane.x_ends[0]), plane.x_ends[1], color=FAINT, alpha=0.7, linewidth=0, zorder=0
-        )
-    for (place, _), (_, _, lane) in zip(chart.edges, above.names, strict=False):
-        top = 1 + (lane + 0.8) * _LINE / plane.up
-        plane.axes.plot(
-            [place, place], [0, top], transform=plane.axes.get_xaxis_transform(), color=INK, linewidth=1.0,
-            linestyle=(0, (1, 1.5)), clip_on=False,
-        )  # fmt: skip
-    for word, start, lane in above.names:
-        plane.write(start + 0.05, plane.up + (lane + 0.5) * _LINE, word)
-
-
-def draw_levels(plane: Plane, chart: Curves) -> None:
-    """Draw heights to hold the curves against; their names stand with those of the curves."""
-    for level, _ in chart.levels:
-        plane.axes.axhline(level, color=GREY, linewidth=1.0, linestyle=(0, (4, 2)))
-
-
-def draw_dots(plane: Plane, chart: Curves) -> int:
-    """Draw measured values with their names beside them; return for how many names there is no room."""
-    spots = [plane.inches(dot.x, dot.y) for dot in chart.dots]
-    texts = [_named(dot) for dot in chart.dots]
-    sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
-    room = plane.room
-    clear = beside(spots, sizes, room, _on_lines(plane, chart.series))
-    boxes = clear if None not in clear else beside(spots, sizes, room, [])
-    for dot, text, (x, y), box in zip(chart.dots, texts, spots, boxes, strict=True):
-        plane.axes.plot(
-            [dot.x], [dot.y], marker="D", markersize=5.5, color=INK, markeredgecolor="white", zorder=4, clip_on=False
-        )
-        if box is None:
-            continue
-        near = (min(max(x, box.left), box.right), min(max(y, box.bottom), box.top))
-        if (near[0] - x) ** 2 + (near[1] - y) ** 2 > 0.2**2:
-            ends = [(x / plane.across, near[0] / plane.across), (y / plane.up, near[1] / plane.up)]
-            plane.axes.plot(*ends, transform=plane.axes.transAxes, color=GREY, linewidth=0.6)
-        plane.write(box.left + 0.02, (box.bottom + box.top) / 2, text, va="center", zorder=5)
-    return boxes.count(None)
-
-
-def _named(dot: Dot) -> str:
-    """Return the name of a measured value with who measured it, if that is short enough to be read in a picture."""
-    text = wrapped(f"{dot.name} ({dot.source})", _NAME) if dot.source else dot.name
-    return text if dot.source and text.endswith(")") and "…" not in text else wrapped(dot.name, _NAME)
-
-
-def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
-    """Return small rectangles along the curves, which names should not cover."""
-    found = []
-    for each in series:
-        spots = [plane.inches(x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None]
-        for (x, y), (end_x, end_y) in itertools.pairwise(spots):
-            count = max(int(np.hypot(end_x - x, end_y - y) / 0.08), 1)
-            for part in np.linspace(0.0, 1.0, min(count, 60), endpoint=False).tolist():
-                middle = (x + part * (end_x - x), y + part * (end_y - y))
-                found.append(Box(middle[0] - 0.03, middle[1] - 0.03, middle[0] + 0.03, middle[1] + 0.03))
-    return found

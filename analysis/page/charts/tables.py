@@ -1,16 +1,15 @@
-"""One replication as a calendar."""
+"""Tables whose cells are shaded by their values, calendars, and the figures that only pages of the docs show."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from analysis.metrics import BUCKETS, bucket_label
-from analysis.page.charts.data import Scale
+from analysis.page.charts.data import Calendar, HeatMap, Scale
 from analysis.page.charts.sheet import (
     FAINT,
     GREY,
@@ -24,6 +23,7 @@ from analysis.page.charts.sheet import (
     Margins,
     block_height,
     block_width,
+    chart_kind,
     cut,
     decimals_of,
     hue,
@@ -46,11 +46,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from analysis.page.charts.data import Calendar, HeatMap, Phase
-
-# ----------------------------------------
-# Tables whose cells are shaded by their values.
-
 _SMALLEST = 6.5
 
 """Least size of type in cells [pt]: below it the picture is made wider."""
@@ -64,6 +59,46 @@ _LONGEST = 3.0
 """Length of a label that stands upright at most [in]."""
 
 
+@chart_kind(HeatMap, drivers=3)
+def draw_heat_map(chart: HeatMap) -> Figure:
+    """Draw a table: dark cells are those to look at, and every cell says its number."""
+    from matplotlib.patches import Rectangle
+
+    names, aside, least = named_rows(chart.rows, 2.0)
+    count = max(len(chart.columns), 1)
+    left = 0.25 + max(aside, width_of(chart.row_title, TEXT, is_bold=True))
+    cells = _cells(chart.texts, (WIDTH - left - 0.15) / count)
+    word = max((width_of(part) for text in chart.columns for part in text.split()), default=0.0)
+    is_upright = word + 0.04 > cells.across
+    heads = [
+        cut(text, _LONGEST) if is_upright else wrapped(text, cells.across - 0.04, lines=3) for text in chart.columns
+    ]
+    head = max((block_width(text) if is_upright else block_height(text) for text in heads), default=0.0) + 0.08
+    top = head + (block_height(chart.column_title) + 0.02 if chart.column_title else 0.0)
+    width = max(WIDTH, left + count * cells.across + 0.15)
+    margins = Margins(left, width - left - count * cells.across, top, 0.1)
+    height = max(cells.up, least) * max(len(names), 1)
+    figure, axes = open_sheet(chart.title, height, margins, _note(chart), width=width)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.set(xlim=(0, count), ylim=(len(names), 0), xticks=[])
+    axes.set_yticks([row + 0.5 for row in range(len(names))], names)
+    look: dict[str, Any] = {"textcoords": "offset points", "size": TEXT, "color": INK}
+    for column, text in enumerate(heads):
+        turn = 90 if is_upright else 0
+        axes.annotate(text, (column + 0.5, 0), (0, 4), ha="center", va="bottom", rotation=turn, **look)
+    axes.annotate(chart.column_title, (0, 0), (0, top * 72 - 2), va="top", weight="bold", **look)
+    axes.annotate(chart.row_title, (0, 0), (-4, 4), ha="right", va="bottom", weight="bold", **look)
+    for row, shades in enumerate(chart.shades()):
+        for column, share in enumerate(shades):
+            shade = None if share is None else min(int(share * len(RAMP)), len(RAMP) - 1)
+            color, ink = (FAINT, INK) if shade is None else (RAMP[shade], on(shade))
+            axes.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
+            place: dict[str, Any] = {"ha": "center", "va": "center", "linespacing": 1.1}
+            axes.text(column + 0.5, row + 0.5, cells.texts[row][column], size=cells.size, color=ink, **place)
+    return figure
+
+
 class _Cells(NamedTuple):
     """How cells are written: their texts in lines, the size of type [pt], width and height of a cell [in]."""
 
@@ -73,115 +108,34 @@ class _Cells(NamedTuple):
     up: float
 
 
-def draw_heat_map(chart: HeatMap) -> Figure:
-    """Draw a table: dark cells are those to look at, and every cell says its number."""
-    names, aside, least = named_rows(chart.rows, 2.0)
-    count = max(len(chart.columns), 1)
-    left = 0.25 + max(aside, width_of(chart.row_title, TEXT, is_bold=True))
-    cells = _cells(chart.texts, (WIDTH - left - 0.15) / count)
-    heads, is_upright = _heads(chart.columns, cells.across)
-    head = max((block_width(text) if is_upright else block_height(text) for text in heads), default=0.0) + 0.08
-    title = block_height(chart.column_title) + 0.02 if chart.column_title else 0.0
-    width = max(WIDTH, left + count * cells.across + 0.15)
-    margins = Margins(left, width - left - count * cells.across, head + title, 0.1)
-    with style():
-        figure, axes = open_sheet(
-            chart.title, max(cells.up, least) * max(len(names), 1), margins, _note(chart), width=width
-        )  # fmt: skip
-        axes.grid(visible=False)
-        axes.spines[:].set_visible(False)
-        axes.set(xlim=(0, count), ylim=(len(names), 0), xticks=[])
-        axes.set_yticks([row + 0.5 for row in range(len(names))], names)
-        _draw_heads(axes, heads, is_upright, chart, margins.top)
-        shades = _shades(chart)
-        for row, texts in enumerate(cells.texts):
-            for column, text in enumerate(texts):
-                _draw_cell(axes, row, column, text, cells.size, shades[row][column])
-    return figure
-
-
 def _cells(texts: Sequence[Sequence[str]], room: float) -> _Cells:
     """Return how texts are written so that each fits into its cell: smaller, in two lines, or in wider cells."""
     longest = max((width_of(text) for row in texts for text in row), default=0.0)
     word = max((width_of(part) for row in texts for text in row for part in text.split()), default=0.0)
     across = min(room, _WIDEST)
-    pad = 0.08
-    size = TEXT
+    pad, size = 0.08, TEXT
     if longest + pad > across:
         # Two lines where words are short, else a smaller type, else more room.
-        in_lines = max(word, longest * 0.62)
-        fitting = TEXT * (across - pad) / min(longest, in_lines)
-        size = min(max(fitting, _SMALLEST), TEXT)
-        across = max(across, min(longest, in_lines) * size / TEXT + pad)
+        least = min(longest, max(word, longest * 0.62))
+        size = min(max(TEXT * (across - pad) / least, _SMALLEST), TEXT)
+        across = max(across, least * size / TEXT + pad)
     lines = [[wrapped(text, across - pad / 2, size, 3) for text in row] for row in texts]
     up = max((block_height(text, size) for row in lines for text in row), default=0.0)
     return _Cells(lines, size, across, max(up + 0.08, 0.24))
 
 
-def _heads(columns: Sequence[str], across: float) -> tuple[list[str], bool]:
-    """Return the labels of the columns in lines, and whether they stand upright because they are too wide."""
-    word = max((width_of(part) for text in columns for part in text.split()), default=0.0)
-    if word + 0.04 <= across:
-        return [wrapped(text, across - 0.04, TEXT, 3) for text in columns], False
-    return [cut(text, _LONGEST) for text in columns], True
-
-
-def _draw_heads(axes: Axes, heads: Sequence[str], is_upright: bool, chart: HeatMap, top: float) -> None:
-    """Write the labels of the columns above them, and what rows and columns are."""
-    for column, text in enumerate(heads):
-        axes.annotate(
-            text, (column + 0.5, 0), (0, 4), textcoords="offset points", ha="center", va="bottom", size=TEXT,
-            color=INK, rotation=90 if is_upright else 0,
-        )  # fmt: skip
-    if chart.column_title:
-        axes.annotate(
-            chart.column_title, (0, 0), (0, top * 72 - 2), textcoords="offset points", va="top", size=TEXT, color=INK,
-            weight="bold",
-        )  # fmt: skip
-    if chart.row_title:
-        axes.annotate(
-            chart.row_title, (0, 0), (-4, 4), textcoords="offset points", ha="right", va="bottom", size=TEXT,
-            color=INK, weight="bold",
-        )  # fmt: skip
-
-
 def _note(chart: HeatMap) -> str:
     """Return what the shades say."""
-    values = [value for row in chart.values for value in row if value is not None and math.isfinite(value)]
     unit = "" if chart.unit in ("", "%") else f" {chart.unit}"
-    if not values or min(values) == max(values):
+    ends = chart.ends()
+    if ends is None or ends[0] == ends[1]:
         return unit.strip()
-    decimals = decimals_of([min(values), max(values)])
-    light, dark = (max(values), min(values)) if chart.high_is_good else (min(values), max(values))
-    texts = [with_unit(told(value, decimals), chart.unit) for value in (light, dark)]
-    return f"Darker is worse: from {texts[0]} to {texts[1]}{unit}"
+    light, dark = (with_unit(told(value, decimals_of(ends)), chart.unit) for value in ends)
+    return f"Darker is worse: from {light} to {dark}{unit}"
 
 
-def _shades(chart: HeatMap) -> list[list[int | None]]:
-    """Return which shade each cell has; the darkest are the worst."""
-    values = [value for row in chart.values for value in row if value is not None and math.isfinite(value)]
-    low, high = (min(values), max(values)) if values else (0.0, 0.0)
-
-    def shade(value: float | None) -> int | None:
-        if value is None or not math.isfinite(value):
-            return None
-        share = (value - low) / (high - low) if high > low else 0.0
-        share = 1 - share if chart.high_is_good and high > low else share
-        return min(int(share * len(RAMP)), len(RAMP) - 1)
-
-    return [[shade(value) for value in row] for row in chart.values]
-
-
-def _draw_cell(axes: Axes, row: int, column: int, text: str, size: float, shade: int | None) -> None:
-    from matplotlib.patches import Rectangle
-
-    color = FAINT if shade is None else RAMP[shade]
-    axes.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
-    axes.text(
-        column + 0.5, row + 0.5, text, ha="center", va="center", size=size, color=INK if shade is None else on(shade),
-        linespacing=1.1,
-    )  # fmt: skip
-
+# ----------------------------------------
+# One replication as a calendar.
 
 _HALF = 0.38
 
@@ -202,6 +156,7 @@ def color_of(bucket: str) -> tuple[str, float]:
     return (FAINT, 1.0) if found is None else (hue(found.hue), found.opacity)
 
 
+@chart_kind(Calendar)
 def draw_calendar(chart: Calendar) -> Figure:
     """Draw rows of days below each other, coloured by what the job did; the key says how much of each there is.
 
@@ -210,80 +165,45 @@ def draw_calendar(chart: Calendar) -> Figure:
     """
     rows = max(math.ceil(chart.days / chart.row_days - 1e-9), 1)
     high = max(min(8.0 / rows, 0.45), 0.09)
-    names = [_row_name(chart, row) for row in range(rows)]
+    names = [f"day {chart.row_days * row + 1:,.6g}" for row in range(rows)]
     stride = math.ceil(LINE * TEXT / 72 / high)
-    left = 0.2 + max(width_of(name) for name in names)
-    hours = _column_hours(chart)
-    with style():
-        note = f"Each column is {units.show(hours * 3600, units.DURATION)}; its colours are the shares of that time."
-        figure, axes = open_sheet(chart.title, high * rows, Margins(left, 0.2, 0.05, 0.48), note, _key(chart))
-        axes.grid(visible=False)
-        axes.set_ylim(rows - 0.5, -0.5)
-        axes.set_yticks(range(0, rows, stride), names[::stride])
-        title = "day" if rows == 1 else "days since the row began"
-        scale_x(axes, Scale(title), (0.0, chart.row_days))
-        _draw_columns(axes, chart, rows, hours / 24)
+    least = 24 * min(chart.row_days, chart.days) / _COLUMNS
+    hours = next((hours for hours in _HOURS if hours >= least), 24.0 * math.ceil(least / 24))
+    spent = chart.spent()
+    buckets = [*(name for name in BUCKETS if name in spent), *sorted(spent.keys() - BUCKETS.keys())]
+    total = sum(spent.values()) or 1.0
+    key = [Entry(f"{bucket_label(name)} {told(100 * spent[name] / total, 1)} %", *color_of(name)) for name in buckets]
+    note = f"Each column is {units.show(hours * 3600, units.DURATION)}; its colours are the shares of that time."
+    margins = Margins(0.2 + max(map(width_of, names)), 0.2, 0.05, 0.48)
+    figure, axes = open_sheet(chart.title, high * rows, margins, note, key)
+    axes.grid(visible=False)
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.set_yticks(range(0, rows, stride), names[::stride])
+    scale_x(axes, Scale("day" if rows == 1 else "days since the row began"), (0.0, chart.row_days))
+    # What is lost stands on the ground, what is productive is above it.
+    _fill_columns(axes, chart, rows, hours / 24, sorted(buckets, key=lambda bucket: bucket == "productive"))
     return figure
 
 
-def _column_hours(chart: Calendar) -> float:
-    """Return how long a column is [h]."""
-    least = 24 * min(chart.row_days, chart.days) / _COLUMNS
-    return next((hours for hours in _HOURS if hours >= least), 24.0 * math.ceil(least / 24))
-
-
-def _row_name(chart: Calendar, row: int) -> str:
-    return f"day {chart.row_days * row + 1:,.6g}"
-
-
-def _buckets(chart: Calendar) -> list[str]:
-    """Return what occurs, in the order of the key; what is not known comes last."""
-    found = {phase.bucket for phase in chart.phases}
-    return [*(name for name in BUCKETS if name in found), *sorted(found - BUCKETS.keys())]
-
-
-def _key(chart: Calendar) -> list[Entry]:
-    """Return the colours of what occurs, with its share of the time."""
-    spent = dict.fromkeys(_buckets(chart), 0.0)
-    for phase in chart.phases:
-        spent[phase.bucket] += phase.end - phase.start
-    total = sum(spent.values())
-    return [
-        Entry(f"{bucket_label(bucket)} {told(100 * days / total, 1)} %", *color_of(bucket))
-        for bucket, days in spent.items()
-        if total
-    ]
-
-
-def _draw_columns(axes: Axes, chart: Calendar, rows: int, width: float) -> None:
-    """Fill the columns of all rows: what is lost stands on the ground, what is productive is above it.
-
-    Parameters
-    ----------
-    width
-        Of a column [d].
-    """
+def _fill_columns(axes: Axes, chart: Calendar, rows: int, width: float, buckets: Sequence[str]) -> None:
+    """Fill the columns of all rows with buckets, from below; a column is so wide [d]."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    buckets = _buckets(chart)
-    order = sorted(buckets, key=lambda bucket: bucket == "productive")
     edges = np.append(np.arange(math.ceil(chart.row_days / width - 1e-9)) * width, chart.row_days)
-    # The last row may end within a column.
-    ends = np.minimum(edges, np.clip(chart.days - chart.row_days * np.arange(rows), 0, chart.row_days)[:, None])
-    spent = np.zeros((len(order), rows, len(edges) - 1))
-    for phase in chart.phases:
-        for row, start, end in _pieces(chart, phase):
-            first, last = int(start // width), min(math.ceil(end / width), len(edges) - 1)
-            within = np.minimum(edges[first + 1 : last + 1], end) - np.maximum(edges[first:last], start)
-            spent[order.index(phase.bucket), row, first:last] += np.maximum(within, 0)
+    starts = chart.row_days * np.arange(rows)[:, None]
+    ends = np.minimum(edges, np.clip(chart.days - starts, 0, chart.row_days))  # the last row may end within a column
     lengths = np.diff(ends)
-    shares = np.divide(spent, lengths, out=np.zeros_like(spent), where=lengths > 0)
-    tops = np.cumsum(shares, axis=0)
-    for bucket, high, share in zip(order, tops, shares, strict=True):
-        color, alpha = color_of(bucket)
-        corners = [_corners(ends[row], row, *run) for row in range(rows) for run in _runs(high[row], share[row])]
+    tops = np.zeros(lengths.shape)
+    for bucket in buckets:
+        phases = sorted((phase.start, phase.end) for phase in chart.phases if phase.bucket == bucket)
+        lasted = np.repeat(np.cumsum([0.0, *(end - start for start, end in phases)]), 2)[1:-1]
+        spent = np.diff(np.interp(starts + ends, [time for phase in phases for time in phase], lasted))
+        shares = np.divide(spent, lengths, out=np.zeros_like(spent), where=lengths > 0)
+        tops = tops + shares
+        corners = [_corners(ends[row], row, *run) for row in range(rows) for run in _runs(tops[row], shares[row])]
         path = Path.make_compound_path(*(Path(each, closed=True) for each in corners))
+        color, alpha = color_of(bucket)
         axes.add_patch(PathPatch(path, facecolor=color, linewidth=0, alpha=alpha, gid=bucket))
 
 
@@ -304,18 +224,6 @@ def _corners(
     start, end = ends[[first, last]].tolist()
     bottom, top = (row + _HALF * (1 - 2 * share) for share in (low, high))
     return (start, bottom), (end, bottom), (end, top), (start, top), (start, bottom)
-
-
-def _pieces(chart: Calendar, phase: Phase) -> Iterator[tuple[int, float, float]]:
-    """Yield the rows of a phase, and from when to when it fills each [days since the row began]."""
-    row = int(phase.start // chart.row_days)
-    end = min(phase.end, chart.days)
-    while row * chart.row_days < end:
-        start = max(phase.start - row * chart.row_days, 0.0)
-        until = min(end - row * chart.row_days, chart.row_days)
-        if until > start:
-            yield row, start, until
-        row += 1
 
 
 # ----------------------------------------
@@ -468,7 +376,7 @@ def _draw_panel(axes: Axes, panel: StepErrors) -> None:
     axes.set_title(panel.title, loc="left", size=10, weight="bold", color=INK)
     axes.axhspan(1 / panel.band, panel.band, color=GREY, alpha=0.14, linewidth=0)
     axes.axhline(1.0, color=GREY, linewidth=0.8)
-    marks = ((color, mark) for mark, color in product("o^s", HUES))
+    marks = ((color, mark) for mark, color in itertools.product("o^s", HUES))
     for number, ((name, steps), (color, mark)) in enumerate(zip(panel.groups.items(), marks, strict=False)):
         # Jobs of the same size stand side by side, so that no source hides another.
         aside = 2 ** (0.08 * (number - (len(panel.groups) - 1) / 2))

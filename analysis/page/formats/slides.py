@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from analysis.page.charts import data
+from analysis.page.charts import CHARTS
 from analysis.page.charts.sheet import BLUE, GREY
 from analysis.page.formats.deck import BODY, Box, Deck, legible
 from analysis.page.formats.markdown import table_of
@@ -12,23 +12,10 @@ from analysis.page.formats.slide_charts import note_of, show_picture
 from analysis.page.model import Grid, Picture, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from analysis.page.charts.sheet import Kind
     from analysis.page.model import Number, Report, Words
-
-_BREAKDOWN = (data.Waterfall, data.Intervals, data.Bars, data.Stack, data.Front, data.Curves)
-
-_DRIVERS = (
-    data.Tornado,
-    data.Bars,
-    data.HeatMap,
-    data.Stack,
-    data.Intervals,
-    data.Waterfall,
-    data.Curves,
-)
-
-"""Kinds of pictures that show where the time goes or what was compared, and what drives it; the best first."""
 
 _BRIDGE = "bridge"
 
@@ -73,20 +60,20 @@ def _chosen(report: Report) -> tuple[_Shown, _Shown, _Shown]:
         if isinstance(item, Grid) and item.rows
     ]
 
-    def next_one(kinds: Sequence[type]) -> _Shown:
-        best = next((one for kind in kinds for one in left if isinstance(one.chart, kind)), None)
-        best = best or (left[0] if left and not kinds else None)
-        if best is None and tables:
+    def next_one(rank: Callable[[Kind], int]) -> _Shown:
+        fitting = [one for one in left if rank(CHARTS[type(one.chart)])]
+        if not fitting and tables:
             return tables.pop(0)
-        best = best or (left[0] if left else None)
+        best = min(fitting or left[:1], key=lambda one: rank(CHARTS[type(one.chart)]), default=None)
         if best is None:
             return _Shown("These results have nothing more to show", None)
         left.remove(best)
         return _Shown(best.title, best)
 
-    first, breakdown = next_one(()), next_one(_BREAKDOWN)
+    first, breakdown = next_one(lambda _: 1), next_one(lambda kind: kind.breakdown)
     bridge = next((one for one in left if one.key == _BRIDGE), None)
-    return first, breakdown, next_one(_DRIVERS) if bridge is None else _Shown(bridge.title, bridge)
+    drivers = next_one(lambda kind: kind.drivers) if bridge is None else _Shown(bridge.title, bridge)
+    return first, breakdown, drivers
 
 
 def _answer(deck: Deck, report: Report) -> None:

@@ -9,6 +9,7 @@ Every number is asked for by the name of its observer: to add an observer change
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import sys
@@ -257,12 +258,15 @@ def _grid(laws: Sequence[LawModel]) -> NDArray[np.float64]:
     return np.unique(np.concatenate(bends))
 
 
+_legendre = functools.cache(np.polynomial.legendre.leggauss)
+
+
 def _integral(function: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: NDArray[np.float64]) -> float:
     """Return the integral of a function over an ascending `grid` between whose points it is smooth, shape (n,).
 
     Gauss-Legendre over the logarithm, since tails span decades; over the first piece from zero plainly.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = _legendre(_NODES)
     low, high = grid[:-1], grid[1:]
     start = low > 0
     safe = np.where(start, low, 1.0)

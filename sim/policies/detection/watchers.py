@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationInfo
 
     from sim.scenario.law_model import LawModel
+    from sim.yamlfile import Data, Table
 
 # ----------------------------------------
 # What every observer has: the classes of faults that it covers, and a law of its time for each.
@@ -34,7 +35,7 @@ ALL_THAT_STOP = ("process", "gpu", "driver", "host", "nic", "switch", "hang", "s
 """Classes of faults that stop a job sooner or later, whatever else they do."""
 
 
-def _known(values: dict[str, Any]) -> dict[str, Any]:
+def _known(values: Table) -> Table:
     """Return values by class of faults, if these are classes."""
     for name in values:
         if name not in FAULTS:
@@ -67,7 +68,7 @@ class Watcher(Model, ABC):
 
     @field_validator("covers", "latency", mode="before", check_fields=False)
     @classmethod
-    def _over_the_defaults(cls, value: Any, info: ValidationInfo) -> Any:
+    def _over_the_defaults(cls, value: Data, info: ValidationInfo) -> Data:
         assert info.field_name is not None
         default = cls.model_fields[info.field_name].default
         return {**default, **value} if isinstance(value, dict) and isinstance(default, dict) else value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
@@ -36,7 +36,7 @@ _MOST = 1 - 2.0**-53
 """The largest number below 1 that a float can hold."""
 
 
-def _from_truth(value: Any) -> Any:
+def _from_truth(value: object) -> object:
     """Return what `true` and `false` stand for."""
     return {True: "both", False: "none"}[value] if isinstance(value, bool) else value
 
@@ -133,7 +133,7 @@ def _once_each(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
     return phases
 
 
-def _form(value: Any) -> str:
+def _form(value: object) -> str:
     """Return which of the two forms a value has; these words are no keys of either."""
     return "several phases" if isinstance(value, list | tuple) else "one time"
 

@@ -1,4 +1,4 @@
-"""The state of the cluster: where each node is, and what is open against it."""
+"""Nodes: where each one is, the pools in which they wait, and the units that are used as wholes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import math
 from collections import Counter
 from enum import IntEnum
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from sim.engine.job import Group, Job
     from sim.engine.ledger import Account
-    from sim.engine.state_jobs import Group, Job
+    from sim.engine.lives import Lives
+    from sim.engine.prepared import Prepared, Reserve, Units
 
 # ----------------------------------------
 # Where a node can be, and what a stay out of service is charged to.
@@ -35,31 +37,6 @@ class Place(IntEnum):
 
 
 POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
-
-
-class Reserve(NamedTuple):
-    """Nodes that a pool holds back at the start, and whether returning nodes fill it again.
-
-    A node that is taken is ready after `delay` [s]; with `one_by_one` the next one only then begins to get ready.
-    """
-
-    nodes: int
-    refills: bool = True
-    delay: float = 0.0
-    one_by_one: bool = False
-
-
-class Units(NamedTuple):
-    """Racks or scale-up domains that jobs use as wholes.
-
-    A job takes ``needed`` nodes of a unit, the others are spares inside it. With ``drains`` a unit is of use only while
-    all its nodes are healthy: to repair one of them takes the unit out of use. The numbers of a unit's nodes follow one
-    another.
-    """
-
-    nodes: tuple[tuple[int, ...], ...]
-    needed: int
-    drains: bool = False
 
 
 class Stay:
@@ -440,13 +417,11 @@ class WholeUnits:
         cluster = self.cluster
         group.missing.remove(position)
         cluster.place[mate] = _JOB
-        cluster.seat(group, position, mate)
         if group.job.holding:
             group.replaced.append(position)
         else:
             cluster.idle.change(1, now)
-        if cluster.on_join is not None:
-            cluster.on_join(mate)
+        cluster.seat(group, position, mate, now)
 
     def tear(self, node: int, now: float) -> None:
         """Break the unit of a node, if it is not broken: its other nodes are stranded, those of jobs when let go."""
@@ -467,8 +442,6 @@ class WholeUnits:
     def _strand(self, node: int, now: float) -> None:
         """Put a healthy node aside until its unit is of use."""
         cluster = self.cluster
-        if cluster.group[node] is not None and cluster.on_leave is not None:
-            cluster.on_leave(node)
         cluster.leave(node, now)
         cluster.place[node] = _STRANDED
         cluster.stranded.change(1, now)
@@ -542,55 +515,19 @@ class Cluster:
     With ``units`` the nodes are used in whole units (racks, scale-up domains), which :class:`WholeUnits` keeps.
     """
 
-    __slots__ = (
-        "account",
-        "blocks",
-        "count_down",
-        "down",
-        "down_times",
-        "failed",
-        "gpus_per_node",
-        "group",
-        "idle",
-        "level_at",
-        "mates",
-        "narrow",
-        "nodes",
-        "on_join",
-        "on_leave",
-        "outages",
-        "packed_by",
-        "place",
-        "pools",
-        "position",
-        "refilled",
-        "repairing",
-        "spare",
-        "stranded",
-        "units",
-        "units_whole",
-        "withheld",
-    )
-
-    def __init__(
-        self,
-        nodes: int,
-        gpus_per_node: int,
-        reserves: Mapping[str, Reserve],
-        account: Account,
-        units: Units | None = None,
-        packed_by: Sequence[int] = (),
-        withheld: int = 0,
-    ) -> None:
-        self.nodes = nodes
-        self.gpus_per_node = gpus_per_node
+    def __init__(self, prepared: Prepared, account: Account, lives: Lives) -> None:
+        self.nodes = nodes = prepared.nodes
+        self.gpus_per_node = prepared.gpus_per_node
         self.account = account
+        self.lives = lives
+        """Told who joins and leaves which group."""
         self.place = [int(Place.IDLE)] * nodes
         self.narrow: set[int] = set()
         """Nodes of jobs that step on although a part of them is out."""
         self.outages = [0] * nodes
         """Open outages of each node; it returns when there are none."""
         self.group: list[Group | None] = [None] * nodes
+        lives.group_of = self.group.__getitem__
         self.position = [0] * nodes
         self.repairing: dict[int, Stay] = {}
         """Nodes out of service."""
@@ -598,10 +535,6 @@ class Cluster:
         """How often each node has gone to repair since it was new; planned work does not count."""
         self.blocks: list[Job] = []
         """Jobs without an allocation whose former nodes are idle."""
-        self.on_leave: Callable[[int], None] | None = None
-        """Told each node that leaves its former job for good without having failed."""
-        self.on_join: Callable[[int], None] | None = None
-        """Told each node that takes the place of another one of its unit in a job, at once and without a plan."""
         self.down = Tally()
         self.down_times = self.down.times
         self.count_down: Callable[[int, float], None] = self.down.change
@@ -612,20 +545,20 @@ class Cluster:
         """Healthy nodes that wait as spares inside their unit."""
         self.units_whole = Level()
         """Units that are of use."""
-        serving = nodes - withheld
+        serving, withheld, packed_by = prepared.serving, prepared.withheld, prepared.packed_by
         self.withheld = Level()
         """The last nodes, if nobody gets them: as if they were down for good, but nothing is wrong with them."""
         self.withheld.count = withheld
         self.place[serving:] = [int(Place.WITHHELD)] * withheld
         self.outages[serving:] = [_FOR_GOOD] * withheld
-        self.units = WholeUnits(units, self) if units is not None else None
+        self.units = WholeUnits(prepared.units, self) if prepared.units is not None else None
         self.packed_by = packed_by
         """Domain of each node that jobs are packed into; empty when they take nodes by number."""
         first = list(range(serving)) if self.units is None else self.units.seat_mates()
         if packed_by:
-            spares = spread(first, reserves["spare"].nodes, packed_by) if "spare" in reserves else []
+            spares = spread(first, prepared.spares, packed_by) if "spare" in prepared.reserves else []
             first = sorted(set(first).difference(spares)) + spares
-        self.pools = make_pools(reserves, first, self.place, packed_by)
+        self.pools = make_pools(prepared.reserves, first, self.place, packed_by)
         self.level_at: dict[int, Level] = {pool.place: pool for pool in self.pools.values()}
         self.level_at |= {int(Place.STRANDED): self.stranded, int(Place.MATE): self.mates}
         """What counts the nodes of a place outside jobs and repair."""
@@ -664,7 +597,7 @@ class Cluster:
                 pool.change(-1, now)
                 self.place[node] = Place.JOB
                 return node
-            self.dissolve(self.blocks[0])
+            self.dissolve(self.blocks[0], now)
 
     def take_many(self, count: int, now: float) -> list[int]:
         """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
@@ -673,14 +606,14 @@ class Cluster:
             return sorted(self.take("idle", now) for _ in range(count))
         if isinstance(pool, PackedPool):
             while self.blocks:
-                self.dissolve(self.blocks[0])
+                self.dissolve(self.blocks[0], now)
             taken = pool.take_together(count, self.place)
         else:
-            taken = pool.take_lowest(count, self.place, lambda: self.dissolve(self.blocks[0]))
+            taken = pool.take_lowest(count, self.place, lambda: self.dissolve(self.blocks[0], now))
         pool.change(-count, now)
         return taken
 
-    def seat(self, group: Group, position: int, node: int) -> None:
+    def seat(self, group: Group, position: int, node: int, now: float) -> None:
         """Put a node that was taken at a position of the group's job."""
         job = group.job
         job.nodes[position] = node
@@ -688,8 +621,10 @@ class Cluster:
         self.position[node] = position
         if job.footprint is not None:
             job.footprint.add(node)
+        if self.lives.nodes:
+            self.lives.join(node, group, now)
 
-    def seat_many(self, group: Group, positions: list[int], nodes: list[int]) -> None:
+    def seat_many(self, group: Group, positions: list[int], nodes: list[int], now: float) -> None:
         """Put nodes, in rising order, at positions, in the order of ranks."""
         count = len(nodes)
         is_plain = not group.job.rank_of and group.job.footprint is None
@@ -698,9 +633,21 @@ class Cluster:
             group.job.nodes[positions[0] : positions[-1] + 1] = nodes
             self.group[first:stop] = [group] * count
             self.position[first:stop] = positions
+            for node in nodes if self.lives.nodes else ():
+                self.lives.join(node, group, now)
         else:
             for position, node in zip(positions, nodes, strict=True):
-                self.seat(group, position, node)
+                self.seat(group, position, node, now)
+
+    def regroup(self, nodes: Sequence[int], origin: Group, target: Group, now: float) -> None:
+        """Hand nodes of a job, where there are any, from one of its groups to another."""
+        for node in nodes:
+            if node >= 0:
+                if self.lives.nodes:
+                    self.lives.leave(node, origin, now)
+                self.group[node] = target
+                if self.lives.nodes:
+                    self.lives.join(node, target, now)
 
     def move(self, origin: str, target: str, count: int, now: float) -> int:
         """Move up to `count` nodes from one pool to another; return how many there were."""
@@ -726,7 +673,7 @@ class Cluster:
             self.blocks.remove(job)
             self.idle.change(len(job.main.missing) - job.nodes_needed, now)
 
-    def dissolve(self, job: Job) -> None:
+    def dissolve(self, job: Job, now: float) -> None:
         """Make the former nodes of a job plain idle nodes; their number stays the same."""
         self.blocks.remove(job)
         for position, node in enumerate(job.nodes):
@@ -735,8 +682,7 @@ class Cluster:
                 job.main.missing.append(position)
                 if job.footprint is not None:
                     job.footprint.remove(node)
-                if self.on_leave is not None:
-                    self.on_leave(node)
+                self.lives.leave(node, job.main, now)
                 self.group[node] = None
                 self.place[node] = Place.IDLE
                 self.idle.push(node)
@@ -766,6 +712,8 @@ class Cluster:
         else:
             self.level_at[place].change(-1, now)
         if group is not None:
+            if self.lives.nodes:
+                self.lives.leave(node, group, now)
             position = self.position[node]
             group.job.nodes[position] = -1
             if group.job.footprint is not None:

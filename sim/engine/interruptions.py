@@ -1,0 +1,288 @@
+"""Interruptions: who is hit by a failure, when that is known, and what the recovery strategy answers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from sim import rng
+from sim.engine.kernel import Order
+from sim.policies.contracts import (
+    OF_ONE_RANK,
+    Background,
+    Bucket,
+    ClusterView,
+    FailureView,
+    JobView,
+    Requeue,
+    Save,
+)
+from sim.scenario.laws import draw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sim.engine.job import Group, Job
+    from sim.engine.jobs import Jobs
+    from sim.engine.kernel import Call
+    from sim.engine.lives import Failure
+    from sim.policies.contracts import Exposure, Plan
+
+
+class Interruptions:
+    """Opens incidents, merges later failures into them, and asks the strategy."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+        self.cluster = jobs.cluster
+        self.recovery = jobs.prepared.recovery
+
+    def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
+        """Let a failure hit groups; they know of it after `latency` [s]."""
+        cause = failure.info.cause
+        for job in dict.fromkeys(group.job for group in groups):
+            job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
+            if self.jobs.recorder is not None:
+                self.jobs.recorder.failure(now, job, failure)
+            if job.main in groups and job.main.is_running(now):
+                job.disruptions[cause] = job.disruptions.get(cause, 0) + 1
+                job.latencies[cause] = job.latencies.get(cause, 0.0) + latency
+            else:
+                job.merged += 1
+        store_out = failure.info.source.store_out
+        if store_out is not None:
+            stores = self.jobs.stores
+            stores.back = max(stores.back, now + draw(store_out, failure.mark, "store_out"))
+        for group in groups:
+            self._hit_group(group, failure, now, latency)
+
+    def _hit_group(self, group: Group, failure: Failure, now: float, latency: float) -> None:
+        known = now + latency
+        takes_nodes = failure.info.source.away is not None
+        if group.detecting and not takes_nodes:
+            self._reboot(group, failure)
+            # The incident is already open: whatever is found first stops the wait.
+            if known < group.detect_at:
+                group.detect_at = known
+                group.epoch += 1
+                self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
+            return
+        groups = self.jobs
+        # A save that is cut off by somebody who waits for one begins again.
+        can_save = failure.info.saves and (group.is_running(now) or self._is_saving(group, now))
+        group.saves = can_save and group.job.checkpoint.save_time() <= failure.info.source.notice
+        is_leaving = (
+            self._is_saving(group, now) and group.failure is not None and group.failure.info.source.away is not None
+        )
+        groups.stop(group, now)
+        self._reboot(group, failure)
+        cause = failure.info.cause
+        if not group.incident:
+            group.incident = cause
+        group.cause = cause
+        if takes_nodes or not is_leaving:
+            # Who was saving before giving its nodes back gives them back all the same.
+            group.failure = failure
+        if latency > 0:
+            group.detecting = True
+            group.detect_at = known
+            # Where no process ran, none runs until somebody knows.
+            exposed: Exposure = "nodes" if group.exposed == "nodes" else "both"
+            groups.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
+            self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
+        else:
+            group.running = False
+            self._answer(group, now)
+
+    def _reboot(self, group: Group, failure: Failure) -> None:
+        """Let all nodes of a job start anew after a failure of the job as a whole that does so."""
+        if failure.info.of_job and failure.info.reboots:
+            group.job.rebooted.update(range(len(group.job.nodes)))
+            group.job.live = False
+
+    def _is_saving(self, group: Group, now: float) -> bool:
+        """Return whether the group is making its progress durable before it stops."""
+        return group is group.job.main and group.job.saved_at > now
+
+    def _on_detected(self, call: Call) -> None:
+        group, epoch = call.argument
+        if epoch == group.epoch:
+            now = self.kernel.now
+            self.jobs.settle(group, now)
+            group.detecting = False
+            self._answer(group, now)
+
+    def _answer(self, group: Group, now: float) -> None:
+        """Take the nodes that are down away from the group and follow the strategy's plan."""
+        group.detecting = False
+        lost = self.remove_victims(group, now)
+        group.attempt += 1
+        job = group.job
+        if group is not job.main:
+            self.jobs.follow(group, group.resume, now)
+            return
+        failure = group.failure
+        assert failure is not None
+        source = failure.info.source
+        width = job.nodes_per_replica
+        if failure.info.of_job and source.fix is None and self.recovery.elastic:
+            rank = self._rank(job, failure)
+            if rank >= 0:
+                self._outlive(group, rank, failure)
+        positions: Sequence[int] = group.missing
+        if group.replaced or group.ended:
+            job.lost.update(group.replaced)
+            positions = (*group.missing, *group.replaced, *group.ended)
+        if group.missing:
+            job.lost.update(group.missing)
+        replicas_lost = len({position // width for position in positions}) if job.replicas > 1 else int(bool(positions))
+        view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark, source.fault)
+        cluster = self.cluster
+        plan: Plan
+        if source.away is not None:
+            # Nothing has failed that the strategy would have to know of.
+            plan = (Requeue(draw(source.away, failure.mark, "away")),)
+        else:
+            plan, job.memory = self.recovery.plan(
+                view,
+                self.job_view(job, now, failure.mark),
+                ClusterView(cluster.spare.count, cluster.idle.count),
+                job.memory,
+            )
+        if (group.replaced or group.ended) and not any(type(step) is Background for step in plan):
+            # All replicas restore together: who lost its state gets it back like the others.
+            group.replaced = []
+            group.ended = []
+        saves = job.checkpoint.save_time() if group.saves else 0.0
+        if self.jobs.failures.rollouts.all:
+            plan = self.jobs.failures.rollouts.visit(job, plan, now + saves)
+        if group.saves:
+            group.saves = False
+            plan = (Save(), *plan)
+        self.jobs.follow(group, plan, now)
+
+    def _rank(self, job: Job, failure: Failure) -> int:
+        """Return the position of the rank that a failure of a job strikes: any that steps, or -1 if none does."""
+        width = job.nodes_per_replica
+        away = sorted(group.first // width for group in job.away)
+        here = job.replicas - len(away)
+        if not here:
+            return -1
+        replica, place = divmod(int(failure.mark("rank") * here * width), width)
+        for gone in away:
+            if gone <= replica:
+                replica += 1
+        return replica * width + place
+
+    def remove_victims(self, group: Group, now: float) -> int:
+        """Send the suspects that are still down to repair; return how many they are."""
+        lost = 0
+        cluster = self.cluster
+        if group.suspects:
+            for node, failure in group.suspects:
+                holds = cluster.group[node] is group
+                if holds and failure.info.keeps and self._narrow(group, node, failure):
+                    continue
+                if failure.info.by_course:
+                    lost += self.jobs.repair.diagnose(node, failure, group, now)
+                elif cluster.outages[node] and holds:
+                    cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+                    lost += 1
+                if cluster.group[node] is group:
+                    self._outlive(group, cluster.position[node], failure)
+            group.suspects.clear()
+        if cluster.units is not None and cluster.units.torn:
+            cluster.units.let_go(group, now)
+        return lost
+
+    def _outlive(self, group: Group, position: int, failure: Failure) -> None:
+        """Note what a failure has taken of a node that stays in its job."""
+        job = group.job
+        if failure.info.reboots:
+            job.rebooted.add(position)
+        if failure.info.source.fault in OF_ONE_RANK:
+            # Its replica has lost the state of training; the others have not.
+            job.dead.add(position)
+            if self.recovery.elastic and job.replicas > 1:
+                group.ended.append(position)
+
+    def _narrow(self, group: Group, node: int, failure: Failure) -> bool:
+        """Keep a node that has lost a GPU, if the job can do with what is left of its tensor group; return whether."""
+        job = group.job
+        if not self.cluster.outages[node]:
+            return False
+        position = self.cluster.position[node]
+        first = position // job.spec.nodes_per_domain * job.spec.nodes_per_domain
+        others = (place for place in range(first, first + job.spec.nodes_per_domain) if place != position)
+        # The outage of this failure is open already; some of those before it may have ended.
+        before = len(job.narrow.get(position, ())) if node in self.cluster.narrow else 0
+        gone = min(before + 1, self.cluster.outages[node]) + sum(self._lost_at(job, place) for place in others)
+        if not self.recovery.keeps(gone, self.cluster.gpus_per_node * job.spec.nodes_per_domain):
+            return False
+        job.narrow.setdefault(position, []).append(failure)
+        self.cluster.narrow.add(node)
+        return True
+
+    def _lost_at(self, job: Job, place: int) -> int:
+        """Return how many GPUs the node at a position of a job lacks that have not been repaired."""
+        failures = job.narrow.get(place)
+        node = job.nodes[place]
+        if failures is None or node not in self.cluster.narrow:
+            return 0
+        return min(len(failures), self.cluster.outages[node])
+
+    def _lost_parts(self, job: Job) -> list[tuple[int, int]]:
+        """Return the positions of a job whose node lacks such GPUs, and how many."""
+        return [(place, lost) for place in job.narrow if (lost := self._lost_at(job, place))]
+
+    def let_go(self, job: Job, now: float) -> None:
+        """Send the nodes that a job kept although they had lost a GPU to repair: nobody else will have them."""
+        for place, _ in self._lost_parts(job):
+            node = job.nodes[place]
+            failure = job.narrow[place][-1]
+            self.cluster.narrow.discard(node)
+            self.cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+        job.narrow = {}
+
+    def start_view(self, job: Job, now: float) -> JobView:
+        """Return what a strategy may know of a job that starts."""
+        prepared = self.jobs.prepared
+        replication = self.jobs.replication
+        number = job.starts
+
+        def mark(purpose: str) -> float:
+            key = rng.stream(prepared.seed, replication, "start", job.name, purpose)
+            return rng.uniform_one(key, number)
+
+        return self.job_view(job, now, mark)
+
+    def job_view(self, job: Job, now: float, mark: Callable[[str], float]) -> JobView:
+        """Return what a strategy may know of a job; `mark` gives the numbers of its start."""
+        main = job.main
+        narrowed: tuple[tuple[int, int], ...] = ()
+        if job.narrow:
+            # What has been repaired meanwhile is whole from this restart on.
+            parts = self._lost_parts(job)
+            job.narrow = {place: job.narrow[place] for place, _ in parts}
+            lost: Counter[int] = Counter()
+            for place, gone in parts:
+                lost[place // job.spec.nodes_per_domain] += gone
+            narrowed = tuple(sorted(lost.items()))
+        return JobView(
+            job.name,
+            now,
+            job.nodes_needed,
+            len(main.missing),
+            job.replicas,
+            main.replicas,
+            job.live,
+            main.attempt,
+            mark,
+            job.gpus,
+            job.work,
+            (job.spec.seats[0] if job.spec.seats else 0) in job.lost,
+            narrowed,
+            job.starts,
+        )

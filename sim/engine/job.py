@@ -1,0 +1,352 @@
+"""The state of one job: what each of its groups is doing, how far its work has come, and where its nodes are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim.cluster.switches import Reach
+from sim.policies.contracts import Acquire, Bucket, Pace, Plan, Restoration, Run
+from sim.steps import Impairment, rerouted_pace, stated_pace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sim.engine.ledger import Account
+    from sim.engine.lives import Failure, Life
+    from sim.engine.prepared import Network, PreparedJob
+    from sim.engine.silent import SilentFault
+    from sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
+
+
+class Footprint:
+    """How many nodes of a job are in each leaf group and in each pool."""
+
+    __slots__ = ("_reach", "network", "pools", "presence")
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.presence = np.zeros(len(network.pod_of_class), dtype=np.int64)
+        """Nodes in each leaf group [-]."""
+        self.pools = [0] * (max(network.pool_of_node) + 1)
+        """Nodes of each pool [-]."""
+        self._reach: Reach | None = None
+
+    def add(self, node: int) -> None:
+        """Let a node join."""
+        group = self.network.class_of_node[node]
+        self.presence[group] += 1
+        if self.presence[group] == 1:
+            self._reach = None
+        self.pools[self.network.pool_of_node[node]] += 1
+
+    def remove(self, node: int) -> None:
+        """Let a node leave."""
+        group = self.network.class_of_node[node]
+        self.presence[group] -= 1
+        if self.presence[group] == 0:
+            self._reach = None
+        self.pools[self.network.pool_of_node[node]] -= 1
+
+    def without(self, nodes: Iterable[int]) -> Footprint:
+        """Return a copy in which nodes have left."""
+        found = Footprint(self.network)
+        found.presence = self.presence.copy()
+        found.pools = self.pools.copy()
+        for node in nodes:
+            found.remove(node)
+        return found
+
+    @property
+    def level(self) -> str:
+        """How far the job's traffic goes: leaf, pod or cluster."""
+        return self.reach.level
+
+    @property
+    def reach(self) -> Reach:
+        """How far the job's traffic goes."""
+        if self._reach is None:
+            self._reach = Reach.between(self.presence > 0, self.network.pod_of_class)
+        return self._reach
+
+
+@dataclass(slots=True, eq=False)
+class Taint:
+    """Wrong results in the work of a job: up to where it is sound [s], and whether the job knows."""
+
+    sound: float
+    fault: SilentFault
+    is_known: bool = False
+
+
+class Clock:
+    """Time that runs now and then, and a heap of the lives that it ends."""
+
+    __slots__ = ("at", "is_on", "lives", "since", "total")
+
+    def __init__(self, now: float) -> None:
+        self.is_on = False
+        self.since = now
+        self.total = 0.0
+        self.lives: list[tuple[float, int, int, int, int, Life]] = []
+        self.at = math.inf
+        """When an event looks whether the first of them has ended [s]."""
+
+    def read(self, now: float) -> float:
+        """Return for how long it has run so far [s]."""
+        return self.total + (now - self.since) if self.is_on else self.total
+
+    def turn(self, now: float, *, on: bool) -> None:
+        """Let it run, or stand still."""
+        if not on:
+            self.total = self.read(now)
+        elif not self.is_on:
+            self.since = now
+        self.is_on = on
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Replicas of one job that move through phases together.
+
+    A rigid job has one group. An elastic one has a main group, whose replicas step in lockstep, and one more for
+    each replica that is away; so the cost of an event does not grow with the number of replicas.
+    """
+
+    job: Job
+    replicas: int
+    """How many replicas belong to this group."""
+    since: float
+    """Up to when time has been charged [s]."""
+    first: int = 0
+    """First position of a group that is away; it has the positions of one replica."""
+    missing: list[int] = field(default_factory=list)
+    """Positions of the job that belong to this group and have no node."""
+    ended: list[int] = field(default_factory=list)
+    """Positions whose processes ended and whose node is still there, until a plan has answered that."""
+    replaced: list[int] = field(default_factory=list)
+    """Positions that lost their node to another one at once, until a plan has answered that."""
+    cause: int = 0
+    """Index of the cause that waiting is charged to."""
+    incident: int = 0
+    """Index of the cause of the open incident's first failure; 0 when there is none."""
+    running: bool = False
+    run_at: float = math.inf
+    """When waiting turns into running without an event [s]; ``run_step`` is the step that then counts."""
+    run_step: Run | None = None
+    detecting: bool = False
+    detect_at: float = math.inf
+    waiting: Acquire | None = None
+    """What the group waits for."""
+    segments: list[tuple[int, float]] = field(default_factory=lambda: [(Bucket.QUEUED, math.inf)])
+    """Waiting ahead: bucket and end [s]."""
+    segment: int = 0
+    plan: Plan = ()
+    step: int = 0
+    resume: Plan = ()
+    """Steps that this group starts again with after a failure while it is away."""
+    then: Plan = ()
+    """Steps of the main group when this one rejoins."""
+    epoch: int = 0
+    """Raised at each change of plan; an event that carries an older one is void."""
+    failure: Failure | None = None
+    suspects: list[tuple[int, Failure]] = field(default_factory=list)
+    """Nodes that failed and that the job does not know of yet, with the failure."""
+    saves: bool = False
+    """Whether the job was told beforehand and saves before it stops."""
+    ready_at: float = -math.inf
+    """When nodes that had to be got ready are there [s]."""
+    called: bool = False
+    """Whether the plan has called upon nodes that had to be got ready."""
+    deferred: list[tuple[int, int, int, float]] = field(default_factory=list)
+    """Candidates that wait until its nodes are exposed again: source, slot, round, end."""
+    attempt: int = 0
+    exposed: Exposure = "none"
+    """Who can fail now."""
+    processes: Clock = field(init=False)
+    """Runs while the processes of the job are exposed: lives of the job."""
+    held: Clock = field(init=False)
+    """Runs while its nodes are exposed: when somebody takes them all."""
+    busy: Clock = field(init=False)
+    """Runs while both are: lives of its nodes that end only with processes on them."""
+
+    def __post_init__(self) -> None:
+        self.processes, self.held, self.busy = Clock(self.since), Clock(self.since), Clock(self.since)
+
+    @property
+    def gpus(self) -> float:
+        """GPUs that this group's part of the job asks for."""
+        job = self.job
+        return job.gpus if self.replicas == job.replicas else job.gpus * self.replicas / job.replicas
+
+    def is_running(self, now: float) -> bool:
+        """Return whether the group steps at `now` [s]; it may not have been settled since it began to."""
+        return self.running or self.run_at <= now
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A job: its groups, its progress and its account."""
+
+    index: int
+    spec: PreparedJob
+    arrival: float
+    account: Account
+    reroutes: bool
+    """Whether other replicas do the work of those that are away, stage by stage."""
+    network: InitVar[Network | None]
+    name: str = field(init=False)
+    gpus: int = field(init=False)
+    replicas: int = field(init=False)
+    nodes_needed: int = field(init=False)
+    nodes_per_replica: int = field(init=False)
+    target: float = field(init=False)
+    """Healthy seconds of work to do [s]; infinite when the job runs to the horizon."""
+    stops_at: float = field(init=False)
+    """Work at which the job stops of itself, because it is done or meets a bug [s]."""
+    checkpoint: CheckpointStrategy = field(init=False)
+    waits: bool = field(init=False)
+    """Whether it steps more slowly with less bandwidth between nodes."""
+    rank_of: list[int] = field(init=False)
+    """Place of each position in the order of ranks; empty where they are the same."""
+    footprint: Footprint | None = field(init=False)
+    """Where in the network its nodes are; ``None`` when that makes no difference."""
+    nodes: list[int] = field(init=False)
+    """Node at each position, or -1; position // nodes_per_replica is the replica."""
+    main: Group = field(init=False)
+    state: Progress = field(init=False)
+    unsaved: Progress = field(init=False)
+    """What the state was before the save that a plan begins with."""
+    restoration: Restoration = field(init=False)
+    """What the plan goes back to."""
+    pace: Pace = field(init=False)
+    paced_replicas: int = field(init=False)
+    """Replicas that `pace` was worked out for."""
+    saved_at: float = -math.inf
+    """When the save is complete that a plan begins with [s]."""
+    narrow: dict[int, list[Failure]] = field(default_factory=dict)
+    """Positions whose node steps on with fewer GPUs, and the failures that took them."""
+    known_paces: dict[Impairment, float] = field(default_factory=dict)
+    """What the model of steps has said before: it is asked once for each configuration."""
+    homes: list[int] = field(default_factory=list)
+    """Domain that each position was first packed into; empty when jobs are not packed."""
+    holding: bool = False
+    """Whether the nodes at the positions are the job's; if not they are idle, and may still be here."""
+    away: list[Group] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
+    """Positions whose node has left since the job last stepped: what was kept there is gone."""
+    dead: set[int] = field(default_factory=set)
+    """Positions whose processes have ended since: their state is gone, what is in memory and on disks is not."""
+    rebooted: set[int] = field(default_factory=set)
+    """Positions whose node has started anew since."""
+    reads: int = 0
+    """How often it has looked for a copy to go back to."""
+    read_from: str = ""
+    """Store that the job reads on its way back; nothing while it has not begun to."""
+    restores: dict[str, int] = field(default_factory=dict)
+    """How often the job came back from each store."""
+    accepted: int = 0
+    """Faults of which wrong work has stayed, because no copy from before them was left."""
+    fraction: float = 1.0
+    speed: float = 1.0
+    """Pace of the slowest node of the main group [-]."""
+    slow_cause: int = 0
+    """Why it is slow."""
+    evenness: float = 1.0
+    """Work of its GPUs over that of as many in a whole job, where fewer replicas keep the batch [-]; may pass 1."""
+    taints: list[Taint] = field(default_factory=list)
+    """What is wrong with the work done since, oldest first."""
+    live: bool = False
+    """Whether the replicas hold the state of training."""
+    memory: Memory = None
+    finish_at: float = math.inf
+    """When a fixed amount of work is done if nothing disturbs it [s]; infinite while the main group waits."""
+    looks_at: float = math.inf
+    """When an event looks whether it is done [s]."""
+    starts: int = 0
+    start: float = math.nan
+    end: float = math.nan
+    finished: bool = False
+    running_seconds: float = 0.0
+    node_seconds: float = 0.0
+    """Time of the nodes that stepped or saved in the main group [node s]."""
+    latencies: dict[int, float] = field(default_factory=dict)
+    """Drawn detection times of disruptions, by index of the cause [s]."""
+    excess: float = 0.0
+    """By how much the drawn times of its plans were above the means of their laws [s]."""
+    interruptions: dict[int, int] = field(default_factory=dict)
+    disruptions: dict[int, int] = field(default_factory=dict)
+    merged: int = 0
+
+    def __post_init__(self, network: Network | None) -> None:
+        spec = self.spec
+        self.name, self.gpus, self.nodes_needed, self.target = spec.name, spec.gpus, spec.nodes, spec.target
+        self.replicas = self.paced_replicas = spec.replicas
+        self.nodes_per_replica = spec.nodes // spec.replicas
+        self.stops_at = spec.target
+        plan, communication = spec.plan, spec.communication
+        self.waits = plan is not None and plan.uses_network if communication is None else communication > 0
+        self.rank_of = sorted(range(len(spec.seats)), key=spec.seats.__getitem__)
+        self.footprint = Footprint(network) if network is not None else None
+        self.nodes = [-1] * spec.nodes
+        self.main = Group(self, spec.replicas, self.arrival, missing=list(range(spec.nodes - 1, -1, -1)))
+        self.checkpoint = spec.checkpoint
+        self.state = self.unsaved = spec.checkpoint.begin
+        self.restoration = Restoration(self.state, 0.0)
+        self.pace = Pace(1.0, spec.step_time)
+
+    def set_pace(self, fraction: float) -> None:
+        """Set the pace of the main group: its share of the replicas, each at `fraction` of what its nodes can do."""
+        spec = self.spec
+        share = self.main.replicas / self.replicas
+        self.evenness = 1.0
+        keeps = spec.keeps_batch or self.reroutes
+        if keeps and spec.plan is not None and share < 1:
+            work = spec.plan.work
+            missing = (self.replicas - self.main.replicas) * (work.data // self.replicas)
+            if self.reroutes:
+                done = rerouted_pace(work.microbatches, work.pipeline, work.data, missing)
+            else:
+                # The others' part of the batch grows by whole microbatches, and what a step has but once is shared by
+                # more.
+                done = self._planned(Impairment(missing=missing, keeps_batch=True))
+            self.evenness = done / share
+        # With the batch kept, fewer replicas take longer for the same step.
+        pace = fraction * self.speed * self.evenness
+        stretch = 1 / (share * pace) if keeps else 1 / pace
+        self.fraction = fraction
+        self.paced_replicas = self.main.replicas
+        self.pace = Pace(share * pace, spec.step_time * stretch)
+
+    def pace_at(self, bandwidth: float, speed: float = 1.0) -> float:
+        """Return the pace with the narrowest bandwidth and the slowest node [-], relative to what it was planned for.
+
+        Where the scenario states the share c of a step that waits for the network, it is 1 / (1 - c + c / b), or that
+        of the slow node if that is less; else the model of steps tells.
+        """
+        if self.spec.communication is None and self.spec.plan is not None:
+            return self._planned(Impairment(compute=speed, network=min(bandwidth, 1.0)))
+        return stated_pace(self.spec.communication or 0.0, bandwidth, speed)
+
+    def _planned(self, state: Impairment) -> float:
+        """Return the pace that the model of steps gives, asked once for each state [-]."""
+        assert self.spec.plan is not None, "only of a job with a plan"
+        pace = self.known_paces.get(state)
+        if pace is None:
+            pace = self.known_paces[state] = self.spec.plan.pace(state)
+        return pace
+
+    @property
+    def at_risk(self) -> float:
+        """Healthy seconds of work that a failure may still take [s]: not durable yet, or wrong and not known to be."""
+        if not self.taints:
+            return self.state.at_risk
+        return max(self.state.at_risk, self.work - self.taints[0].sound)
+
+    @property
+    def work(self) -> float:
+        """Healthy seconds of work that survive so far [s]."""
+        return self.state.committed + self.state.at_risk

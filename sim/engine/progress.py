@@ -1,0 +1,349 @@
+"""Progress: how fast jobs step and when they are done, what a rollback takes, and how long its reading takes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from sim.engine.kernel import Order
+from sim.policies.contracts import Bucket, Damage, Restore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sim.engine.job import Group, Job
+    from sim.engine.jobs import Jobs
+    from sim.engine.kernel import Call
+    from sim.policies.contracts import Keeps
+
+_NOT_YET = -math.inf
+"""End of a job that is not worked out, because an event that looks again comes before."""
+
+
+class Paces:
+    """Sets the pace of jobs, and looks when one comes to its end or to its next bug."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+
+    def set(self, job: Job, fraction: float) -> None:
+        """Set the pace of a job: its plan's, its nodes'."""
+        if self.jobs.failures.may_slow(job):
+            job.speed, job.slow_cause = self.jobs.failures.slowest(job)
+        job.set_pace(fraction)
+        self.jobs.steps.change(job)
+
+    def repace(self, job: Job, now: float) -> None:
+        """Let a job step at the pace that its nodes have now, if the fabric has changed that.
+
+        A job that does not notice is not charged up to now.
+        """
+        group = job.main
+        if not group.running:
+            self.respeed(job, now)
+            return
+        found = self.jobs.failures.slowest(job)
+        if found != (job.speed, job.slow_cause):
+            self.jobs.settle(group, now)
+            job.speed, job.slow_cause = found
+            job.set_pace(job.fraction)
+            self.jobs.steps.change(job)
+            if job.stops_at < math.inf:
+                self.expect_finish(group, now)
+
+    def respeed(self, job: Job, now: float) -> None:
+        """Let a job step at the pace that its nodes have now."""
+        group = job.main
+        self.jobs.settle(group, now)
+        if group.running:
+            self.set(job, job.fraction)
+            if job.stops_at < math.inf:
+                self.expect_finish(group, now)
+        elif group.run_at < math.inf and job.stops_at < math.inf:
+            assert group.run_step is not None
+            self.set(job, group.run_step.fraction)
+            self.expect_finish(group, group.run_at)
+
+    def expect_finish(self, group: Group, start: float) -> None:
+        """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
+
+        One event waits for each job: most failures only move the end away, and an event that comes too early looks
+        again. What cannot end before that event is worked out then.
+        """
+        job = group.job
+        todo = max(job.stops_at - job.work, 0.0)
+        if start + todo / job.pace.rate > job.looks_at:
+            job.finish_at = _NOT_YET
+            return
+        left = job.checkpoint.time_to(job.state, job.pace, todo)
+        job.finish_at = start + left
+        if job.finish_at < job.looks_at:
+            job.looks_at = job.finish_at
+            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
+
+    def _on_look(self, call: Call) -> None:
+        job, time = call.argument
+        if time != job.looks_at:
+            return
+        job.looks_at = math.inf
+        main = job.main
+        if job.finish_at == _NOT_YET:
+            self.jobs.settle(main, time)
+            self.expect_finish(main, main.run_at if main.run_at < math.inf else time)
+        elif job.finish_at <= time:
+            self.jobs.settle(job.main, time)
+            if job.stops_at < job.target:
+                self.jobs.failures.bugs.meet(job, time)
+            else:
+                self.jobs.queue.finish(job, time, finished=True)
+        elif job.finish_at < math.inf:
+            job.looks_at = job.finish_at
+            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
+
+
+# ----------------------------------------
+# How many optimizer steps a job has done, as far as its work survives.
+
+_SAME = 1e-9
+
+"""Relative difference below which two paces make as many steps of the same work [-]."""
+
+
+class _Stretch(NamedTuple):
+    """From some work on [s], after so many steps [-], a second of healthy work takes so many steps [1/s]."""
+
+    work: float
+    steps: float
+    slope: float
+
+
+class Steps:
+    """Counts the steps behind the work of each job: fewer replicas need more of them for the same work."""
+
+    def __init__(self) -> None:
+        self.stretches: dict[int, list[_Stretch]] = {}
+
+    def change(self, job: Job) -> None:
+        """Note that a job, whose work is charged, has the pace of now from here on."""
+        if job.spec.step_time <= 0:
+            return
+        slope = 1.0 / (job.pace.rate * job.pace.step)
+        mine = self.stretches.setdefault(job.index, [_Stretch(0.0, 0.0, 1.0 / job.spec.step_time)])
+        last = mine[-1]
+        if abs(last.slope - slope) > _SAME * slope:
+            mine.append(_Stretch(job.work, last.steps + (job.work - last.work) * last.slope, slope))
+
+    def roll_back(self, job: Job) -> None:
+        """Forget the paces of work that a job has lost; it goes on at the pace that it has now."""
+        mine = self.stretches.get(job.index)
+        if mine is None:
+            return
+        while len(mine) > 1 and mine[-1].work >= job.work:
+            mine.pop()
+        self.change(job)
+
+    def done(self, job: Job) -> float:
+        """Return the steps behind the work that a job has now [-]; 0 without the time of a step."""
+        if job.spec.step_time <= 0:
+            return 0.0
+        mine = self.stretches.get(job.index)
+        if not mine:
+            return job.work / job.spec.step_time
+        return mine[-1].steps + (job.work - mine[-1].work) * mine[-1].slope
+
+
+# ----------------------------------------
+# Going back to a copy: what has happened to the nodes, what is lost, and how long the reading takes.
+
+_TIE = 1e-12
+
+"""Relative difference below which two amounts of work are the same [-]."""
+
+
+class Restores:
+    """Asks the checkpoint strategy what survives, and takes back what does not."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+        self.steps = jobs.steps
+
+    def roll_back(self, job: Job, keeps: Keeps, *, reads: bool = True) -> None:
+        """Go back to what survives, given what a plan `keeps`, and charge the loss to the incident's first failure.
+
+        Whether a copy is good is found out when it is read.
+        """
+        before = job.work
+        sound = (
+            min((taint.sound for taint in job.taints if taint.is_known), default=math.inf) if job.taints else math.inf
+        )
+        mark = self._mark(job) if reads else None
+        damage = self._damage(job, keeps)
+        restoration = job.checkpoint.restore(job.state, job.pace, damage, sound, mark)
+        job.state = restoration.state
+        job.restoration = restoration
+        if job.taints:
+            self._clear(job)
+        lost = before - job.work
+        if lost > 0:
+            job.account.lose(lost, job.main.incident or job.main.cause)
+            self.steps.roll_back(job)
+        recorder = self.jobs.recorder
+        if recorder is not None:
+            recorder.progress(self.kernel.now, job)
+        if restoration.store != "peer":
+            job.live = False
+
+    def _clear(self, job: Job) -> None:
+        """Forget what was wrong with work that is taken back.
+
+        A sound save that was on its way is void. Where no copy from before a fault is left, the job lives on with what
+        it has.
+        """
+        newest = job.checkpoint.sound(job.state)
+        for taint in job.taints:
+            taint.sound = min(taint.sound, newest)
+        wrong = [taint for taint in job.taints if taint.sound < job.work * (1 - _TIE)]
+        job.accepted += sum(taint.is_known for taint in wrong)
+        job.taints = [taint for taint in wrong if not taint.is_known]
+
+    def _damage(self, job: Job, keeps: Keeps) -> Damage:
+        """Return what has happened to the nodes of a job since it last stepped."""
+        if not job.checkpoint.minds_nodes:
+            return Damage(keeps)
+        # A replica hands its state to others, so there have to be some; one whose node started anew has none.
+        stateless = {position // job.nodes_per_replica for position in (*job.lost, *job.rebooted, *job.dead)}
+        live = job.live and job.replicas > 1 and len(stateless) < job.main.replicas
+        return Damage(keeps, frozenset(job.lost), frozenset(job.rebooted), live)
+
+    def _mark(self, job: Job) -> Callable[[str], float] | None:
+        """Return the numbers that decide what a job can read: each time that it reads, others."""
+        failure = job.main.failure
+        if failure is None:
+            return None
+        job.reads += 1
+        number = job.reads
+        return lambda purpose: failure.mark(f"{purpose} at reading {number}")
+
+    def begin(self, job: Job, now: float) -> float:
+        """Let a job begin to read what it goes back to; return how long that takes [s]."""
+        seconds = job.restoration.seconds + self.wait(job, now)
+        if job.restoration.seconds > 0:
+            job.read_from = job.restoration.store
+        return seconds
+
+    def wait(self, job: Job, now: float) -> float:
+        """Return how long a restore that would begin `now` [s] waits for the store that it reads [s]."""
+        back = self.jobs.stores.back
+        return back - now if back > now and job.restoration.store == "remote" and job.work > 0 else 0.0
+
+
+# ----------------------------------------
+# Restores of several jobs that read one store at the same time and share its bandwidth.
+
+_DONE = 1e-9
+
+"""Part of a restore that rounding may leave [-]."""
+
+
+class _Reading:
+    """One restore: what is left of it [-], how fast it goes [1/s], and its two least times [s].
+
+    ``alone`` is what the nodes need at their own bandwidth, ``whole`` what the store needs if nobody else reads.
+    """
+
+    __slots__ = ("alone", "group", "left", "speed", "whole")
+
+    def __init__(self, group: Group, alone: float, whole: float) -> None:
+        self.group = group
+        self.alone = alone
+        self.whole = whole
+        self.left = 1.0
+        self.speed = 0.0
+
+
+class Stores:
+    """Lets restores from the remote store share its bandwidth, each as fast as its own nodes can at most.
+
+    The store gives everybody the same, and what somebody cannot use to the others (max-min fairness).
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+        self.is_shared = len(jobs.all) > 1
+        """Whether somebody else may read at the same time."""
+        self.back = -math.inf
+        """When the stores outside the nodes can be read again [s]."""
+        self.readings: list[_Reading] = []
+        self.since = 0.0
+        self.epoch = 0
+
+    def shares(self, job: Job, step: object) -> bool:
+        """Return whether a step of a plan is a restore that has to share its store."""
+        if not self.is_shared or type(step) is not Restore:
+            return False
+        restoration = job.restoration
+        return restoration.store == "remote" and restoration.seconds > 0 and job.checkpoint.transfer[1] > 0
+
+    def restore(self, group: Group, step: Restore, now: float) -> bool:
+        """Let a group restore: first what it does not share, waiting and reading in, then the transfer."""
+        job = group.job
+        self.jobs.wait(group, [(Bucket.RESTORE, math.inf)], now, exposed=step.exposed)
+        before = self.jobs.restores.begin(job, now) - max(job.checkpoint.transfer)
+        if before > 0:
+            self.kernel.at(now + before, Order.PHASE, self._on_ready, (group, group.epoch))
+        else:
+            self._begin(group, now)
+        return True
+
+    def forget(self, group: Group, now: float) -> None:
+        """Let a group read no longer."""
+        if any(reading.group is group for reading in self.readings):
+            self._advance(now)
+            self.readings = [reading for reading in self.readings if reading.group is not group]
+            self._share(now)
+
+    def _on_ready(self, call: Call) -> None:
+        group, epoch = call.argument
+        if epoch == group.epoch:
+            self._begin(group, self.kernel.now)
+
+    def _begin(self, group: Group, now: float) -> None:
+        self._advance(now)
+        self.readings.append(_Reading(group, *group.job.checkpoint.transfer))
+        self._share(now)
+
+    def _advance(self, now: float) -> None:
+        """Take off what has been read since the speeds last changed."""
+        for reading in self.readings:
+            reading.left = max(reading.left - reading.speed * (now - self.since), 0.0)
+        self.since = now
+
+    def _share(self, now: float) -> None:
+        """Give everybody a speed, the least demanding first, and wait for the first who is done."""
+        self.epoch += 1
+        free = 1.0
+        ordered = sorted(self.readings, key=lambda reading: reading.whole / max(reading.alone, reading.whole * _DONE))
+        for index, reading in enumerate(ordered):
+            fair = free / (len(ordered) - index)
+            reading.speed = min(fair / reading.whole, 1 / reading.alone if reading.alone > 0 else math.inf)
+            free -= reading.speed * reading.whole
+        if ordered:
+            end = now + min(reading.left / reading.speed for reading in ordered)
+            self.kernel.at(end, Order.PHASE, self._on_end, self.epoch)
+
+    def _on_end(self, call: Call) -> None:
+        """Let those go on that have read everything."""
+        if call.argument != self.epoch:
+            return
+        now = self.kernel.now
+        self._advance(now)
+        done = [reading for reading in self.readings if reading.left <= _DONE]
+        self.readings = [reading for reading in self.readings if reading.left > _DONE]
+        self._share(now)
+        for reading in done:
+            group = reading.group
+            self.jobs.settle(group, now)
+            self.jobs.proceed(group, now)

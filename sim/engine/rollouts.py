@@ -1,0 +1,189 @@
+"""Rollouts: a change that is brought to the nodes, and the hazard that they have afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim.engine.kernel import Order
+from sim.engine.lives import Failure
+from sim.policies.contracts import Bucket, Stall
+
+if TYPE_CHECKING:
+    from sim.engine.failures import Failures
+    from sim.engine.job import Job
+    from sim.engine.kernel import Call
+    from sim.engine.lives import SourceInfo
+    from sim.failures.planned import Rollout
+    from sim.policies.contracts import Plan
+
+_DAY = 86400.0
+
+_ROLLBACK = 1
+"""Number of the outages in which a change is taken back."""
+
+
+class _Progress:
+    """How far one rollout has come."""
+
+    __slots__ = ("changed", "failures", "info", "is_due", "is_stopped", "next", "pending", "plan", "visits")
+
+    def __init__(self, info: SourceInfo, plan: Rollout) -> None:
+        self.info = info
+        self.plan = plan
+        self.next = 0
+        self.changed: set[int] = set()
+        self.pending: set[int] = set()
+        """Nodes that are due and wait for their job to be interrupted."""
+        self.visits: dict[Job, tuple[float, list[int]]] = {}
+        """Nodes that are changed within their job, and when that is done [s]."""
+        self.is_due = False
+        """Whether the canaries are watched as soon as all have been changed."""
+        self.failures = 0
+        """Failures of changed canaries, for the causes whose hazard changes."""
+        self.is_stopped = False
+
+
+class Rollouts:
+    """Takes nodes out of service a few at a time, and knows which have been changed."""
+
+    def __init__(self, failures: Failures) -> None:
+        self.failures = failures
+        self.kernel = failures.kernel
+        self.cluster = failures.cluster
+        self.all: list[_Progress] = []
+
+    def start(self) -> None:
+        """Arrange the first step of each rollout."""
+        for info in self.failures.infos:
+            plan = info.source.rollout
+            if plan is not None:
+                progress = _Progress(info, plan)
+                self.all.append(progress)
+                self._at(plan.start, self._on_step, progress)
+
+    def _at(self, time: float, function: object, argument: object) -> None:
+        if time < self.failures.end:
+            self.kernel.at(time, Order.FAILURE, function, argument)  # type: ignore[arg-type]
+
+    def hazard(self, info: SourceInfo, node: int) -> float:
+        """Return the hazard of a node for a cause relative to the stated one [-]."""
+        hazard = 1.0
+        for progress in self.all:
+            ratio = progress.plan.hazard.get(info.source.name)
+            if ratio is not None and node in progress.changed:
+                hazard *= ratio
+        return hazard
+
+    def note(self, info: SourceInfo, node: int) -> None:
+        """Count a failure of a changed node, for those who watch the canaries."""
+        for progress in self.all:
+            if info.source.name in progress.plan.hazard and node in progress.changed:
+                progress.failures += 1
+
+    # -------------------------------------------------------------------------------------------------- steps
+
+    def _on_step(self, call: Call) -> None:
+        """Change the next nodes, and arrange what follows."""
+        progress: _Progress = call.argument
+        if progress.is_stopped or progress.next >= self.cluster.nodes:
+            return
+        plan = progress.plan
+        now = self.kernel.now
+        first = progress.next
+        canaries = plan.canary.nodes if plan.canary is not None else 0
+        last = first + plan.batch
+        if first < canaries:
+            last = min(last, canaries)
+        nodes = tuple(range(first, min(last, self.cluster.nodes)))
+        progress.next = nodes[-1] + 1
+        self._change(progress, nodes)
+        if progress.next == canaries:
+            progress.is_due = True
+            self._watch(progress, now + plan.duration)
+        else:
+            self._at(now + len(nodes) * _DAY / plan.nodes_per_day, self._on_step, progress)
+
+    def _watch(self, progress: _Progress, start: float) -> None:
+        """Watch the canaries from `start` [s] on, if all have been changed by then."""
+        if progress.is_due and not progress.pending:
+            assert progress.plan.canary is not None
+            progress.is_due = False
+            self._at(start + progress.plan.canary.soak, self._on_soaked, progress)
+
+    def _on_soaked(self, call: Call) -> None:
+        """Go on if the canaries are well, or take the change back."""
+        progress: _Progress = call.argument
+        canary = progress.plan.canary
+        assert canary is not None
+        if progress.failures <= canary.tolerates:
+            self._on_step(call)
+            return
+        progress.is_stopped = True
+        back = tuple(sorted(progress.changed))
+        progress.changed.clear()
+        progress.pending.clear()
+        progress.visits.clear()
+        self._take_out(progress, back, _ROLLBACK)
+
+    def _change(self, progress: _Progress, nodes: tuple[int, ...]) -> None:
+        """Change nodes now, or at the next interruption of their job."""
+        now_nodes = []
+        for node in nodes:
+            group = self.cluster.group[node]
+            if progress.plan.mode == "at_interruption" and group is not None and group.job.holding:
+                progress.pending.add(node)
+            else:
+                now_nodes.append(node)
+        progress.changed.update(now_nodes)
+        self._take_out(progress, tuple(now_nodes), 0)
+
+    def _take_out(self, progress: _Progress, nodes: tuple[int, ...], number: int) -> None:
+        """Take nodes out of service; what is down anyway is changed there."""
+        up = tuple(node for node in nodes if not self.cluster.outages[node])
+        if not up:
+            return
+        failures = self.failures
+        counts = failures.counts
+        counts.candidates += 1
+        counts.faults += 1
+        failure = Failure(progress.info, up[0], number)
+        inside, outside = failures.find(up)
+        failures.strike(failure, up, inside, outside, self.kernel.now + progress.plan.duration)
+
+    def visit(self, job: Job, plan: Plan, start: float) -> Plan:
+        """Return the plan of an interrupted job that begins at `start` [s], with the change of its nodes before it."""
+        stalls: list[Stall] = []
+        for progress in self.all:
+            done, nodes = progress.visits.pop(job, (0.0, []))
+            if self.kernel.now < done:
+                # A change that is cut short begins again.
+                progress.changed.difference_update(nodes)
+                progress.pending.update(nodes)
+            due = [node for node in progress.pending if self._belongs(node, job)]
+            if due:
+                progress.pending.difference_update(due)
+                progress.changed.update(due)
+                stalls.append(Stall(Bucket.MAINTENANCE, progress.plan.duration))
+                start += progress.plan.duration
+                progress.visits[job] = (start, due)
+                self._watch(progress, start)
+        self.change_free()
+        return (*stalls, *plan)
+
+    def change_free(self) -> None:
+        """Change nodes that have left the job whose interruption they waited for."""
+        for progress in self.all:
+            free = [node for node in progress.pending if not self._is_held(node)]
+            if free:
+                progress.pending.difference_update(free)
+                progress.changed.update(free)
+                self._take_out(progress, tuple(sorted(free)), 0)
+                self._watch(progress, self.kernel.now + progress.plan.duration)
+
+    def _belongs(self, node: int, job: Job) -> bool:
+        group = self.cluster.group[node]
+        return group is not None and group.job is job and job.holding
+
+    def _is_held(self, node: int) -> bool:
+        group = self.cluster.group[node]
+        return group is not None and group.job.holding

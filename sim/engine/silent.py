@@ -1,0 +1,429 @@
+"""Faults that nobody notices at once: nodes that are slow or compute wrongly, hidden faults, and bugs of jobs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sim import rng
+from sim.engine.job import Taint
+from sim.engine.kernel import Order
+from sim.engine.lives import RELAPSE, Failure, Life
+from sim.failures.spread import hidden_at_start
+from sim.failures.trace import PARTS, ROUNDS
+from sim.policies.checkpoint import Periodic
+from sim.policies.checkpoint.stores import whole
+from sim.scenario.laws import draw
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.engine.failures import Failures
+    from sim.engine.job import Job
+    from sim.engine.kernel import Call
+    from sim.engine.lives import SourceInfo
+
+# ----------------------------------------
+# Silent faults: nodes that go on, slowly or wrongly, until somebody notices.
+
+
+class SilentFault:
+    """One such fault: which nodes have it, and whether they still do."""
+
+    __slots__ = ("bandwidth", "corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
+
+    def __init__(self, failure: Failure, nodes: tuple[int, ...]) -> None:
+        effect = failure.info.source.effect
+        self.failure = failure
+        self.nodes = nodes
+        self.speed = effect.speed
+        self.bandwidth = effect.bandwidth_left
+        self.corrupts = effect.kind in ("corrupt", "spike")
+        self.is_open = True
+        self.is_counted = False
+        """Whether it has been counted as noticed, or as gone."""
+
+
+class SilentFaults:
+    """Slows jobs, taints their work, and turns a fault that is noticed into a failure."""
+
+    def __init__(self, failures: Failures) -> None:
+        self.failures = failures
+        self.kernel = failures.kernel
+        self.cluster = failures.cluster
+        self.of_node: dict[int, list[SilentFault]] = {}
+        """What is open on each node."""
+        self.unnoticed = 0
+        """Faults that have neither been noticed nor gone away."""
+
+    def begin(self, failure: Failure, nodes: Sequence[int]) -> None:
+        """Let nodes have a fault that does not stop them."""
+        now = self.kernel.now
+        up = tuple(node for node in nodes if not self.cluster.outages[node])
+        fault = SilentFault(failure, up)
+        self.unnoticed += 1
+        jobs = self._settle(up, now)
+        for node in up:
+            self.of_node.setdefault(node, []).append(fault)
+        for job in jobs:
+            self.failures.jobs.respeed(job, now)
+            if job.main.running:
+                self.taint(job)
+        self._expect(fault, now)
+
+    def derail(self, job: Job, failure: Failure) -> None:
+        """Let the loss of a job leave its course; if it does not step now, nothing has happened."""
+        now = self.kernel.now
+        main = job.main
+        if not main.is_running(now):
+            self.failures.counts.harmless += 1
+            return
+        self.failures.jobs.settle(main, now)
+        fault = SilentFault(failure, ())
+        self.unnoticed += 1
+        sound = job.checkpoint.sound(job.state)
+        wanted = job.work - failure.info.source.effect.undone
+        if wanted < sound:
+            sound = self._save_before(job, sound, wanted)
+        job.taints.append(Taint(max(sound, 0.0), fault))
+        self._expect(fault, now)
+
+    @staticmethod
+    def _save_before(job: Job, newest: float, work: float) -> float:
+        """Return the most work in a save of some work or less [s], of saves a period apart with the `newest` known.
+
+        A ladder of stores finds its copies itself.
+        """
+        if not isinstance(job.checkpoint, Periodic):
+            return work
+        spacing = job.checkpoint.stepping(job.pace) * job.pace.rate
+        return newest - whole((newest - work) / spacing) * spacing
+
+    def _expect(self, fault: SilentFault, now: float) -> None:
+        """Arrange what comes first: the fault goes away by itself, or somebody notices."""
+        failure = fault.failure
+        effect = failure.info.source.effect
+        heals = now + draw(effect.heal, failure.mark, "heals") if effect.heal is not None else math.inf
+        noticing = failure.info.source.noticing
+        noticed = now + noticing.draw(failure.mark) if noticing is not None else math.inf
+        if heals < min(noticed, self.failures.end):
+            self.kernel.at(heals, Order.RETURN, self._on_healed, fault)
+        elif noticed < self.failures.end:
+            self.kernel.at(noticed, Order.FAILURE, self._on_noticed, fault)
+
+    def clear(self, node: int) -> None:
+        """Forget what a node had before it was repaired."""
+        if node not in self.of_node:
+            return
+        self._settle((node,), self.kernel.now)
+        for fault in self.of_node.pop(node):
+            fault.nodes = tuple(other for other in fault.nodes if other != node)
+            if not fault.nodes:
+                fault.is_open = False
+                self.failures.renew(fault.failure)
+                if not self._wronged(fault):
+                    self._count(fault)
+
+    def _close(self, fault: SilentFault) -> None:
+        """Take a fault from its nodes; what was stepped so far was stepped with it."""
+        self._settle(fault.nodes, self.kernel.now)
+        fault.is_open = False
+        for node in fault.nodes:
+            mine = self.of_node[node]
+            mine.remove(fault)
+            if not mine:
+                del self.of_node[node]
+
+    def _is_first(self, fault: SilentFault) -> bool:
+        """Return whether a fault that is noticed, or gone, has been neither before; from now on it has."""
+        if fault.is_counted:
+            return False
+        fault.is_counted = True
+        self.unnoticed -= 1
+        return True
+
+    def _count(self, fault: SilentFault) -> None:
+        """Count a fault that went away before anybody noticed."""
+        if self._is_first(fault):
+            self.failures.counts.healed += 1
+
+    def _on_healed(self, call: Call) -> None:
+        fault: SilentFault = call.argument
+        if fault.is_open:
+            self._close(fault)
+            self._count(fault)
+            self.failures.renew(fault.failure)
+            for job in self._settle(fault.nodes, self.kernel.now):
+                self.failures.jobs.respeed(job, self.kernel.now)
+
+    def _on_noticed(self, call: Call) -> None:
+        """Stop the nodes that still have the fault, and the jobs whose work it made wrong.
+
+        From now on it is a failure like others. Of nodes that are in repair for something else nothing more is asked.
+        """
+        fault: SilentFault = call.argument
+        nodes = fault.nodes
+        was_open = fault.is_open
+        if was_open:
+            self._close(fault)
+        wronged = self._wronged(fault)
+        if not wronged and not (was_open and nodes):
+            self._count(fault)
+            return
+        for job in wronged:
+            job.live = False
+            for taint in job.taints:
+                taint.is_known |= taint.fault is fault
+            if not job.holding:
+                # Its nodes are gone, but it will not start from a checkpoint that is wrong.
+                self.failures.jobs.roll_back(job, "stores", reads=False)
+        up = tuple(node for node in nodes if not self.cluster.outages[node])
+        inside, outside = self.failures.find(up)
+        groups = [job.main for job in wronged if job.holding]
+        self._is_first(fault)
+        self.failures.strike(fault.failure, up or nodes[:1], inside, outside, wronged=groups)
+
+    # --------------------------------------------------------------------------------------------------- jobs
+
+    def slowest(self, job: Job) -> tuple[float, int]:
+        """Return the pace of the slowest node that steps with a job [-], and the cause; (1, 0) if none is slow."""
+        speed, cause = 1.0, 0
+        for node, faults in self.of_node.items():
+            if self._serves(node, job):
+                for fault in faults:
+                    pace = job.pace_at(fault.bandwidth, fault.speed)
+                    if pace < speed:
+                        speed, cause = pace, fault.failure.info.cause
+        return speed, cause
+
+    def taint(self, job: Job) -> None:
+        """Remember up to where the work of a job that steps from now on is sound.
+
+        A save that is on its way was taken before, and so was one whose stall has begun.
+        """
+        for node, faults in self.of_node.items():
+            for fault in faults:
+                if fault.corrupts and self._serves(node, job):
+                    sound = job.checkpoint.sound(job.state)
+                    if all(taint.fault is not fault for taint in job.taints):
+                        job.taints.append(Taint(sound, fault))
+
+    def _wronged(self, fault: SilentFault) -> list[Job]:
+        """Return the unfinished jobs that still have work which a fault made wrong."""
+        if not fault.corrupts:
+            return []
+        jobs = self.failures.jobs.all
+        return [job for job in jobs if not job.finished and any(taint.fault is fault for taint in job.taints)]
+
+    def _serves(self, node: int, job: Job) -> bool:
+        """Return whether a node steps with the main group of a job."""
+        return self.cluster.group[node] is job.main and job.holding
+
+    def _settle(self, nodes: Sequence[int], now: float) -> list[Job]:
+        """Charge the jobs whose main group nodes belong to, and return them."""
+        jobs: list[Job] = []
+        for node in nodes:
+            group = self.cluster.group[node]
+            if group is not None and self._serves(node, group.job) and group.job not in jobs:
+                jobs.append(group.job)
+                self.failures.jobs.settle(group, now)
+        return jobs
+
+
+# ----------------------------------------
+# Hidden faults: what a repair left in a node, or what it had from the beginning, until a repair removes it.
+
+_ONSET = 1 << 30
+"""Between the numbers of the first lives of hidden faults that a node catches one after another."""
+
+
+class HiddenFaults:
+    """Keeps the lives of hidden faults, on the wall clock or on the busy clock of their node."""
+
+    def __init__(self, failures: Failures) -> None:
+        self.failures = failures
+        self.kernel = failures.kernel
+        self.open: dict[int, list[Life]] = {}
+        """Hidden faults of each node."""
+        self.parked: dict[int, list[Life]] = {}
+        """Those that came due while their node was down."""
+
+    def start(self, info: SourceInfo, node: int, seconds: float, number: int = 0) -> None:
+        """Give a node a hidden fault that strikes after `seconds`, at the start or when it catches one."""
+        self._begin(Life(node, info.index, node, number, seconds), seconds, self.kernel.now)
+
+    def start_onsets(self) -> None:
+        """Arrange when nodes without a hidden fault catch it, once the faults of the trace have been handed over."""
+        for info in self.failures.infos:
+            hidden = info.source.hidden
+            if hidden is None:
+                continue
+            self._keep_dormant(info)
+            if hidden.onset is None:
+                continue
+            key = rng.stream(*info.prefix, "onset", info.source.name)
+            reach = float(hidden.onset.cdf(np.asarray([self.failures.end]))[0])
+            nodes, numbers = rng.below(key, info.source.units, 0, reach)
+            for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True):
+                self._at_onset(info, node, 0, hidden.onset.ppf_one(number))
+
+    def _keep_dormant(self, info: SourceInfo) -> None:
+        """Remember the hidden faults that would strike after the end; nodes that have one cannot catch another."""
+        for node in np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist():
+            mine = self.open.setdefault(node, [])
+            if not any(life.source == info.index for life in mine):
+                mine.append(Life(node, info.index, node, 0, math.inf))
+
+    def _at_onset(self, info: SourceInfo, node: int, number: int, time: float) -> None:
+        if time < self.failures.end:
+            self.kernel.at(time, Order.FAILURE, self._on_onset, (info, node, number))
+
+    def _on_onset(self, call: Call) -> None:
+        info, node, number = call.argument
+        if not any(life.source == info.index for life in self.open.get(node, ())):
+            first = (number + 1) * _ONSET
+            self.start(info, node, self.failures.life(info.index, node, first), first)
+        key = rng.stream(*info.prefix, "onset", info.source.name)
+        law = info.source.hidden.onset
+        self._at_onset(info, node, number + 1, self.kernel.now + law.ppf_one(rng.uniform_one(key, node, number + 1)))
+
+    # ------------------------------------------------------------------------------------------------- lives
+
+    def remain(self, node: int, failure: Failure, now: float) -> None:
+        """Leave the fault behind a failure in its node: it strikes again."""
+        residue = failure.info.source.residue
+        if residue is None:
+            return
+        slot, number = failure.slot, failure.round
+        if not failure.info.divisor and number < RELAPSE:
+            # One of the nodes that an incident took: it strikes again alone, and its slot is the node.
+            slot, number = node, number * PARTS + slot
+        number += RELAPSE
+        after = self._after(failure.info, slot, number)
+        self._begin(Life(node, failure.info.index, slot, number, after), after, now)
+
+    def _after(self, info: SourceInfo, slot: int, number: int) -> float:
+        """Return how long a fault that a repair left takes to strike again [s]."""
+        residue = info.source.residue
+        assert residue is not None
+        numbers = info.numbers.get("relapse after") or info.numbers_for("relapse after")
+        return residue.after.ppf_one(numbers.get(slot, number))
+
+    def _begin(self, life: Life, seconds: float, now: float) -> None:
+        """Let a hidden fault strike after `seconds` of its clock."""
+        self.open.setdefault(life.node, []).append(life)
+        info = self.failures.infos[life.source]
+        if info.source.clock == "busy":
+            self.failures.lives.begin(life, seconds, now)
+        elif now + seconds < self.failures.end:
+            self.kernel.at(now + seconds, Order.FAILURE, self._on_due, (life, life.token))
+
+    def _on_due(self, call: Call) -> None:
+        life, token = call.argument
+        if life.token == token:
+            self.strike(life)
+
+    def strike(self, life: Life) -> None:
+        """Let a hidden fault make its node fail."""
+        now = self.kernel.now
+        node = life.node
+        if self.failures.cluster.outages[node]:
+            self.parked.setdefault(node, []).append(life)
+            return
+        info = self.failures.infos[life.source]
+        mine = self.open[node]
+        mine.remove(life)
+        if life.round >= RELAPSE:
+            self.failures.counts.relapses += 1
+            self.failures.occur(info, life.slot, life.round)
+            return
+        following = Life(node, life.source, life.slot, life.round + 1, 0.0)
+        self._begin(following, self.failures.life(life.source, life.slot, life.round + 1), now)
+        self.failures.occur(info, life.slot, life.round)
+
+    def resume(self, node: int, now: float) -> None:
+        """Let hidden faults that came due while their node was down strike some time after its return."""
+        for life in self.parked.pop(node, ()):
+            if life in self.open.get(node, ()):
+                self.open[node].remove(life)
+                info = self.failures.infos[life.source]
+                if life.round >= RELAPSE:
+                    number = life.round + RELAPSE
+                    seconds = self._after(info, life.slot, number)
+                else:
+                    number = life.round + 1
+                    seconds = self.failures.life(life.source, life.slot, number)
+                self._begin(Life(node, life.source, life.slot, number, 0.0), seconds, now)
+
+    def clear(self, node: int) -> None:
+        """Forget the hidden faults of a node that has been repaired."""
+        for life in self.open.pop(node, ()):
+            self.failures.lives.void(life)
+
+
+# ----------------------------------------
+# Bugs of a job's software: failures at a point of its work, again and again until they are mended.
+
+
+class Bug:
+    """The next bug of a job: where it waits [s of healthy work], and when it is mended [s]."""
+
+    __slots__ = ("at", "attempts", "info", "mended", "met", "number")
+
+    def __init__(self, info: SourceInfo, at: float) -> None:
+        self.info = info
+        self.at = at
+        self.number = 0
+        self.attempts = 0
+        self.mended = float("inf")
+        self.met = -1.0
+        """When it last made the job fail [s]."""
+
+
+class Bugs:
+    """Keeps the bugs of every job in the order in which it will meet them."""
+
+    def __init__(self, failures: Failures) -> None:
+        self.failures = failures
+        self.open: dict[int, list[Bug]] = {}
+
+    def start(self) -> None:
+        """Put the first bug of each source before each job."""
+        for info in self.failures.infos:
+            if info.source.fix is None or info.source.law is None:
+                continue
+            for job in self.failures.jobs.all:
+                bug = Bug(info, self.failures.life(info.index, job.index, 0))
+                self.open.setdefault(job.index, []).append(bug)
+        for job in self.failures.jobs.all:
+            self._expect(job)
+
+    def _expect(self, job: Job) -> None:
+        job.stops_at = min([job.target, *(bug.at for bug in self.open.get(job.index, ()))])
+
+    def meet(self, job: Job, now: float) -> None:
+        """Let a job, which has come to its next bug and is settled, pass it if it is mended, or fail."""
+        bug = min(self.open[job.index], key=lambda each: each.at)
+        if now >= bug.mended:
+            bug.number += 1
+            bug.attempts = 0
+            bug.mended = float("inf")
+            bug.at += self.failures.life(bug.info.index, job.index, bug.number)
+            self._expect(job)
+            self.failures.jobs.expect_finish(job.main, now)
+            return
+        if now <= bug.met * (1 + 1e-12):
+            # Restarts that take no time (or no more than rounding makes of the work that a checkpoint does not hold)
+            # would go on for ever; the next one is made with the mended program.
+            self.failures.jobs.hold(job, bug.info.cause, bug.mended - now, now)
+            return
+        bug.met = now
+        failure = Failure(bug.info, job.index, bug.number + ROUNDS * bug.attempts)
+        if not bug.attempts:
+            assert bug.info.source.fix is not None
+            bug.mended = now + draw(bug.info.source.fix, failure.mark, "fix")
+        bug.attempts += 1
+        self.failures.counts.candidates += 1
+        self.failures.strike_job(failure)

@@ -1,0 +1,30 @@
+"""What pytest is told for all tests: the seed at the head of a run, and a part of the nightly tests on demand."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from tests.pace import IS_FULL, SEED
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--part K/N``."""
+    parser.addoption("--part", metavar="K/N", help="of the chosen tests only those of part K of N, from 0 on, by name")
+
+
+def pytest_report_header() -> str:
+    """Return the line with which a failure can be repeated."""
+    return f"ETTRICK_SEED={SEED}" if IS_FULL else f"seed {SEED}, a fifth of the random examples"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other parts; the names decide, so that every process leaves out the same."""
+    if part := config.getoption("--part"):
+        number, parts = map(int, part.split("/"))
+        chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == number]
+        config.hook.pytest_deselected(items=list({*items} - {*chosen}))
+        items[:] = chosen
