@@ -252,7 +252,7 @@ def sensitivity(
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
     from analysis.results.run import plain
-    from analysis.sensitivity.study import play_sensitivity
+    from analysis.sensitivity import play_sensitivity
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
 

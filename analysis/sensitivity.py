@@ -21,10 +21,10 @@ from analysis.results.models import (
 )
 from analysis.results.run import provenance
 from analysis.runs import RequestError
-from analysis.sensitivity.sobol import LEAST, indices
-from analysis.sensitivity.tornado import tornado
 from analysis.statistics.estimates import summarise_ratio
 from analysis.study.designs import OneAtATime, Saltelli
+from analysis.study.questions.sobol import LEAST, indices
+from analysis.study.questions.tornado import tornado
 from analysis.study.table import Cell, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
@@ -35,10 +35,10 @@ from sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.sensitivity.sobol import Indices
-    from analysis.sensitivity.tornado import Swing, Tornado
     from analysis.study.designs import Design
     from analysis.study.load import LoadedStudy
+    from analysis.study.questions.sobol import Indices
+    from analysis.study.questions.tornado import Swing, Tornado
     from analysis.study.table import Outcome
     from analysis.sweep.journal import Journal
     from analysis.sweep.workers import Crew
