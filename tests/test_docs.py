@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ import cli
 import sim
 from analysis import runs
 from analysis.results import run as document
+from analysis.results.models import results_schema
 from sim.formulas import efficiency, young_interval
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,9 +72,9 @@ def page() -> str:
     return str(generator().scenario_reference())
 
 
-def generator() -> Any:
-    """Return the module docs/_generate.py."""
-    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "_generate.py")
+def generator(name: str = "_generate.py") -> Any:
+    """Return the module docs/_generate.py, or another one there."""
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / name)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -154,6 +156,13 @@ def test_every_page_of_the_tutorial_and_the_how_tos_runs_something() -> None:
 def test_scenario_reference_is_current(page: str) -> None:
     """The committed page is what docs/_generate.py writes (make docs)."""
     assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
+
+
+def test_reference_of_results_is_current() -> None:
+    """Page and JSON Schema of what commands print are what docs/_generate_results.py writes (make docs)."""
+    module = generator("_generate_results.py")
+    assert module.PAGE.read_text(encoding="utf-8") == module.results_reference()
+    assert json.loads(module.SCHEMA.read_text(encoding="utf-8")) == results_schema()
 
 
 def test_scenario_reference_names_every_key(page: str) -> None:

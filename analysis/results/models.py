@@ -72,13 +72,6 @@ def _pair(value: Any) -> tuple[float | None, ...] | None:
     return _number(value[0]), _number(value[1])
 
 
-def _ends(value: Any) -> tuple[float | None, ...]:
-    if value is None:
-        kind = "list_type"
-        raise PydanticCustomError(kind, "must be a list")
-    return _pair(value) or ()
-
-
 _NUMBER = {"type": ["number", "null"]}
 
 Number: TypeAlias = Annotated[float | None, PlainValidator(_number), WithJsonSchema(_NUMBER)]
@@ -99,10 +92,10 @@ Pair: TypeAlias = Annotated[
 
 Ends: TypeAlias = Annotated[
     tuple[float, float],
-    PlainValidator(_ends),
+    PlainValidator(_pair),
     WithJsonSchema({"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}),
 ]
-"""As `Pair`, of what always has an interval."""
+"""As `Pair`, of what always has an interval in documents that this version writes."""
 
 Texts: TypeAlias = list[str]
 

@@ -6,12 +6,14 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import sim
-from analysis.results.models import RunDocument
-from analysis.results.run import _plain, render, scenario_digest
+from analysis.results.models import FORMAT, DocumentMistakeError, Often, RunDocument, read_document, results_schema
+from analysis.results.run import _plain, plain, render, scenario_digest
 from analysis.results.run import document as typed_document
 from analysis.runs import Ensemble, replicate
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS
@@ -193,6 +195,41 @@ def test_render_knows_no_nan_and_no_numpy() -> None:
     assert json.loads(text) == {"a": [None, None, None, None, 0.5, 3, True], "b": [1, None, "x"], "3": {}}
     assert "NaN" not in text
     assert "Infinity" not in text
+
+
+# -------------------------------------------------------------------------------------------------- models
+
+
+def test_what_is_read_is_what_was_written(content: dict[str, Any], several: Ensemble) -> None:
+    """The models read their own JSON, and it obeys the JSON Schema; a key more, of a later version, is left out."""
+    jsonschema.validate(content, results_schema())
+    read = read_document("run", content | {"new": 1})
+    assert plain(read) == content
+    written = typed_document(several, command="ettrick run small.yaml")
+    assert plain(read) | {"provenance": None} == plain(written) | {"provenance": None}
+
+
+def test_documents_have_one_format(content: dict[str, Any]) -> None:
+    """Documents of before have no number and are read as 0; those of a format to come are refused in a line."""
+    assert content["format"] == FORMAT == 1
+    older = {key: value for key, value in content.items() if key != "format"}
+    assert read_document("run", older).format == 0
+    with pytest.raises(DocumentMistakeError, match=r"^format: "):
+        read_document("run", content | {"format": 2})
+
+
+def test_a_document_cannot_be_changed(several: Ensemble) -> None:
+    """What was found stays as it was found."""
+    found = typed_document(several, command="")
+    with pytest.raises(ValidationError, match="frozen"):
+        found.seed = 2  # type: ignore[misc]
+
+
+def test_numbers_that_are_not_finite_are_null_in_a_model() -> None:
+    """As in JSON: a reader of the model and of the file see the same."""
+    found = Often(mean=np.float64(2.5), mean_ci95=(0.0, math.inf), std=math.nan)
+    assert (found.mean, found.mean_ci95, found.std) == (2.5, (0.0, None), None)
+    assert type(found.mean) is float
 
 
 # ------------------------------------------------------------------------------------------------- digest
