@@ -169,8 +169,8 @@ def schema(
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
+    from analysis.results.explained import results_schema
     from analysis.results.files import in_lines
-    from analysis.results.models import results_schema
     from analysis.study.model import study_schema
 
     say(in_lines(study_schema() if study else results_schema() if results else sim.schema()))

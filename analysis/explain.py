@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from analysis.results.models import (
-    FORMAT,
+from analysis.results.explained import (
     AcceleratorFound,
     Calibration,
     CheckpointSize,
@@ -32,6 +31,7 @@ from analysis.results.models import (
     StartUp,
     Store,
 )
+from analysis.results.models import FORMAT
 from analysis.results.run import describe_closed_form, provenance
 from analysis.results.step import degraded, describe_step, parts, sizes, utilisation
 from sim import catalog, comeback, units

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
-from analysis.results.models import FORMAT, LayoutRow, LayoutsDocument
+from analysis.results.explained import (
+    LayoutRow,
+    LayoutsDocument,
+)
+from analysis.results.models import FORMAT
 from analysis.results.step import sizes
 from analysis.terminal import Page, console
 from sim import NoLayoutError, closed_form

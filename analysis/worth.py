@@ -10,7 +10,16 @@ import numpy as np
 
 import sim
 from analysis.compare import Variant, compare
-from analysis.results.models import FORMAT, DifferenceFound, WorthBase, WorthDocument, WorthGroup, WorthRow
+from analysis.results.explained import (
+    WorthBase,
+    WorthDocument,
+    WorthGroup,
+    WorthRow,
+)
+from analysis.results.models import (
+    FORMAT,
+    DifferenceFound,
+)
 from analysis.results.run import provenance, replays_a_log
 from analysis.statistics.differences import Difference, difference
 from analysis.statistics.estimates import contributions, means, summaries

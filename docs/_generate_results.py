@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.results.explained import (
+    DOCUMENTS,
+    results_schema,
+)
 from analysis.results.files import in_lines
-from analysis.results.models import DOCUMENTS, results_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

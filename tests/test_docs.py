@@ -22,7 +22,7 @@ import cli
 import sim
 from analysis import runs
 from analysis.results import run as document
-from analysis.results.models import results_schema
+from analysis.results.explained import results_schema
 from sim.formulas import efficiency, young_interval
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,7 +6,15 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from analysis.results.models import Degraded, Fit, PlannedJob, Step, StepPart, TermShare, Utilisation
+from analysis.results.explained import (
+    Degraded,
+    Fit,
+    PlannedJob,
+    StepPart,
+    TermShare,
+    Utilisation,
+)
+from analysis.results.models import Step
 from sim.steps import Impairment, flop_per_token, stated_pace
 
 if TYPE_CHECKING:

@@ -18,7 +18,11 @@ from analysis.validation.play import HEADS, LABELS, against, cells_of, describe,
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:
-    from analysis.results.models import ValidateDocument, ValidationGroup, ValidationRow
+    from analysis.results.models import (
+        ValidateDocument,
+        ValidationGroup,
+        ValidationRow,
+    )
 
 # ----------------------------------------
 # The page of a validation in the reference: Markdown.

@@ -17,7 +17,11 @@ from analysis.page.chapters.cluster import format_explanation as typed_format_ex
 from analysis.page.chapters.run import compared_text as typed_compared_text
 from analysis.page.chapters.run import extrapolated_texts as typed_extrapolated_texts
 from analysis.page.chapters.run import format_run as typed_format_run
-from analysis.results.models import ClosedForm, ExplainDocument, RunDocument
+from analysis.results.explained import ExplainDocument
+from analysis.results.models import (
+    ClosedForm,
+    RunDocument,
+)
 from analysis.results.run import describe_closed_form as typed_describe_closed_form
 from analysis.results.run import document as typed_document
 from analysis.runs import replicate

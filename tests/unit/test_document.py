@@ -12,7 +12,14 @@ import pytest
 from pydantic import ValidationError
 
 import sim
-from analysis.results.models import FORMAT, DocumentMistakeError, Often, RunDocument, read_document, results_schema
+from analysis.results.explained import results_schema
+from analysis.results.models import (
+    FORMAT,
+    DocumentMistakeError,
+    Often,
+    RunDocument,
+    read_document,
+)
 from analysis.results.run import _plain, plain, render, scenario_digest
 from analysis.results.run import document as typed_document
 from analysis.runs import Ensemble, replicate

@@ -23,7 +23,8 @@ from analysis.page.chapters.cluster import format_explanation as typed_format_ex
 from analysis.page.chapters.run import compared_text as typed_compared_text
 from analysis.page.chapters.run import converges as typed_converges
 from analysis.page.chapters.run import print_explained
-from analysis.results.models import ClosedForm, ExplainDocument
+from analysis.results.explained import ExplainDocument
+from analysis.results.models import ClosedForm
 from analysis.results.run import _by_bucket
 from analysis.results.run import _simulated as typed_simulated
 from analysis.results.run import describe_closed_form as typed_describe_closed_form

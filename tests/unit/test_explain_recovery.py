@@ -13,7 +13,7 @@ import pytest
 import sim
 from analysis.explain import describe as typed_describe
 from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
-from analysis.results.models import ExplainDocument
+from analysis.results.explained import ExplainDocument
 from sim.catalog import recoveries, recovery
 from sim.policies.contracts import FAULTS
 from sim.policies.recovery import RECOVERIES

@@ -16,7 +16,7 @@ import cli
 import sim
 from analysis.layouts import describe_layouts as typed_describe_layouts
 from analysis.layouts import format_layouts as typed_format_layouts
-from analysis.results.models import LayoutsDocument
+from analysis.results.explained import LayoutsDocument
 from sim import catalog
 from sim.cluster.placement import Layout
 from sim.layouts import failure_sets

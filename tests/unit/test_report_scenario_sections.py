@@ -23,7 +23,10 @@ from analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
 from analysis.page.material import Focus
 from analysis.page.model import Picture, Section, plain
 from analysis.results import run as documents
-from analysis.results.models import ClosedForm, Step
+from analysis.results.models import (
+    ClosedForm,
+    Step,
+)
 from analysis.statistics.estimates import mean_interval
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.engine.result import Milestone, Outage, Span, Timeline

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analysis.page.chapters.validation import format_validation as typed_format_validation
-from analysis.results.models import ValidateDocument, ValidationRow
+from analysis.results.models import (
+    ValidateDocument,
+    ValidationRow,
+)
 from analysis.results.run import plain
 from analysis.validation import record
 from analysis.validation.lab import Estimate, Lab

@@ -17,7 +17,7 @@ import sim
 from analysis.amounts import range_text
 from analysis.page.chapters.worth import _points, _signed
 from analysis.page.chapters.worth import format_worth as typed_format_worth
-from analysis.results.models import WorthDocument
+from analysis.results.explained import WorthDocument
 from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth
 from analysis.worth import worth_document as typed_worth_document
 from sim import Ratio, catalog, units

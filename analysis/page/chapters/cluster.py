@@ -13,7 +13,7 @@ from analysis.page.account import percent
 from analysis.page.chapters.run import print_explained
 from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.results.models import PlannedJob
+from analysis.results.explained import PlannedJob
 from analysis.results.step import PARTS, band_text, degraded_text, source_of_term, unit_text
 from analysis.terminal import Page, console
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from analysis.page.material import Focus, Material
-    from analysis.results.models import (
+    from analysis.results.explained import (
         ExplainDocument,
         ExplainedJob,
         Fit,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
         PhasePart,
         Recovery,
         Rung,
-        Step,
         Store,
         TermShare,
     )
+    from analysis.results.models import Step
     from sim import Topology
 
 _NAMES = {

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from analysis.page.material import Material
     from analysis.page.model import Words
     from analysis.page.traced import Estimate, Places, Traced
-    from analysis.results.models import RunDocument, Step
+    from analysis.results.models import (
+        RunDocument,
+        Step,
+    )
     from analysis.study.axis import Axis
     from sim import Prepared, Scenario
     from sim.yamlfile import Keys

@@ -88,7 +88,11 @@ if TYPE_CHECKING:
     from analysis.page.account import Account
     from analysis.page.material import Focus, Material
     from analysis.page.model import Number, Words
-    from analysis.results.models import ClosedForm, RunDocument, Simulated
+    from analysis.results.models import (
+        ClosedForm,
+        RunDocument,
+        Simulated,
+    )
     from sim import Prepared, PreparedJob, Result
 
 # ----------------------------------------

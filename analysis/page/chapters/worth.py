@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from analysis.results.models import DifferenceFound, WorthDocument, WorthGroup, WorthRow
+    from analysis.results.explained import (
+        WorthDocument,
+        WorthGroup,
+        WorthRow,
+    )
+    from analysis.results.models import DifferenceFound
 
 _WIDTH = 200
 
