@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.metrics import METRICS
@@ -11,7 +12,7 @@ from sim import units
 from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.table import Table
 
@@ -62,6 +63,19 @@ class Form(NamedTuple):
         text = self._number(value, self._decimals(value, interval))
         return f"{text} {self.unit if unit is None else unit}".rstrip()
 
+    def brief(self, value: float, unit: str | None = None) -> str:
+        """Return a number of which nobody knows how sure it is: whole numbers as they are, others to three digits."""
+        amount = value / self.size
+        if abs(amount - round(amount)) <= 1e-9 * max(abs(amount), 1.0):
+            text = f"{round(amount):,}"
+        elif abs(amount) >= 1000:
+            text = f"{round(amount, 2 - math.floor(math.log10(abs(amount)))):,.0f}"
+        elif self.size == PERCENT.size and abs(amount) >= 0.1:
+            text = f"{amount:.{2 if abs(amount) < 10 else 1}f}"
+        else:
+            return self.plain(value, None, unit)
+        return f"{text} {self.unit if unit is None else unit}".rstrip()
+
     def value(self, value: float, interval: Interval | None = None) -> str:
         """Return a number with its unit and its interval, such as ``96 % [90, 99]``."""
         return self.plain(value, interval) + self.range(value, interval)
@@ -70,7 +84,7 @@ class Form(NamedTuple):
         """Return a difference with its sign, its unit and its interval, such as ``+1.2 points [0.4, 2.0]``."""
         free = self._replace(least=-math.inf, most=math.inf)
         text = free.plain(value, interval, self.step or self.unit)
-        sign = "" if text.startswith("-") else "+"
+        sign = "+" if text.strip("0.,")[:1].isdigit() else ""
         return f"{sign}{text}{free.range(value, interval)}"
 
     def distance(self, value: float, interval: Interval | None = None) -> str:
@@ -112,6 +126,24 @@ class Form(NamedTuple):
 
 PERCENT = Form("%", 0.01, 0.0, 1.0, "points")
 
+POINTS = Form("points", 0.01, -1.0, 1.0)
+
+"""Differences of shares."""
+
+OF_HUNDRED = Form("", 0.01, 0.0, 1.0)
+
+"""Shares as so many of a hundred."""
+
+COUNT = Form("")
+
+GPU_YEARS = Form("GPU-years")
+
+"""A mean number of GPUs, as the GPU-years that they make in a year."""
+
+_LARGE_WORDS = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
+
+_TOKEN_WORDS = (("trillion ", 1e12), *_LARGE_WORDS)
+
 
 def name_of(metric: str) -> str:
     """Return what a metric is called in a sentence."""
@@ -128,20 +160,20 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def is_share(metric: str) -> bool:
-    """Return whether a metric is a share of something."""
-    return metric in METRICS and METRICS[metric].is_share
+def unit_of(metric: str) -> str:
+    """Return what a metric is in; what is none is counted."""
+    return METRICS[metric].unit if metric in METRICS else "count"
 
 
 def dimension_of(metric: str) -> Dimension | None:
     """Return what an amount of a metric is written in; ``None`` for a plain number."""
-    unit = METRICS[metric].unit if metric in METRICS else "count"
+    unit = unit_of(metric)
     return {"share": units.FRACTION, "s": units.DURATION, "J": units.ENERGY}.get(unit)
 
 
 def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
     """Return how a metric is told, given some of its values [SI]."""
-    unit = METRICS[metric].unit if metric in METRICS else "count"
+    unit = unit_of(metric)
     if unit == "share":
         return PERCENT
     size = 1e-6 if unit.endswith("per token") else 1.0
@@ -160,6 +192,262 @@ def scaled_form(dimension: Dimension, largest: float, scale: float = 1.0) -> For
     else:
         unit, size = next((unit, size) for unit, size in _ENERGIES if largest >= size or unit == "J")
     return Form(unit, size * scale)
+
+
+def people_form(metric: str, values: Iterable[float], currency: str = "") -> Form:
+    """Return how a metric is told to people, given some of its values [SI]; its unit tells also of what."""
+    kept = [abs(value) for value in values if math.isfinite(value)]
+    form, largest = form_of(metric, kept, currency), max(kept, default=0.0)
+    unit = unit_of(metric)
+    if unit == "s":
+        return time_form(largest)
+    if unit == "currency":
+        return money_form(largest, currency)
+    if unit == "currency per token":
+        return Form(f"{currency} for a million tokens", 1e-6, 0.0)
+    if unit == "J per token":
+        return form._replace(unit=f"{form.unit} for a million tokens")
+    if unit == "1/d":
+        return _scaled(METRICS[metric].counted, largest, 1.0, _TOKEN_WORDS)
+    return form if form.size != 1.0 or form.unit else COUNT
+
+
+def gpu_hours_form(largest: float) -> Form:
+    """Return how GPU-time up to some size [GPU s] is told: in GPU-hours, or millions of them."""
+    return _scaled("GPU-hours", largest, HOUR)
+
+
+def money_form(largest: float, currency: str) -> Form:
+    """Return how amounts of money up to some size are told."""
+    return _scaled(currency, largest)
+
+
+def time_form(largest: float) -> Form:
+    """Return how times up to some size [s] are told: in seconds, minutes, hours or days."""
+    form = form_of("mtti", [largest])
+    words = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
+    return form._replace(unit=words[form.unit])
+
+
+def points_form(form: Form) -> Form:
+    """Return how differences are told of what is told in a form: of percent in points, else alike."""
+    return POINTS if form.step == "points" else form._replace(least=-math.inf, most=math.inf)
+
+
+def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE_WORDS) -> Form:
+    word, factor = next(((word, factor) for word, factor in words if largest >= factor * size), words[-1])
+    return Form(f"{word}{unit}", factor * size, 0.0)
+
+
+_WORDS = {
+    "d": "days",
+    "h": "hours",
+    "min": "minutes",
+    "s": "seconds",
+    "M": "million",
+    "G": "billion",
+    "T": "trillion",
+}
+
+
+class Shown(NamedTuple):
+    """How a metric is shown.
+
+    Parameters
+    ----------
+    metric, name
+        Its key, and what it is called in a sentence.
+    form
+        How its values are told.
+    """
+
+    metric: str
+    name: str
+    form: Form
+
+    @property
+    def unit(self) -> str:
+        """What one of its numbers is in; never empty."""
+        return self.form.unit or self.name
+
+    @property
+    def step(self) -> str:
+        """What a difference of two of them is in: points of shares."""
+        return self.form.step or self.unit
+
+    @property
+    def head(self) -> str:
+        """Its name with its unit, for an axis or the head of a column."""
+        name = capital(self.name)
+        return f"{name} [{self.form.unit}]" if self.form.unit else name
+
+    def of(self, value: float | None) -> float | None:
+        """Return a value [SI] in the unit that is shown."""
+        return None if value is None else value / self.form.size
+
+    def ends(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+        """Return the ends of an interval [SI] in the unit that is shown."""
+        found = ends_of(interval)
+        return None if found is None else (found[0] / self.form.size, found[1] / self.form.size)
+
+    def told(self, found: Any, interval: str = "mean_ci95") -> str:
+        """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
+        mean = _part(found, "mean")
+        return "" if mean is None else self.form.value(mean, ends_of(_part(found, interval)))
+
+    def mean(self, found: Any, interval: str = "mean_ci95") -> str:
+        """Return a mean with the digits that its interval deserves; empty without a mean."""
+        mean = _part(found, "mean")
+        return "" if mean is None else self.form.plain(mean, ends_of(_part(found, interval)))
+
+    def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+        """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""
+        ends = ends_of(interval)
+        if ends is None or self.form.step != "points":
+            return ends
+        return max(ends[0], -1.0), min(ends[1], 1.0)
+
+    def gaps(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+        """Return the same in the unit that is shown."""
+        return self.ends(self.gap(interval))
+
+    def change(self, found: Any) -> str:
+        """Return a difference with its sign and interval, such as ``+1.2 points [0.4, 2.0]``."""
+        return self.form.change(_part(found, "mean"), self.gap(_part(found, "ci95")))
+
+    def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
+        """Return the size of a difference with its interval, such as ``1.2 points [0.4, 2.0]``."""
+        return self.form.distance(mean, self.gap(interval))
+
+    def range(self, interval: Sequence[float | None] | None) -> str:
+        """Return an interval, such as ``92.8 to 93.4 %``; empty without one."""
+        ends = ends_of(interval)
+        if ends is None:
+            return ""
+        return f"{self.form.plain(ends[0], ends, unit='')} to {self.form.plain(ends[1], ends)}"
+
+
+def _part(found: Any, name: str) -> Any:
+    """Return a part of a result, or of an answer's data; ``None`` without it."""
+    return (found or {}).get(name) if found is None or isinstance(found, Mapping) else getattr(found, name, None)
+
+
+def ends_of(interval: Sequence[float | None] | None) -> tuple[float, float] | None:
+    """Return the ends of an interval; ``None`` without both, or where it has no width.
+
+    Runs that were all equal say nothing about others.
+    """
+    if interval is None or interval[0] is None or interval[1] is None:
+        return None
+    low, high = interval[0], interval[1]
+    return None if high - low <= 1e-9 * max(abs(low), abs(high)) else (low, high)
+
+
+def shown(metric: str, values: Iterable[float | None], currency: str | None = None) -> Shown:
+    """Return how a metric is shown, given some of its values [SI]."""
+    form = form_of(metric, [value for value in values if value is not None], currency or "")
+    first, _, rest = form.unit.partition(" ")
+    unit = " ".join(part for part in (_WORDS.get(first, first), rest) if part)
+    return Shown(metric, name_of(metric), form._replace(unit=unit))
+
+
+def verb(metric: str, one: str, many: str) -> str:
+    """Return the form of a verb that goes with the name of a metric: ETTR *is*, tokens per day *are*."""
+    return many if metric in METRICS and METRICS[metric].is_plural else one
+
+
+# ----------------------------------------
+# GPU-time, money and shares.
+
+
+def hours(seconds: float) -> str:
+    """Return GPU-time [GPU s] in GPU-hours for a table, without the unit."""
+    return Form("", HOUR).plain(seconds) if seconds else "0"
+
+
+def gpu_hours(seconds: float) -> str:
+    """Return GPU-time [GPU s] in GPU-hours for a sentence: to three digits."""
+    return gpu_hours_form(abs(seconds)).brief(seconds)
+
+
+def money(amount: float, currency: str) -> str:
+    """Return an amount of money."""
+    return form_of("cost", [amount], currency)._replace(least=-math.inf).plain(amount)
+
+
+def compact(seconds: float) -> str:
+    """Return GPU-time [GPU s] in GPU-hours as it fits into a small cell: ``12.3 k``."""
+    amount = seconds / HOUR
+    for prefix, size in (("M", 1e6), ("k", 1e3)):
+        if abs(amount) >= 0.9995 * size:
+            return f"{amount / size:.3g} {prefix}" if abs(amount) < 999.5 * size else f"{amount / size:,.0f} {prefix}"
+    return f"{amount:.3g}" if abs(amount) >= 1 or not amount else f"{amount:.1g}"
+
+
+def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
+    """Return a change of GPU-hours, in digits that people read: ``+1.2 million GPU-hours``."""
+    form = gpu_hours_form(HOUR * max(abs(amount), *map(abs, interval or (0.0,))))
+    return form._replace(size=form.size / HOUR).change(amount, interval)
+
+
+# ----------------------------------------
+# Numbers as pictures write them: the digits that tell them apart, and no more.
+
+NOTHING = "no value"
+
+"""What stands where the data say nothing."""
+
+
+def decimals_of(values: Iterable[float | None]) -> int:
+    """Return the decimals that numbers beside each other are written with: three digits of the largest, one of all.
+
+    Whole numbers have none, and a number that is much smaller than the others gets one more than the largest.
+    """
+    sizes = [abs(value) for value in values if value is not None and math.isfinite(value) and value]
+    if all(size == round(size) for size in sizes):
+        return 0
+    wanted = 2 - _place(max(sizes))
+    least = -_place(min(sizes))
+    return min(max(wanted, min(least, wanted + 1), 0), _MOST)
+
+
+def _place(size: float) -> int:
+    return math.floor(math.log10(float(f"{size:.6g}")))
+
+
+def number_text(value: float | None, decimals: int) -> str:
+    """Return a number in words: with separators of thousands, a true minus, and a prefix from a million on."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    size = abs(value)
+    sign = "−" if value < 0 else ""
+    if size >= 1e15:
+        mantissa, exponent = f"{size:.2e}".split("e")
+        return f"{sign}{mantissa}×10^{int(exponent)}"
+    for prefix, unit in _LARGE:
+        if size >= unit:
+            return f"{sign}{_plain(size / unit)} {prefix}"
+    text = f"{size:,.{decimals}f}"
+    if size and not text.strip("0.,"):
+        text = f"{size:.{-_place(size)}f}" if size >= 10.0**-_MOST else f"{size:.0e}"
+    return f"{sign}{text}" if text.strip("0.,") else text
+
+
+def _plain(size: float) -> str:
+    """Return three digits, without zeros at the end."""
+    text = f"{size:.{max(2 - _place(size), 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def signed_number(value: float, decimals: int) -> str:
+    """Return a change in words: it always has its sign, unless it is none."""
+    text = number_text(value, decimals)
+    return f"+{text}" if value > 0 else text
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return a number with the percent sign, if it is one; other units stand once beside the picture."""
+    return f"{text} %" if unit == "%" and text != NOTHING else text
 
 
 # ----------------------------------------
@@ -207,14 +495,14 @@ def range_text(ends: Sequence[float | None] | None, form: Callable[[float], str]
     return f"{number if unit == high.partition(' ')[2] else low}..{high}"
 
 
-def percent_text(value: float, digits: int = 2) -> str:
+def percent_text(value: float, digits: int = 2, sign: str = "") -> str:
     """Return a share in percent."""
-    return f"{_unsigned_zero(f'{100 * value:,.{digits}f}')} %"
+    return f"{_unsigned_zero(f'{100 * value:{sign},.{digits}f}')} %"
 
 
-def points_text(change: float) -> str:
-    """Return a difference of shares in percentage points, with its sign."""
-    return f"{_unsigned_zero(f'{100 * change:+.2f}')} pt"
+def points_text(change: float, sign: str = "+") -> str:
+    """Return a difference of shares in percentage points."""
+    return f"{_unsigned_zero(f'{100 * change:{sign}.2f}')} pt"
 
 
 def count_text(value: float) -> str:
@@ -231,8 +519,8 @@ def amount_text(value: float) -> str:
 
 
 def short_text(value: float) -> str:
-    """Return a positive number to four digits or more."""
-    return amount_text(value) if value >= 1000 else f"{value:.4g}"
+    """Return a number to four digits or more."""
+    return amount_text(value) if value >= 1000 else f"-{short_text(-value)}" if value < 0 else f"{value:.4g}"
 
 
 def signed_text(value: float, form: Callable[[float], str] = short_text) -> str:
@@ -254,10 +542,10 @@ class CellForms(NamedTuple):
 
 
 def cell_forms(metric: str, currency: str = "") -> CellForms:
-    """Return how a metric is told on the terminal."""
-    unit = METRICS[metric].unit
+    """Return how a metric, or what is none, is told on the terminal."""
+    unit = METRICS[metric].unit if metric in METRICS else ""
     if unit == "share":
-        return CellForms(percent_text, points_text, lambda spread: points_text(spread).removeprefix("+"))
+        return CellForms(percent_text, points_text, lambda spread: points_text(spread, ""))
     size = 1e-6 if unit.endswith("per token") else 1.0
 
     def energy(value: float) -> str:
@@ -265,9 +553,9 @@ def cell_forms(metric: str, currency: str = "") -> CellForms:
         return f"{short_text(value / form.size)} {form.unit}"
 
     def money(value: float) -> str:
-        return f"{short_text(value / size)} {currency}"
+        return f"{short_text(value / size)} {currency}".rstrip()
 
-    forms = {"count": count_text, "s": time_text, "1/d": amount_text}
+    forms = {"": short_text, "count": count_text, "s": time_text, "1/d": short_text}
     form = forms.get(unit) or (money if unit.startswith("currency") else energy)
     return CellForms(form, lambda change: signed_text(change, form), form)
 

@@ -34,12 +34,13 @@ from analysis.results.explained import (
 from analysis.results.models import FORMAT
 from analysis.results.run import describe_closed_form, provenance
 from analysis.results.step import degraded, describe_step, parts, sizes, utilisation
-from sim import catalog, comeback, units
+from sim import catalog, comeback
 from sim.catalog import steps
 from sim.steps import Constants, checkpoint_size, communicator_time, start_time
 from sim.steps.memory import CHECKPOINT_BYTES
 from sim.steps.power import node_power
 from sim.steps.time import rate
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from analysis.runs import Ensemble
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # How each job comes back: who notices faults, where copies are kept, which ways back there are.
 
-_DAY = units.DURATION.units["d"]
-
 
 def describe_recovery(prepared: Prepared, index: int) -> Recovery:
     """Return what there is to say about detection, stores and recovery of a job."""
@@ -58,14 +57,14 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
     found, job = comeback(prepared, index), prepared.jobs[index]
     name = scenario.recovery.use
     return Recovery(
-        interruptions_per_day=_DAY / job.mtti,
+        interruptions_per_day=DAY / job.mtti,
         detection_mean_s=job.detection_mean,
         classes=[
             FaultClass(
                 fault=row.fault,
                 stops=row.stops,
                 causes=list(row.causes),
-                per_day=_DAY * row.rate,
+                per_day=DAY * row.rate,
                 known_after_s=row.known_after,
                 # Without a name an observer is whoever tells the time that the scenario states.
                 first={name or "stated": share for name, share in row.shares.items()},
@@ -207,7 +206,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         "step": describe_step(prepared, index),
         "calibration": _calibration(prepared, index),
         "tokens_per_s": job.tokens_per_second or None,
-        "tokens_per_day": job.tokens_per_second * _DAY or None,
+        "tokens_per_day": job.tokens_per_second * DAY or None,
         "power": _power(prepared, job),
         "start_up": StartUp(
             communicators_s=communicator_time(job.gpus),

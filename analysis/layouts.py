@@ -249,9 +249,9 @@ def _add(table: Any, row: LayoutRow, sort: str, other: str) -> None:
         str(row.microbatch),
         row.recompute,
         f"{row.step_s:,.4g} s",
-        f"{100 * row.mfu:.1f} %",
+        percent_text(row.mfu, 1),
         f"{row.memory_bytes / 1e9:,.0f} GB",
-        f"{100 * row.bubble_share:.1f} %",
+        percent_text(row.bubble_share, 1),
         text_or_dash(row.ettr, percent_text),
         text_or_dash(row.tokens_per_day, amount_text),
     )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
-from sim.formulas import missing_nodes_pmf, quantile
+from sim.formulas.arrays import quantile
+from sim.formulas.nodes import missing_nodes_pmf
 from sim.steps.power import energy_by_bucket, facility_energy
 from sim.units import DAY, ENERGY, HOUR, YEAR
 
@@ -180,8 +181,12 @@ class Metric(NamedTuple):
         In sentences for who has never seen the tool.
     unit
         Of its values: SI, money, or per day.
+    definition
+        What is divided by what, or what is counted, for the reference; docs/reference/metrics.md is made of these.
     better
         Which of two values is the better one.
+    of
+        Whether each job has it, and all of them together, or only the cluster.
     head
         In the heads and first columns of tables, where that is shorter than the label.
     detail
@@ -200,7 +205,9 @@ class Metric(NamedTuple):
     label: str
     plain: str
     unit: Unit
+    definition: str
     better: Literal["higher", "lower"] = "higher"
+    of: Literal["job", "cluster"] = "job"
     head: str = ""
     detail: str = ""
     counted: str = ""
@@ -233,51 +240,95 @@ TIME_SHARE = "time_shares."
 """What the names of metrics begin with that are the share of a bucket in the requested GPU-time."""
 
 # fmt: off
-_OF_JOBS = (
-    Metric("ettr", "ETTR", "the useful share of the time (ETTR)", "share", detail="productive / requested"),
-    Metric("ettr_no_queue", "ETTR without the queue", "the useful share of the time without the queue", "share"),
-    Metric("scheduling_goodput", "scheduling goodput", "the share of time in which the job has its nodes", "share"),
-    Metric("runtime_goodput", "runtime goodput", "the useful share of the time with nodes", "share"),
+_OWN = (
+    Metric("ettr", "ETTR", "the useful share of the time (ETTR)", "share",
+           "productive / requested GPU-time: the effective training time ratio, queueing included",
+           detail="productive / requested"),
+    Metric("ettr_no_queue", "ETTR without the queue", "the useful share of the time without the queue", "share",
+           "productive / (requested − `queued`)"),
+    Metric("scheduling_goodput", "scheduling goodput", "the share of time in which the job has its nodes", "share",
+           "(requested − `queued` − `starved` − `reschedule`) / requested"),
+    Metric("runtime_goodput", "runtime goodput", "the useful share of the time with nodes", "share",
+           "productive / (requested − `queued` − `starved` − `reschedule`)"),
     Metric("program_goodput", "program goodput", "the share of the peak speed that a step reaches (MFU)", "share",
+           "model FLOP utilisation (MFU) of the healthy step; over several jobs weighted by productive GPU-time",
            detail="MFU", needs=(_MFU,)),
-    Metric("goodput", "goodput", "goodput", "share", detail="effective MFU", needs=(_MFU,)),
-    Metric("effective_mfu", "effective MFU", "goodput", "share", needs=(_MFU,)),
-    Metric("job_availability", "availability of jobs", "the share of time in which the job runs", "share"),
-    Metric("interruptions", "interruptions", "the number of interruptions", "count", "lower", is_plural=True),
-    Metric("interruptions_planned", "planned interruptions", "the number of planned interruptions", "count", "lower",
-           is_plural=True),
-    Metric("interruptions_unplanned", "unplanned interruptions", "the number of unplanned interruptions", "count",
-           "lower", is_plural=True),
-    Metric("disruptions", "disruptions", "the number of stops", "count", "lower", is_plural=True),
-    Metric("mtti", "time between interruptions", "the time between interruptions", "s", head="MTTI"),
-    Metric("mtti_running", "running time between interruptions", "the running time between interruptions", "s",
-           head="running MTTI"),
-    Metric("at_risk_at_end", "share of work at risk at the end", "work not yet saved at the end", "share", "lower",
-           head="at risk at the end"),
-    Metric("tokens_per_day", "tokens per day", "training speed", "1/d", counted="tokens a day", needs=(_TOKENS,),
-           is_plural=True),
-    Metric("steps_per_day", "steps per day", "training speed", "1/d", counted="steps a day", needs=(_STEP,),
-           is_plural=True),
-    Metric("time_to_work", "time to finish", "the time to finish", "s", "lower", needs=(_WORK,)),
-    Metric("p_finish_by", "probability to finish in time", "the probability to finish in time", "share",
-           head="P(finish by the deadline)", needs=(_WORK, _DEADLINE), is_probability=True),
-)
-
-_OF_THE_CLUSTER = (
+    Metric("goodput", "goodput", "goodput", "share",
+           "MFU × productive / requested: the share of the peak that was asked for and became training",
+           detail="effective MFU", needs=(_MFU,)),
+    Metric("effective_mfu", "effective MFU", "goodput", "share",
+           "another name of `goodput`",
+           needs=(_MFU,)),
     Metric("cluster_goodput", "cluster goodput", "the useful share of the time of all GPUs (cluster goodput)", "share",
-           detail="all owned"),
-    Metric("node_availability", "availability of nodes", "the share of nodes in working order", "share"),
-    Metric("domain_availability", "availability of domains", "the share of domains in working order", "share"),
+           "productive GPU-time of all jobs / owned GPU-time; in a cluster of several pools GPUs count by their peak"
+           " relative to the first pool",
+           detail="all owned", of="cluster"),
+    Metric("job_availability", "availability of jobs", "the share of time in which the job runs", "share",
+           "time in which the job steps or saves / time from its first start to its end"),
+    Metric("node_availability", "availability of nodes", "the share of nodes in working order", "share",
+           "1 − node-time with an open outage / all node-time of the accounting window, that of withheld nodes left "
+           "out. A node without a path through the fabric has one; a node that is only slower has none",
+           of="cluster"),
+    Metric("domain_availability", "availability of domains", "the share of domains in working order", "share",
+           "time of units (racks, scale-up domains) that are of use / all time of units. Only where jobs use units "
+           "as wholes: `spares.unit`, or scale-up domains of several nodes that are swapped whole",
+           of="cluster"),
+    Metric("interruptions", "interruptions", "the number of interruptions", "count",
+           "failures that hit a job, in whatever phase",
+           better="lower", is_plural=True),
+    Metric("interruptions_planned", "planned interruptions", "the number of planned interruptions", "count",
+           "those of sources marked `planned`",
+           better="lower", is_plural=True),
+    Metric("interruptions_unplanned", "unplanned interruptions", "the number of unplanned interruptions", "count",
+           "the others",
+           better="lower", is_plural=True),
+    Metric("disruptions", "disruptions", "the number of stops", "count",
+           "failures that took a job out of stepping; the other interruptions merged into an open incident",
+           better="lower", is_plural=True),
+    Metric("mtti", "time between interruptions", "the time between interruptions", "s",
+           "time from first start to end / interruptions. Without any, the mean is null and `lower_bound95` says "
+           "what it is longer than, at 95 % confidence: the time seen / ln 20",
+           head="MTTI"),
+    Metric("mtti_running", "running time between interruptions", "the running time between interruptions", "s",
+           "time in which the job steps or saves / interruptions",
+           head="running MTTI"),
+    Metric("at_risk_at_end", "share of work at risk at the end", "work not yet saved at the end", "share",
+           "work not yet durable at the job's end, in GPU-time / requested; it is part of `productive`",
+           better="lower", head="at risk at the end"),
+    Metric("tokens_per_day", "tokens per day", "training speed", "1/d",
+           "tokens that survived / days from arrival to end; of all jobs together, from the first arrival to the "
+           "last end. Needs `batch` and a step time in every job",
+           counted="tokens a day", needs=(_TOKENS,), is_plural=True),
     Metric("tokens_per_gpu_day", "tokens per GPU-day", "training speed for each GPU", "1/d",
-           counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True),
+           "tokens that survived / days of the GPUs owned, whatever they do; GPUs of all pools count alike",
+           counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True, of="cluster"),
     Metric("tokens_per_mw_day", "tokens per MW-day", "training speed for each megawatt", "1/d",
-           counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True),
-    Metric("energy", "energy", "the energy", "J", "lower", head="energy of the facility", needs=(_POWER,)),
-    Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token", "lower",
-           needs=(_POWER, _TOKENS)),
-    Metric("cost", "cost", "the cost", "currency", "lower", needs=(_PRICES,)),
-    Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token", "lower",
-           needs=(_PRICES, _TOKENS)),
+           "tokens that survived / days of the megawatts that the facility is built for: (all nodes in training, "
+           "spares too + switches + storage) × PUE. Needs the power of a node",
+           counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True, of="cluster"),
+    Metric("steps_per_day", "steps per day", "training speed", "1/d",
+           "optimizer steps that survived / days from arrival to end, of all jobs together as for tokens. A step "
+           "with a replica less counts as one step, and trains fewer tokens. Needs a step time in every job",
+           counted="steps a day", needs=(_STEP,), is_plural=True),
+    Metric("time_to_work", "time to finish", "the time to finish", "s",
+           "time from arrival to the end of a fixed amount of work",
+           better="lower", needs=(_WORK,)),
+    Metric("p_finish_by", "probability to finish in time", "the probability to finish in time", "share",
+           "jobs finished within their `deadline` after arrival / jobs with a deadline",
+           head="P(finish by the deadline)", needs=(_WORK, _DEADLINE), is_probability=True),
+    Metric("energy", "energy", "the energy", "J",
+           "energy of the facility in a replication. Needs the power of a node: from the catalog of accelerators, or"
+           " `power`",
+           better="lower", head="energy of the facility", needs=(_POWER,), of="cluster"),
+    Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token",
+           "energy / tokens that survived",
+           better="lower", needs=(_POWER, _TOKENS), of="cluster"),
+    Metric("cost", "cost", "the cost", "currency",
+           "cost of a replication. Needs `cost`",
+           better="lower", needs=(_PRICES,), of="cluster"),
+    Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
+           "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
+           better="lower", needs=(_PRICES, _TOKENS), of="cluster"),
 )
 # fmt: on
 
@@ -287,14 +338,13 @@ _OF_TIME = tuple(
         f"share of time in {BUCKETS[name].label}",
         f"the share of time for {BUCKETS[name].lost_to}",
         "share",
-        "higher" if name == "productive" else "lower",
+        "GPU-time in the bucket / requested GPU-time",
+        better="higher" if name == "productive" else "lower",
     )
     for name in JOB_BUCKETS
 )
 
-METRICS: Mapping[str, Metric] = MappingProxyType(
-    {metric.name: metric for metric in (*_OF_JOBS, *_OF_THE_CLUSTER, *_OF_TIME)}
-)
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in (*_OWN, *_OF_TIME)})
 
 """Every metric that a scenario may have."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
+from analysis.amounts import percent_text
 from sim import catalog, units
 from sim.catalog import steps
 from sim.yamlfile import suggest
@@ -366,7 +367,7 @@ def _from_preset(preset: dict[str, Any]) -> list[str]:
 
 def _share(parts: Parts) -> str:
     share = parts.spares * parts.per_node / parts.wishes.gpus
-    return f"nodes that stand ready, {100 * share:.1f} % of the job" + (": whole racks" if parts.is_rack else "")
+    return f"nodes that stand ready, {percent_text(share, 1)} of the job" + (": whole racks" if parts.is_rack else "")
 
 
 def _assumptions(parts: Parts) -> list[str]:

@@ -7,6 +7,8 @@ import sys
 import time
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from sim.units import DAY, HOUR
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -128,4 +130,4 @@ def _about(seconds: float) -> str:
         return f"{max(round(seconds), 1)} s"
     if seconds < 90 * 60:
         return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 36 * 3600 else f"{seconds / 86400:.1f} d"
+    return f"{seconds / HOUR:.1f} h" if seconds < 36 * HOUR else f"{seconds / DAY:.1f} d"

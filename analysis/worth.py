@@ -24,6 +24,7 @@ from analysis.results.run import provenance, replays_a_log
 from analysis.statistics.differences import Difference, difference
 from analysis.statistics.estimates import contributions, means, summaries
 from sim import MOST_EVENTS, Ratio, catalog, closed_form, prepare, units
+from sim.units import DAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -335,9 +336,6 @@ METRICS = ("ettr", "goodput", "tokens_per_day")
 
 """What a change may be worth; those that are known, `ettr` always."""
 
-_DAY = units.DURATION.units["d"]
-
-_YEAR = units.DURATION.units["year"]
 
 SAME = 1e-9
 
@@ -560,7 +558,7 @@ def _formula(prepared: Prepared) -> dict[str, float]:
     found = {"ettr": ettr}
     one = prepared.jobs[0]
     if len(prepared.jobs) == 1 and one.tokens_per_second > 0 and math.isinf(one.target):
-        found["tokens_per_day"] = ettr * one.tokens_per_second * _DAY
+        found["tokens_per_day"] = ettr * one.tokens_per_second * DAY
     return found
 
 
@@ -586,7 +584,7 @@ def _price(base: Ensemble, by: str) -> float | None:
 
 def _per_year(prepared: Prepared, by: str) -> float:
     """Return the work of a year, in tokens or productive GPU-seconds, that one unit of a metric stands for."""
-    return _YEAR / _DAY if by == "tokens_per_day" else _YEAR * sum(job.gpus for job in prepared.jobs)
+    return YEAR / DAY if by == "tokens_per_day" else YEAR * sum(job.gpus for job in prepared.jobs)
 
 
 def worth_document(found: Worth, *, command: str) -> WorthDocument:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sim
+from analysis.metrics import METRICS, TIME_SHARE
 from sim import units
 from sim.input.scenario import DEFAULTS
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE = Path(__file__).parent / "reference" / "scenario.md"
+
+METRICS_PAGE = PAGE.with_name("metrics.md")
 
 Node: TypeAlias = dict[str, Any]
 
@@ -292,7 +295,25 @@ def _slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
+def metrics_reference(page: str) -> str:
+    """Return the page on metrics with its tables written anew."""
+    found: dict[str, list[str]] = {}
+    for metric in METRICS.values():
+        if metric.name.startswith(TIME_SHARE):
+            continue
+        unit = metric.unit.removesuffix(" per token")
+        of_the_cluster = "Energy and cost" if metric.of == "cluster" else "Times and rates"
+        heading = {"share": "Shares", "count": "Counts"}.get(unit, of_the_cluster)
+        shown = "" if unit in ("share", "count") else f" [{unit}]"
+        found.setdefault(heading, []).append(f"| `{metric.name}`{shown} | {metric.definition} |\n")
+    for heading, rows in found.items():
+        table = rf"(\n## {heading}\n.*?\n\|---\|---\|\n)(?:\|[^\n]*\n)+"
+        page = re.sub(table, lambda match, rows=rows: match[1] + "".join(rows), page, count=1, flags=re.DOTALL)  # type: ignore[misc]
+    return page
+
+
 if __name__ == "__main__":
+    METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(scenario_reference(), encoding="utf-8")
     for page in ("_generate_study.py", "_generate_results.py"):
         runpy.run_path(str(Path(__file__).with_name(page)), run_name="__main__")

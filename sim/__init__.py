@@ -100,9 +100,8 @@ import_on_use(
     {
         "closed_form.elastic": "starved_at_most",
         "closed_form.renewal": "ClosedForm closed_form job_shares",
-        "cluster.fabric": "FABRIC_PARTS",
         "cluster.spec": "ClusterSpec",
-        "cluster.topology": "Topology edges",
+        "cluster.topology": "FABRIC_PARTS Topology edges",
         "engine.prepared": "Prepared PreparedJob",
         "engine.result": "JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sim import catalog, units
+from sim import catalog
 from sim.catalog import steps
 from sim.closed_form.renewal import job_shares
 from sim.policies.recovery import RestartSmaller, ShrinkRejoin
@@ -16,6 +16,7 @@ from sim.scenario.model import Parallelism
 from sim.steps import StepPlan, ideal_links
 from sim.steps.memory import memory_use
 from sim.steps.plan import Bounds, groupings, layouts, smallest
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,9 +92,6 @@ def _near(base: Workload, bounds: Bounds, node: int, most: int) -> list[int]:
     return [count for count in found if count]
 
 
-_DAY = units.DURATION.units["d"]
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One layout of a job.
@@ -118,7 +116,7 @@ class Candidate:
     @property
     def tokens_per_day(self) -> float | None:
         """Tokens of a day that survive failures [1/d]."""
-        return None if self.ettr is None else self.ettr * self.plan.tokens_per_second * _DAY
+        return None if self.ettr is None else self.ettr * self.plan.tokens_per_second * DAY
 
 
 class LayoutSearch:

@@ -62,15 +62,11 @@ class ScenarioError(ValueError):
         return "\n".join(self.lines)
 
 
-def _root() -> Path:
-    """Return the folder that holds scenarios/ and topologies/: inside the wheel, else the checkout."""
-    packaged = Path(__file__).parent / "_data"
-    return packaged if packaged.is_dir() else Path(__file__).parents[1]
-
-
 def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> dict[str, Path]:
     """Return the files that come with the program, by name."""
-    return {path.stem: path for path in sorted((_root() / kind).glob("*.yaml"))}
+    packaged = Path(__file__).parent / "_data"  # in the wheel, else the checkout
+    root = packaged if packaged.is_dir() else Path(__file__).parents[1]
+    return {path.stem: path for path in sorted((root / kind).glob("*.yaml"))}
 
 
 def building_blocks(at: Keys = ()) -> dict[str, Path]:

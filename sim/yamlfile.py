@@ -1,8 +1,8 @@
 """Scenario files with everything that they extend and ``--set``, and the place where every value was written.
 
-What a file may say is in :mod:`sim.yamlfile`. ``extends:`` may stand in any mapping and names files relative to the
-one that says so, or what comes with the program. What the file says wins: mappings are merged, anything else is
-replaced, and a mapping with its own ``extends`` replaces the inherited one.
+``extends:`` may stand in any mapping and names files relative to the one that says so, or what comes with the program.
+What the file says wins: mappings are merged, anything else is replaced, and a mapping with its own ``extends`` replaces
+the inherited one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # ----------------------------------------
-# Strict YAML 1.2 core with the place of every key and value, and YAML that every reader understands.
-#
-# ``no`` and ``10:30`` are text, ``1e6`` is a number, ``010`` is ten. A duplicate key, a key without a value, a key
-# that
-# is not text and a tag are refused; a merge key is plain text. Nothing is guessed.
+# Strict YAML 1.2 core with the place of every key and value: ``no`` and ``10:30`` are text, ``1e6`` is a number,
+# ``010`` is ten. A duplicate key, a key without a value, one that is not text and a tag are refused.
 
 Keys: TypeAlias = tuple[str | int, ...]
 

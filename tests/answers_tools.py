@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from analysis.study.amounts import Point
     from analysis.study.questions.question import Answer
 
-__all__ = ["ask", "broken", "common_noise", "table_of"]
-
 
 def table_of(
     axes: Mapping[str, Any],

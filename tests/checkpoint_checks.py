@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sim.policies.checkpoint import Rung
     from sim.policies.contracts import CheckpointStrategy
 
-__all__ = ["check_checkpoint", "damages", "marks", "rival_of", "step_by_step"]
-
 
 def rival_of(strategy: Any) -> Rival:
     """Return a job that lives through the saves of a strategy one at a time."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from sim.policies.checkpoint import Pause, Rung
     from sim.policies.contracts import Damage, Pace
 
-__all__ = ["Copy", "Rival"]
 
 CLOSE = 1e-9
 

@@ -25,6 +25,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the tests of other parts; the names decide, so that every process leaves out the same."""
     if part := config.getoption("--part"):
         number, parts = map(int, part.split("/"))
-        chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == number]
-        config.hook.pytest_deselected(items=list({*items} - {*chosen}))
+        chosen, others = [], []
+        for item in items:
+            (others if zlib.crc32(item.nodeid.encode()) % parts != number else chosen).append(item)
+        config.hook.pytest_deselected(items=others)
         items[:] = chosen

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sim.policies.detection.kinds import Detection
     from sim.policies.detection.noticing import Noticing
 
-__all__ = ["KINDS", "check_detection", "marks", "times"]
 
 KINDS = ("crash", "hang", "slow", "degrade", "corrupt", "spike")
 """Kinds of effects."""

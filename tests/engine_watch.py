@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from sim.engine.job import Job
     from sim.failures import FailureTrace
 
-__all__ = ["Watch", "watch"]
-
 
 class Watch(_Watched):
     """What the harness looks at, and this: why a node is in a job although something is open against it.

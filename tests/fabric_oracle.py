@@ -12,9 +12,9 @@ import numpy as np
 from sim.cluster.topology import VERTEX_PARTS, Topology, edges
 
 if TYPE_CHECKING:
-    from sim.cluster.fabric import FabricKind, Hosts
+    from sim.cluster.fabric import FabricKind
+    from sim.cluster.topology import Hosts
 
-__all__ = ["cables_of", "flow_between", "hosts_cut", "most_cut", "topology_of"]
 
 CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from analysis.study.amounts import Point
 
-__all__ = ["INTERVAL", "FakeCampaign", "bench_of", "study_of"]
 
 INTERVAL = "checkpoint.tiers.0.interval"
 

@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = [
-    "Document",
-    "add",
-    "document",
-    "drop",
-    "edge",
-    "imported",
-    "join",
-    "put",
-    "together",
-    "two_tiers",
-    "vertex",
-    "written",
-]
 
 Document = dict[str, Any]
 

@@ -10,7 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "Z", "agree", "close", "rival_seed", "student"]
 
 Z = 4.0
 """Half width of a tolerance in standard errors: one false alarm in 16,000 checks."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-__all__ = ["Pass", "Played", "interleaved", "one_forward_one_backward", "play", "zero_bubble"]
-
 
 class Pass(NamedTuple):
     """One pass of one microbatch through one piece of a stage."""

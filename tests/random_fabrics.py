@@ -20,7 +20,6 @@ from sim.cluster import FABRIC_PARTS, Edges, Topology, edges
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Rival", "by_hand", "drawn", "units"]
 
 Failure = tuple[str, int]
 Cable = tuple[int, int, int, float]  # tier, lower end, upper end, bandwidth

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from sim.policies.contracts import Plan, Step
 
-__all__ = ["check_plans", "check_recovery", "mean_times", "times_of"]
-
 
 def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes: Any) -> None:
     """Assert what every recovery strategy owes: `check_plans`, and this on small clusters that fail often.

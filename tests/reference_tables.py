@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["PERF_DATA", "rows"]
-
 PERF_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "perf"
 """Where the tables of step times, hardware and power are."""
 

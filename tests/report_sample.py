@@ -5,8 +5,6 @@ from __future__ import annotations
 from analysis.page.charts import data
 from analysis.page.model import Column, Grid, Number, Opening, Picture, Report, Section
 
-__all__ = ["CHARTS", "picture", "report"]
-
 CHARTS = {
     "waterfall": data.Waterfall(
         "Failures take 6.9 % of the time",

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import pytest
 
-__all__ = ["SMALL", "YAML", "call", "parse", "prepare", "tally", "write"]
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from sim.failures.source import Blast
     from sim.scenario.law_model import LawModel
 
-__all__ = ["check_source", "pooled", "with_domains"]
 
 Row: TypeAlias = tuple[float, int, int]
 

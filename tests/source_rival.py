@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
     from sim.failures import Source
     from sim.failures.spread import Size
-    from sim.failures.tempo import Tempo
-    from sim.failures.variety import Frailty
+    from sim.failures.variety import Frailty, Tempo
 
-__all__ = ["counts_of", "operational_time", "size_law"]
 
 CELLS = 4000
 """Pieces into which a horizon is cut to sum up a hazard that changes in time."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from sim.steps import Accelerator, Constants, Efficiencies, Link, Links, Machine, ModelShape, Workload
 
-__all__ = ["BARE", "CHIP", "FREE", "SHAPE", "WHOLE", "bare_machine", "free_links", "workload"]
-
 """Published steps, sizes and start-up times, where they are present."""
 
 SHAPE = ModelShape(layers=24, hidden=512, ffn=2048, heads=16, kv_heads=16, vocabulary=1000, gated=False, tied=True)

@@ -10,7 +10,6 @@ from tests.harness import scenario
 if TYPE_CHECKING:
     from sim.steps import StepPlan
 
-__all__ = ["FLAT", "LLAMA", "MIXTRAL", "NARROW", "described", "examined", "job_of", "plan_of"]
 
 FLAT: dict[str, Any] = {"rails": 8, "leaf": {"nodes": 16}, "radix": 1024}
 NARROW = FLAT | {"leaf": {"nodes": 4}, "spine": {"oversubscription": 4}}

@@ -17,7 +17,6 @@ from tests import harness
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FIXED", "Story", "of_preset", "phases", "told"]
 
 EXACT = 1e-5
 """What a sum of timers may be off by [s]: sums are rounded, and uniform times are made a microsecond wide."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tests.strategies_laws import Draw
 
-__all__ = ["Setting", "sources"]
 
 WITHIN_A_NODE = ("node", "gpu", "nic")
 SHARED = ("rack", "pdu", "cooling", "pod", "scale_up", "switch_tray")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Draw", "chances", "effects", "laws", "maybe", "moments", "per_day", "seconds", "tempos", "times"]
 
 Draw = Any
 PLAIN_LAWS = ("exponential", "weibull", "lognormal", "gamma", "fixed", "empirical")

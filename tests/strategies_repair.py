@@ -11,8 +11,6 @@ from tests.strategies_laws import chances, maybe, moments, seconds, times
 if TYPE_CHECKING:
     from tests.strategies_laws import Draw
 
-__all__ = ["detections", "repairs", "spares"]
-
 
 @st.composite
 def detections(draw: Draw) -> dict[str, Any]:

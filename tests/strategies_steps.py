@@ -15,7 +15,6 @@ from sim.steps.workload import expert_sizes
 if TYPE_CHECKING:
     from tests.strategies_laws import Draw
 
-__all__ = ["layouts", "machines", "shapes", "workloads"]
 
 POWERS = st.sampled_from((1, 2, 4, 8))
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from analysis.study.load import LoadedStudy
     from analysis.sweep.campaign import Campaign
 
-__all__ = ["CONTEXT", "Instead", "comparable", "numbered", "small_study", "tasks_of", "until"]
 
 CONTEXT = Context(b"", "", "")
 """For tasks that play no simulation."""

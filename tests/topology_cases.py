@@ -12,7 +12,6 @@ from sim.cluster import ClusterSpec, Topology, edges
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CASES", "cluster_of"]
 
 NVL72 = {"nodes": 36, "scale_up": {"gpus": 72, "use": 64, "tray": 4, "switch_trays": 9}, "rack": {"nodes": 18}}
 PLANES = {"nodes": 10, "gpus_per_node": 2}

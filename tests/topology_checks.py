@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["PARTS", "check_topology", "cut_off", "planes_of"]
 
 PARTS = ("gpu", "node", "rack", "pdu", "cooling", "pod", *FABRIC_PARTS)
 DOMAINS = ("leaf", "pod", "rack", "pdu", "cooling", "scale_up")

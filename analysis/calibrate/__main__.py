@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.amounts import empty_table, number_of
-from analysis.calibrate.fit import errors, expert_priors, fit, mape, percent, sources
+from analysis.amounts import empty_table, number_of, percent_text
+from analysis.calibrate.fit import errors, expert_priors, fit, mape, sources
 from analysis.calibrate.outcome import (
     EXCEPTIONS,
     STRONG,
@@ -66,7 +66,7 @@ def _print_numbers(out: Console, found: Outcome) -> None:
         share = found.assumed.matmul.get((key[1], key[2])) if key[0] == "gemm" else None
         name = " ".join(key[1:]) if key[0] != "attention" else f"attention {key[1]}"
         value = f"{found.numbers.value(key):.4g}"
-        of_best = "" if share is None else percent(share)
+        of_best = "" if share is None else percent_text(share, 1)
         table.add_row(name, f"{prior.median:.3g} x/: {np.exp(prior.deviation):.2f}", value, of_best)
     for (generation, precision), guess in found.assumed.gemm.items():
         table.add_row(f"{generation} {precision} (assumed)", "", f"{guess:.4g}", "")
@@ -88,7 +88,7 @@ def _print_sources(out: Console, found: Outcome) -> None:
     table = empty_table("", "rows", "error", "bias", "worst", "left out", "note")
     for name, places in sources(rows).items():
         note = EXCEPTIONS.get(name, "")
-        table.add_row(name, *_error_cells(error[places]), percent(left[name]), note)
+        table.add_row(name, *_error_cells(error[places]), percent_text(left[name], 1), note)
     reported = errors(found.dense.reported, found.numbers) if found.dense.reported else None
     if reported is not None:
         table.add_row(found.dense.reported[0].source, *_error_cells(reported), "", "capped, not fitted")
@@ -112,8 +112,8 @@ def _print_strong(out: Console, found: Outcome) -> None:
     for place in places:
         row, away = found.dense.rows[place], float(found.dense_errors[place])
         time = row.measured * (1 + away)
-        both = (percent(utilisation(row, seconds)) for seconds in (row.measured, time))
-        table.add_row(f"{row.work.gpus:,}", f"{row.measured:.2f} s", f"{time:.2f} s", percent(away, "+"), *both)
+        both = (percent_text(utilisation(row, seconds), 1) for seconds in (row.measured, time))
+        table.add_row(f"{row.work.gpus:,}", f"{row.measured:.2f} s", f"{time:.2f} s", percent_text(away, 1, "+"), *both)
     out.print(table)
 
 
@@ -124,7 +124,7 @@ def _print_experts(out: Console, found: Outcome) -> None:
     out.print("\nModels with experts: errors by model and by release of the software", style="bold")
     table = empty_table("", "rows", "error", "bias", "worst", "left out", "fitted to it alone")
     for name, places in sources(rows).items():
-        table.add_row(name, *_error_cells(error[places]), percent(left[name]), "")
+        table.add_row(name, *_error_cells(error[places]), percent_text(left[name], 1), "")
     releases: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         releases.setdefault(row.release[:5], []).append(place)
@@ -140,7 +140,7 @@ def _alone(rows: list[Row], found: Outcome) -> str:
     numbers = fit(rows, expert_priors(), found.numbers)
     own = numbers.constants
     text = f"expert_gemm {own.expert_gemm:.2f}, expert_launch {1e3 * own.expert_launch:.2f} ms"
-    return f"{text}: {percent(mape(errors(rows, numbers)))}"
+    return f"{text}: {percent_text(mape(errors(rows, numbers)), 1)}"
 
 
 def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
@@ -149,7 +149,9 @@ def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
     table = empty_table("", "GPUs", "published", "ours", "delta")
     for anchor in anchors(found):
         numbers = (f"{anchor.published:.3g} {anchor.unit}", f"{anchor.modelled:.3g} {anchor.unit}")
-        table.add_row(anchor.what, f"{anchor.gpus:,}", *numbers, percent(anchor.modelled / anchor.published - 1, "+"))
+        table.add_row(
+            anchor.what, f"{anchor.gpus:,}", *numbers, percent_text(anchor.modelled / anchor.published - 1, 1, "+")
+        )
     out.print(table)
     order = nanotron_order(folder, found.numbers)
     text = f"{order.alike} of {order.pairs} pairs of cluster sizes of a model in the published order of MFU"
@@ -169,7 +171,12 @@ def _print_checks(out: Console, title: str, lines: list[Check]) -> None:
 def _error_cells(error: Array) -> list[str]:
     """Return number, mean absolute error, bias and worst of errors as text."""
     worst = float(error[np.abs(error).argmax()])
-    return [str(len(error)), percent(mape(error)), percent(float(error.mean()), "+"), percent(worst, "+")]
+    return [
+        str(len(error)),
+        percent_text(mape(error), 1),
+        percent_text(float(error.mean()), 1, "+"),
+        percent_text(worst, 1, "+"),
+    ]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -125,8 +125,7 @@ def dense_priors(rows: Iterable[Row], products: Iterable[Product]) -> dict[Key, 
     measured = [(generation, "fp8" if precision == "mxfp8" else precision) for generation, precision in kinds]
     for generation, precision in measured:
         if (generation, precision) not in large:
-            message = f"no measured matrix products of {generation} at {precision}: the fit has no prior for it"
-            raise ValueError(message)
+            raise ValueError(f"no measured matrix products of {generation} at {precision}: the fit has no prior for it")
     priors: dict[Key, Prior] = {
         ("gemm", *kind): Prior(0.9 * fmean(large[name]), 0.2) for kind, name in zip(kinds, measured, strict=True)
     }
@@ -156,11 +155,6 @@ def mape(error: Array) -> float:
 def large_mape(rows: Sequence[Row], error: Array, least: int = LARGE) -> float:
     """Return the mean absolute error of jobs of so many GPUs or more [-]."""
     return mape(error[np.array([row.work.gpus >= least for row in rows])])
-
-
-def percent(value: float, sign: str = "") -> str:
-    """Return a share in percent."""
-    return f"{100 * value:{sign}.1f} %"
 
 
 def significant(value: float, digits: int = 4) -> float:

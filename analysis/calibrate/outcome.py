@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import percent_text
 from analysis.calibrate.fit import (
     LARGE,
     Array,
@@ -29,7 +30,6 @@ from analysis.calibrate.fit import (
     held_out,
     large_mape,
     mape,
-    percent,
     predict,
     rounded,
     significant,
@@ -311,13 +311,13 @@ def _header(found: Outcome) -> str:
     return _HEADER.format(
         rows=len(found.dense_errors),
         sources=len(found.left),
-        mape=percent(mape(found.dense_errors)),
-        large=percent(large_mape(found.dense.rows, found.dense_errors)),
+        mape=percent_text(mape(found.dense_errors), 1),
+        large=percent_text(large_mape(found.dense.rows, found.dense_errors), 1),
         least=LARGE,
-        five=percent(mape(np.concatenate([fold.errors for fold in found.five]))),
-        left=percent(left_out_mean(found.left)),
+        five=percent_text(mape(np.concatenate([fold.errors for fold in found.five])), 1),
+        left=percent_text(left_out_mean(found.left), 1),
         experts=len(found.mixed.rows),
-        expert_mape=percent(mape(found.mixed_errors)),
+        expert_mape=percent_text(mape(found.mixed_errors), 1),
     )
 
 
@@ -490,15 +490,17 @@ def checks(found: Outcome) -> list[Check]:
     ratios = recompute_ratios(rows, error)
     return [
         _below("mean absolute error", mape(error), 0.09),
-        Check("median", percent(float(np.median(np.abs(error))))),
+        Check("median", percent_text(float(np.median(np.abs(error))), 1)),
         _below(f"from {LARGE:,} GPUs on", large_mape(rows, error), 0.06),
-        Check("from 4,096 GPUs on", percent(large_mape(rows, error, 4096))),
+        Check("from 4,096 GPUs on", percent_text(large_mape(rows, error, 4096), 1)),
         _below("a fifth left out", five, 0.095),
         _below("a source left out, mean of sources", left_out_mean(found.left), 0.10),
-        Check(f"a source left out, from {LARGE:,} GPUs on", percent(large_mape([rows[p] for p in order], left))),
-        Check("the same with priors ten times as wide", percent(left_out_mean(found.left_free))),
-        Check(f"largest bias of a source ({worst})", percent(bias, "+"), "within 10.0 %", abs(bias) <= 0.10),
-        _below(f"22 steps of Megatron on A100 (Calculon: {percent(CALCULON)})", ours, CALCULON),
+        Check(
+            f"a source left out, from {LARGE:,} GPUs on", percent_text(large_mape([rows[p] for p in order], left), 1)
+        ),
+        Check("the same with priors ten times as wide", percent_text(left_out_mean(found.left_free), 1)),
+        Check(f"largest bias of a source ({worst})", percent_text(bias, 1, "+"), "within 10.0 %", abs(bias) <= 0.10),
+        _below(f"22 steps of Megatron on A100 (Calculon: {percent_text(CALCULON, 1)})", ours, CALCULON),
         _below("8 of them that Calculon was tuned to", mape(error[tuned]), 0.06),
         *_strong_checks([rows[p] for p in places[STRONG]], error[places[STRONG]]),
         _below("full over selective recomputation, worst model", max(abs(away) for away in ratios.values()), 0.12),
@@ -549,7 +551,7 @@ def change_checks(found: Outcome) -> list[Check]:
         asked, asked_large = plan.overall - BEFORE.overall, plan.large - BEFORE.large
         enough = worse >= asked or (plan.where == "either" and worse_large >= asked_large)
         target = f"{100 * asked:+.1f}" + (f" or {100 * asked_large:+.1f}" if plan.where == "either" else "")
-        value = f"{percent(mape(changed))} ({100 * worse:+.1f}), large {100 * worse_large:+.1f}"
+        value = f"{percent_text(mape(changed), 1)} ({100 * worse:+.1f}), large {100 * worse_large:+.1f}"
         needed = worse > 0 and worse_large > 0
         if needed and not enough and name in LESS:
             target, enough = f"{target}, {LESS[name]}", True
@@ -559,7 +561,7 @@ def change_checks(found: Outcome) -> list[Check]:
 
 def _below(what: str, value: float, bound: float) -> Check:
     """Return the line of an error that must not be above a bound."""
-    return Check(what, percent(value), f"at most {percent(bound)}", value <= bound)
+    return Check(what, percent_text(value, 1), f"at most {percent_text(bound, 1)}", value <= bound)
 
 
 # ----------------------------------------
@@ -604,7 +606,11 @@ _NANOTRON = {
 
 def anchors(found: Outcome) -> list[Anchor]:
     """Return the published results, with what the model says of them."""
-    return [*anchors_of(found.numbers), *_mlperf(found), _deepseek(found.numbers)]
+    row = deepseek_row()
+    work, (time,) = row.work, predict([row], found.numbers).tolist()
+    hours = time * work.gpus * 14.8e12 / (work.sequences * work.sequence) / 3600
+    deepseek = Anchor(row.model, work.gpus, 2.664, hours / 1e6, "million GPU-hours")
+    return [*anchors_of(found.numbers), *_mlperf(found), deepseek]
 
 
 def _hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> Row:
@@ -648,8 +654,8 @@ def _mlperf(found: Outcome) -> list[Anchor]:
     return [known[gpus] for gpus in sorted(known)]
 
 
-def _deepseek(numbers: Numbers) -> Anchor:
-    """Return the GPU-hours of the pre-training of DeepSeek-V3 on 2,048 H800.
+def deepseek_row() -> Row:
+    """Return a step of the pre-training of DeepSeek-V3 on 2,048 H800.
 
     H800 is an H100 with 400 GB/s of NVLink both ways. The authors' own stack sends tokens to experts while another
     microbatch computes (DualPipe), and has kernels of its own.
@@ -667,10 +673,7 @@ def _deepseek(numbers: Numbers) -> Anchor:
         recompute="selective",
         overlap_expert=True,
     )
-    row = _hopper_row("DeepSeek-V3 pre-training, fp8, another stack", work, 0.0, scale_up=200e9)
-    (time,) = predict([row], numbers).tolist()
-    hours = time * work.gpus * 14.8e12 / (work.sequences * work.sequence) / 3600
-    return Anchor(row.model, work.gpus, 2.664, hours / 1e6, "million GPU-hours")
+    return _hopper_row("DeepSeek-V3 pre-training, fp8, another stack", work, 0.0, scale_up=200e9)
 
 
 def nanotron_order(folder: Path, numbers: Numbers) -> Order:

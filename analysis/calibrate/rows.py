@@ -198,8 +198,7 @@ def each_record(path: Path, make: Callable[[Record], _Result]) -> list[_Result]:
         If the table is not there or a row is not as it should be; names the file and the line.
     """
     if not path.is_file():
-        message = f"{path.name} is not in {path.parent}"
-        raise ValueError(message)
+        raise ValueError(f"{path.name} is not in {path.parent}")
     made = []
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
@@ -208,8 +207,7 @@ def each_record(path: Path, make: Callable[[Record], _Result]) -> list[_Result]:
                 made.append(make(record))
             except (KeyError, ValueError, TypeError) as error:
                 rule = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-                message = f"{path.name}:{reader.line_num}: {rule}"
-                raise ValueError(message) from None
+                raise ValueError(f"{path.name}:{reader.line_num}: {rule}") from None
     return made
 
 

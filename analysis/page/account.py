@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from analysis.amounts import PERCENT, Form, form_of, number_of
+from analysis.amounts import number_of
 from sim import NO_FAILURE
-from sim.units import HOUR, YEAR
+from sim.units import YEAR
 
 if TYPE_CHECKING:
     from analysis.page.material import Focus, Material
@@ -88,41 +87,6 @@ def cause_name(cause: str) -> str:
     if cause == NO_FAILURE:
         return "no failure"
     return _ABBREVIATIONS.sub(lambda found: found[0].upper(), cause.replace("_", " "))
-
-
-def percent(value: float, interval: tuple[float, float] | None = None) -> str:
-    """Return a share in percent, with its interval, unless it is but a rounding error wide."""
-    is_wide = interval is not None and interval[1] - interval[0] > 1e-9
-    return PERCENT.value(value, interval if is_wide else None)
-
-
-def hours(seconds: float) -> str:
-    """Return GPU-time [GPU s] in GPU-hours for a table, without the unit."""
-    return Form("", HOUR).plain(seconds) if seconds else "0"
-
-
-def gpu_hours(seconds: float) -> str:
-    """Return GPU-time [GPU s] in GPU-hours for a sentence: to three digits."""
-    amount = float(f"{seconds / HOUR:.3g}")
-    if abs(amount) >= 1e6:
-        return (
-            f"{amount / 1e6:,.3g} million GPU-hours" if abs(amount) < 1e9 else f"{amount / 1e6:,.0f} million GPU-hours"
-        )
-    return f"{amount:,.0f} GPU-hours" if abs(amount) >= 100 else f"{amount:.3g} GPU-hours"
-
-
-def money(amount: float, currency: str) -> str:
-    """Return an amount of money."""
-    return form_of("cost", [amount], currency)._replace(least=-math.inf).plain(amount)
-
-
-def compact(seconds: float) -> str:
-    """Return GPU-time [GPU s] in GPU-hours as it fits into a small cell: ``12.3 k``."""
-    amount = seconds / HOUR
-    for prefix, size in (("M", 1e6), ("k", 1e3)):
-        if abs(amount) >= 0.9995 * size:
-            return f"{amount / size:.3g} {prefix}" if abs(amount) < 999.5 * size else f"{amount / size:,.0f} {prefix}"
-    return f"{amount:.3g}" if abs(amount) >= 1 or not amount else f"{amount:.1g}"
 
 
 # ----------------------------------------

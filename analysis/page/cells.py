@@ -7,12 +7,24 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import capital, in_words, label_text, listed, number_of, phrase, phrases
+from analysis.amounts import (
+    Shown,
+    capital,
+    ends_of,
+    in_words,
+    label_text,
+    listed,
+    number_of,
+    phrase,
+    phrases,
+    shown,
+    verb,
+)
 from analysis.metrics import lower_is_better
 from analysis.page.charts.data import Interval, Intervals, Scale
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.traced import Shown, ends_of, shown, verb
 from sim import units
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -197,7 +209,7 @@ def _written(axis: Axis) -> tuple[float, str]:
         return sizes[0], names.pop()
     largest = max(abs(number) for _, number, _ in found)
     if names <= units.DURATION.units.keys():
-        return next(size for size in (86400.0, 3600.0, 60.0, 1.0) if largest >= size or size == 1.0), ""
+        return next(size for size in (DAY, HOUR, MINUTE, 1.0) if largest >= size or size == 1.0), ""
     return 1.0, ""
 
 
@@ -370,7 +382,7 @@ def _compared_title(
     if not resolved:
         return f"No difference from {against} in {metric.name} is resolved"
     line, value, change = max(resolved, key=lambda entry: abs(entry[2]["mean"]))
-    told = f"With {label_text(value)} instead of {against} {metric.name} {verb(metric.name, 'changes', 'change')} by"
+    told = f"With {label_text(value)} instead of {against} {metric.name} {verb(metric.metric, 'changes', 'change')} by"
     if len(found) == 1:
         return f"{told} {metric.change(change)}"
     where = _where(line["at"], {}, content)

@@ -15,16 +15,8 @@ if TYPE_CHECKING:
     from analysis.page.model import Opening
 
 TERMS: tuple[tuple[str, str, str], ...] = (
-    (
-        "GPU-hour",
-        r"GPU-hours?",
-        "One GPU for one hour, whatever it does.",
-    ),
-    (
-        "GPU-year",
-        r"GPU-years?",
-        "One GPU for one year. A hundred GPU-years a year are a hundred GPUs all the time.",
-    ),
+    ("GPU-hour", r"GPU-hours?", "One GPU for one hour, whatever it does."),
+    ("GPU-year", r"GPU-years?", "One GPU for one year. A hundred GPU-years a year are a hundred GPUs all the time."),
     (
         "ETTR",
         r"ETTR|training time ratio",

@@ -27,9 +27,10 @@ from analysis.results.run import checksum, document, scenario_digest
 from analysis.runs import replicate
 from analysis.study.amounts import Point
 from analysis.study.load import RESOLVED, load_study
-from sim import catalog, units
+from sim import catalog
 from sim.scenario.fields import RuleError
 from sim.steps import checkpoint_size
+from sim.units import DAY
 
 _Typed = TypeVar("_Typed", bound=Document)
 
@@ -52,7 +53,6 @@ MOST_REPLICATIONS = 16
 
 """Replications that are played again at most: enough for how a run looks; means come from the results."""
 
-_DAY = units.DURATION.units["d"]
 
 _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
@@ -90,8 +90,8 @@ class Focus:
     def prepared(self) -> Prepared:
         """The scenario, ready to be played; with windows of a day where it states none and a day is short enough."""
         windows = self.scenario.windows
-        if windows is None and _FEWEST_WINDOWS <= self.scenario.horizon / _DAY <= _MOST_WINDOWS:
-            windows = _DAY
+        if windows is None and _FEWEST_WINDOWS <= self.scenario.horizon / DAY <= _MOST_WINDOWS:
+            windows = DAY
         return sim.prepare(self.scenario.model_copy(update={"windows": windows}))
 
     @functools.cached_property

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import Form, capital, form_of, name_of
+from analysis.amounts import Form, Shown, capital, points_form, shown
 from analysis.page.model import Number
-from sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -182,28 +181,6 @@ def _written(value: float) -> str:
 # ----------------------------------------
 # How numbers of the first screen are told: units for people, and as many digits as an interval deserves.
 
-PERCENT = Form("%", 0.01, 0.0, 1.0, "points")
-
-POINTS = Form("points", 0.01, -1.0, 1.0)
-
-"""Differences of shares."""
-
-OF_HUNDRED = Form("", 0.01, 0.0, 1.0)
-
-"""Shares as so many of a hundred."""
-
-COUNT = Form("")
-
-GPU_YEARS = Form("GPU-years")
-
-"""A mean number of GPUs, as the GPU-years that they make in a year."""
-
-_LARGE = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
-
-_TOKENS = (("trillion ", 1e12), *_LARGE)
-
-_THOUSAND = 1000.0
-
 
 def number(found: Traced, form: Form, interval: Interval | None = None, unit: str | None = None) -> Number:
     """Return a number as it is told; an interval [SI] only tells how many digits it has.
@@ -211,7 +188,7 @@ def number(found: Traced, form: Form, interval: Interval | None = None, unit: st
     Without one, whole numbers are told to the last digit, others to three; zeros at the end of a number above a
     thousand may be rounded.
     """
-    text = form.plain(found.value, interval, unit) if interval is not None else _short(found.value, form, unit)
+    text = form.plain(found.value, interval, unit) if interval is not None else form.brief(found.value, unit)
     return Number(text, found.value, form.size, found.sources, found.formula)
 
 
@@ -229,69 +206,6 @@ def told(found: Estimate, form: Form) -> Words:
     if found.low is None or found.high is None:
         return (mean,)
     return (mean, " (", *ranged(found.low, found.high, form._replace(unit="")), ")")
-
-
-def gpu_hours_form(largest: float) -> Form:
-    """Return how GPU-time up to some size [GPU s] is told: in GPU-hours, or millions of them."""
-    return _scaled("GPU-hours", largest, units.DURATION.units["h"])
-
-
-def money_form(largest: float, currency: str) -> Form:
-    """Return how amounts of money up to some size are told."""
-    return _scaled(currency, largest)
-
-
-def time_form(largest: float) -> Form:
-    """Return how times up to some size [s] are told: in seconds, minutes, hours or days."""
-    form = form_of("mtti", [largest])
-    words = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
-    return form._replace(unit=words[form.unit])
-
-
-def people_form(metric: str, values: Iterable[float], currency: str = "") -> Form:
-    """Return how a metric is told to people, given some of its values [SI]; its unit tells also of what."""
-    kept = [abs(value) for value in values if math.isfinite(value)]
-    largest = max(kept, default=0.0)
-    form = form_of(metric, kept, currency)
-    if metric in ("mtti", "mtti_running", "time_to_work"):
-        return time_form(largest)
-    if metric == "cost":
-        return money_form(largest, currency)
-    if metric == "cost_per_token":
-        return Form(f"{currency} for a million tokens", 1e-6, 0.0)
-    if metric == "energy_per_token":
-        return form._replace(unit=f"{form.unit} for a million tokens")
-    if metric.startswith("tokens_per"):
-        name = metric.removeprefix("tokens_per_")
-        per = {"day": "a day", "gpu_day": "for each GPU and day", "mw_day": "for each megawatt and day"}[name]
-        return _scaled(f"tokens {per}", largest, 1.0, _TOKENS)
-    if metric == "steps_per_day":
-        return Form("steps a day", 1.0, 0.0)
-    return form if form.size != 1.0 or form.unit else COUNT
-
-
-def points_form(form: Form) -> Form:
-    """Return how differences are told of what is told in a form: of percent in points, else alike."""
-    return POINTS if form.step == "points" else form._replace(least=-math.inf, most=math.inf)
-
-
-def _short(value: float, form: Form, unit: str | None) -> str:
-    """Return a number of which nobody knows how sure it is."""
-    amount = value / form.size
-    if abs(amount - round(amount)) <= 1e-9 * max(abs(amount), 1.0):
-        text = f"{round(amount):,}"
-    elif abs(amount) >= _THOUSAND:
-        text = f"{round(amount, 2 - math.floor(math.log10(abs(amount)))):,.0f}"
-    elif form.size == PERCENT.size and abs(amount) >= 0.1:
-        text = f"{amount:.{2 if abs(amount) < 10 else 1}f}"
-    else:
-        return form.plain(value, None, unit)
-    return f"{text} {form.unit if unit is None else unit}".rstrip()
-
-
-def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE) -> Form:
-    word, factor = next(((word, factor) for word, factor in words if largest >= factor * size), words[-1])
-    return Form(f"{word}{unit}", factor * size, 0.0)
 
 
 # ----------------------------------------
@@ -392,121 +306,6 @@ def whole(found: Traced, *, up: bool) -> Traced:
 # ----------------------------------------
 # Metrics in the units that readers see, as numbers for pictures and as texts for tables.
 
-_WORDS = {
-    "d": "days",
-    "h": "hours",
-    "min": "minutes",
-    "s": "seconds",
-    "M": "million",
-    "G": "billion",
-    "T": "trillion",
-}
-
-_PLURAL = ("interruptions", "disruptions", "tokens", "steps", "planned", "unplanned")
-
-"""First words of the names of metrics that stand in the plural."""
-
-
-class Shown(NamedTuple):
-    """How a metric is shown.
-
-    Parameters
-    ----------
-    metric, name
-        Its key, and what it is called in a sentence.
-    form
-        How its values are told.
-    """
-
-    metric: str
-    name: str
-    form: Form
-
-    @property
-    def unit(self) -> str:
-        """What one of its numbers is in; never empty."""
-        return self.form.unit or self.name
-
-    @property
-    def step(self) -> str:
-        """What a difference of two of them is in: points of shares."""
-        return self.form.step or self.unit
-
-    @property
-    def head(self) -> str:
-        """Its name with its unit, for an axis or the head of a column."""
-        name = capital(self.name)
-        return f"{name} [{self.form.unit}]" if self.form.unit else name
-
-    def of(self, value: float | None) -> float | None:
-        """Return a value [SI] in the unit that is shown."""
-        return None if value is None else value / self.form.size
-
-    def ends(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
-        """Return the ends of an interval [SI] in the unit that is shown."""
-        found = ends_of(interval)
-        return None if found is None else (found[0] / self.form.size, found[1] / self.form.size)
-
-    def told(self, found: Any, interval: str = "mean_ci95") -> str:
-        """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
-        mean = _part(found, "mean")
-        return "" if mean is None else self.form.value(mean, ends_of(_part(found, interval)))
-
-    def mean(self, found: Any, interval: str = "mean_ci95") -> str:
-        """Return a mean with the digits that its interval deserves; empty without a mean."""
-        mean = _part(found, "mean")
-        return "" if mean is None else self.form.plain(mean, ends_of(_part(found, interval)))
-
-    def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
-        """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""
-        ends = ends_of(interval)
-        if ends is None or self.form.step != "points":
-            return ends
-        return max(ends[0], -1.0), min(ends[1], 1.0)
-
-    def gaps(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
-        """Return the same in the unit that is shown."""
-        return self.ends(self.gap(interval))
-
-    def change(self, found: Any) -> str:
-        """Return a difference with its sign and interval, such as ``+1.2 points [0.4, 2.0]``."""
-        return self.form.change(_part(found, "mean"), self.gap(_part(found, "ci95")))
-
-    def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
-        """Return the size of a difference with its interval, such as ``1.2 points [0.4, 2.0]``."""
-        return self.form.distance(mean, self.gap(interval))
-
-    def range(self, interval: Sequence[float | None] | None) -> str:
-        """Return an interval, such as ``92.8 to 93.4 %``; empty without one."""
-        ends = ends_of(interval)
-        if ends is None:
-            return ""
-        return f"{self.form.plain(ends[0], ends, unit='')} to {self.form.plain(ends[1], ends)}"
-
-
-def _part(found: Any, name: str) -> Any:
-    """Return a part of a result, or of an answer's data; ``None`` without it."""
-    return getattr(found, name, None) if isinstance(found, BaseModel) else (found or {}).get(name)
-
-
-def ends_of(interval: Sequence[float | None] | None) -> tuple[float, float] | None:
-    """Return the ends of an interval; ``None`` without both, or where it has no width.
-
-    Runs that were all equal say nothing about others.
-    """
-    if interval is None or interval[0] is None or interval[1] is None:
-        return None
-    low, high = interval[0], interval[1]
-    return None if high - low <= 1e-9 * max(abs(low), abs(high)) else (low, high)
-
-
-def shown(metric: str, values: Iterable[float | None], currency: str | None = None) -> Shown:
-    """Return how a metric is shown, given some of its values [SI]."""
-    form = form_of(metric, [value for value in values if value is not None], currency or "")
-    first, _, rest = form.unit.partition(" ")
-    unit = " ".join(part for part in (_WORDS.get(first, first), rest) if part)
-    return Shown(metric, name_of(metric), form._replace(unit=unit))
-
 
 def shown_of_cells(cells: Iterable[Mapping[str, Any]], metric: str, currency: str | None = None) -> Shown:
     """Return how a metric of cells of a study, or of variants of a comparison, is shown."""
@@ -529,16 +328,3 @@ def band_text(cell: Mapping[str, Any], metric: Shown) -> str:
     if band is not None and None not in band:
         return metric.range(band) or "does not move"
     return "unfinished in some draws" if metric.metric == "time_to_work" else "not known for all draws"
-
-
-def verb(name: str, one: str, many: str) -> str:
-    """Return the form of a verb that goes with the name of a metric: ETTR *is*, tokens per day *are*."""
-    return many if name.split(" ")[0] in _PLURAL else one
-
-
-def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
-    """Return GPU-hours with a sign, in digits that people read: ``+1.2 million GPU-hours``."""
-    largest = max(abs(amount), *(abs(end) for end in interval or (0.0,)))
-    word, size = next(((word, size) for word, size in (("million ", 1e6), ("", 1.0)) if largest >= size or size == 1))
-    form = form_of("interruptions", [])._replace(unit=f"{word}GPU-hours", size=size)
-    return form.change(amount, interval)

@@ -6,14 +6,8 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from analysis.results.explained import (
-    Degraded,
-    Fit,
-    PlannedJob,
-    StepPart,
-    TermShare,
-    Utilisation,
-)
+from analysis.amounts import PERCENT
+from analysis.results.explained import Degraded, Fit, PlannedJob, StepPart, TermShare, Utilisation
 from analysis.results.models import Step
 from sim.steps import Impairment, flop_per_token, stated_pace
 
@@ -185,11 +179,6 @@ def unit_text(value: float, unit: str) -> str:
     return f"{value:.4g} {unit}"
 
 
-def _share(value: float) -> str:
-    """Return a share in percent, to three digits."""
-    return f"{100 * value:.3g} %"
-
-
 def source_of_term(job: PlannedJob, term: str) -> str:
     """Return what a term of the breakdown rests on."""
     return _SOURCES[term](job)
@@ -203,7 +192,7 @@ def band_text(job: PlannedJob, fit: Fit) -> str:
     if job.calibration is not None:
         text += "each source of them with a factor of its own"
     elif basis == "fitted":
-        seen, unseen = _share(fit.mean_error), _share(fit.unseen_source_error)
+        seen, unseen = PERCENT.brief(fit.mean_error), PERCENT.brief(fit.unseen_source_error)
         text += f"{of} among them: mean error {seen}, of a source left out {unseen}"
     elif chip.announced:
         text += f"but none of {of} with the announced or stated numbers of this accelerator"
@@ -215,14 +204,14 @@ def band_text(job: PlannedJob, fit: Fit) -> str:
         text += "; models with experts scatter more"
     step = job.step
     sigma = step.model_sigma if step.sigma is None else step.sigma
-    return f"{text} (log-normal, sigma {_share(sigma or 0.0)})"
+    return f"{text} (log-normal, sigma {PERCENT.brief(sigma or 0.0)})"
 
 
 def degraded_text(job: PlannedJob, name: str, row: Degraded) -> str:
     """Return what is wrong, in words."""
     return {
-        "slow_gpu": f"slowest GPU at {100 * row.compute:.3g} %",
-        "narrow_nics": f"NICs of one node at {100 * row.network:.3g} %",
+        "slow_gpu": f"slowest GPU at {PERCENT.brief(row.compute)}",
+        "narrow_nics": f"NICs of one node at {PERCENT.brief(row.network)}",
         "replica_missing_keep": f"{row.missing} replica missing, batch kept",
         "replica_missing_shrink": f"{row.missing} replica missing, batch smaller",
         "tensor_rank_missing": f"one replica with {row.tensor} of {job.layout.tensor} tensor ranks",
@@ -240,7 +229,7 @@ def _peak(kind: str) -> Callable[[PlannedJob], str]:
         found, chip = job.efficiencies[kind], job.accelerator
         peak = chip.peak_flop_per_s if kind == "gemm" else chip.peak_16bit_flop_per_s
         basis = "fitted" if found.basis == "fitted" else "assumed"
-        return f"{_share(found.share)} of {unit_text(peak, 'FLOP/s')}, {basis}"
+        return f"{PERCENT.brief(found.share)} of {unit_text(peak, 'FLOP/s')}, {basis}"
 
     return source
 
@@ -263,7 +252,7 @@ def _waits(kind: str, hidden: str, switch: str | None = None) -> Callable[[Plann
 
     def source(job: PlannedJob) -> str:
         on = switch is None or job.execution[switch]
-        part = f"{_share(_constant(job, hidden))} hidden" if on else "nothing hidden"
+        part = f"{PERCENT.brief(_constant(job, hidden))} hidden" if on else "nothing hidden"
         return f"{unit_text(job.groups[kind].reached_bytes_per_s, 'B/s')}, {part}"
 
     return source
@@ -271,7 +260,7 @@ def _waits(kind: str, hidden: str, switch: str | None = None) -> Callable[[Plann
 
 def _hand_over(job: PlannedJob) -> str:
     hidden = _constant(job, "handover_hidden") if job.layout.virtual_pipeline > 1 else 0.0
-    part = f"{_share(hidden)} hidden" if hidden else "nothing hidden"
+    part = f"{PERCENT.brief(hidden)} hidden" if hidden else "nothing hidden"
     return f"{unit_text(job.groups['pipeline'].reached_bytes_per_s, 'B/s')}, {part}"
 
 
@@ -279,10 +268,10 @@ def _replicas(job: PlannedJob) -> str:
     kind = "data" if "data" in job.groups else "expert_data"
     rate = unit_text(job.groups[kind].reached_bytes_per_s, "B/s")
     if job.execution["sharding"] == "parameters":
-        return f"{rate}, at least {_share(_constant(job, 'shard_floor'))} not hidden"
+        return f"{rate}, at least {PERCENT.brief(_constant(job, 'shard_floor'))} not hidden"
     if not job.execution["overlap_data"]:
         return f"{rate}, nothing hidden"
-    return f"{rate}, at least {_share(_constant(job, 'data_floor'))} not hidden"
+    return f"{rate}, at least {PERCENT.brief(_constant(job, 'data_floor'))} not hidden"
 
 
 def _bubble(job: PlannedJob) -> str:
@@ -293,7 +282,7 @@ def _bubble(job: PlannedJob) -> str:
 
 def _update(job: PlannedJob) -> str:
     rate = unit_text(job.accelerator.memory_bytes_per_s, "B/s")
-    return f"{_constant(job, 'optimizer'):g} B a parameter, {_share(_constant(job, 'memory'))} of {rate}"
+    return f"{_constant(job, 'optimizer'):g} B a parameter, {PERCENT.brief(_constant(job, 'memory'))} of {rate}"
 
 
 def _per_step(job: PlannedJob) -> str:

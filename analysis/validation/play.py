@@ -99,8 +99,7 @@ def seed_of(text: str) -> int:
         return secrets.randbelow(2**31)
     # So many digits are never below the limit, and Python refuses to read some thousands of them.
     if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63):
-        message = f"must be a whole number from 0 to {2**63 - 1}, or random, not {text[:40]!r}"
-        raise ValueError(message)
+        raise ValueError(f"must be a whole number from 0 to {2**63 - 1}, or random, not {text[:40]!r}")
     return int(text)
 
 

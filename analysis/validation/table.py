@@ -51,17 +51,13 @@ class Tolerance(_Stated):
     @model_validator(mode="after")
     def _has_its_numbers(self) -> Self:
         if (self.kind == "interval") != (self.low is not None and self.high is not None):
-            message = "low and high belong to kind: interval, and it needs both"
-            raise ValueError(message)
+            raise ValueError("low and high belong to kind: interval, and it needs both")
         if self.low is not None and self.high is not None and self.low > self.high:
-            message = "low is above high"
-            raise ValueError(message)
+            raise ValueError("low is above high")
         if self.kind in ("printed", "relative", "absolute", "must_miss") and not self.size:
-            message = f"kind: {self.kind} needs a size"
-            raise ValueError(message)
+            raise ValueError(f"kind: {self.kind} needs a size")
         if self.kind != "sampling" and "most_luck" in self.model_fields_set:
-            message = "most_luck belongs to kind: sampling; elsewhere luck is at most the tolerance"
-            raise ValueError(message)
+            raise ValueError("most_luck belongs to kind: sampling; elsewhere luck is at most the tolerance")
         return self
 
 
@@ -133,14 +129,11 @@ class Row(_Stated):
     def _can_be_judged(self) -> Self:
         kind = self.tolerance.kind
         if self.replications == 1 or (kind == "sampling" and not self.replications):
-            message = "needs two replications or more: one does not say how much luck is in it"
-            raise ValueError(message)
+            raise ValueError("needs two replications or more: one does not say how much luck is in it")
         if self.independent and kind != "sampling":
-            message = "independent belongs to kind: sampling, of which alone there is a p-value"
-            raise ValueError(message)
+            raise ValueError("independent belongs to kind: sampling, of which alone there is a p-value")
         if self.only_reads and not (self.needs_data and self.label == "sanity" and not self.replications):
-            message = "only_reads belongs to a row that needs data, simulates nothing and is labelled sanity"
-            raise ValueError(message)
+            raise ValueError("only_reads belongs to a row that needs data, simulates nothing and is labelled sanity")
         return self
 
     @property
@@ -212,8 +205,7 @@ def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> 
         rows = tuple(_row(path, content, number, measures) for number in range(len(content["rows"])))
         for row in rows:
             if row.id in seen:
-                message = f"{path.name}: row '{row.id}' is in {seen[row.id]} already"
-                raise ValueError(message)
+                raise ValueError(f"{path.name}: row '{row.id}' is in {seen[row.id]} already")
             seen[row.id] = path.name
         groups.append(Group(path.stem, str(content["title"]), rows))
         unchecked += _unchecked(path, content)
@@ -237,8 +229,7 @@ def chosen(table: Table, only: Iterable[str] = ()) -> Table:
     for name in sorted(names - known):
         near = difflib.get_close_matches(name, sorted(known), 1)
         offer = f"; did you mean '{near[0]}'?" if near else f" (groups: {', '.join(g.name for g in table.groups)})"
-        message = f"no group and no row is called '{name}'{offer}"
-        raise ValueError(message)
+        raise ValueError(f"no group and no row is called '{name}'{offer}")
     groups = []
     for group in table.groups:
         rows = tuple(row for row in group.rows if group.name in names or row.id in names)
@@ -256,15 +247,12 @@ def _content(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
         raise ValueError(message) from None
     for key in content:
         if key not in keys:
-            message = f"{path.name}: no key '{key}' (keys: {', '.join(keys)})"
-            raise ValueError(message)
+            raise ValueError(f"{path.name}: no key '{key}' (keys: {', '.join(keys)})")
     for key in keys[:-1]:
         if key not in content:
-            message = f"{path.name}: the key '{key}' is missing"
-            raise ValueError(message)
+            raise ValueError(f"{path.name}: the key '{key}' is missing")
     if content.get("group", path.stem) != path.stem:
-        message = f"{path.name}: the group is called like the file, '{path.stem}', not '{content['group']}'"
-        raise ValueError(message)
+        raise ValueError(f"{path.name}: the group is called like the file, '{path.stem}', not '{content['group']}'")
     return content
 
 
@@ -284,12 +272,10 @@ def _row(path: Path, content: dict[str, Any], number: int, measures: Mapping[str
     where = f"{path.name}: row '{name}'"
     row = _made(Row, {"group": path.stem, **stated} if isinstance(stated, dict) else stated, where)
     if row.group != path.stem:
-        message = f"{where}: is of the group '{path.stem}', not '{row.group}'"
-        raise ValueError(message)
+        raise ValueError(f"{where}: is of the group '{path.stem}', not '{row.group}'")
     if row.measure not in measures:
         near = difflib.get_close_matches(row.measure, sorted(measures), 1)
-        message = f"{where}: no measure '{row.measure}'" + (f"; did you mean '{near[0]}'?" if near else "")
-        raise ValueError(message)
+        raise ValueError(f"{where}: no measure '{row.measure}'" + (f"; did you mean '{near[0]}'?" if near else ""))
     return row
 
 

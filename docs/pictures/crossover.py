@@ -19,6 +19,7 @@ from analysis.validation.measures.crossover import (
     simulated_crossover,
 )
 from sim import catalog, units
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ GPUS = 16_384
 _NODES = GPUS // 8
 
 
-_SPAN = 54 * 86400.0
+_SPAN = 54 * DAY
 
 
 _PLANNED = 47
@@ -153,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.days <= 0:
         parser.error(f"argument --days: must be above 0, got {options.days:g}")
     for store in STORES:
-        _print_store(out, store, options.replications, options.days * 86400.0)
+        _print_store(out, store, options.replications, options.days * DAY)
     _print_published(out)
     return 0
 

@@ -1,8 +1,7 @@
 """Draw theory beside the simulator: ``python docs/pictures/mathematics.py FOLDER``.
 
 Lines are the closed forms of `sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain shapes
-and
-words, and the same bytes each time.
+and words, and the same bytes each time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ import sim
 from analysis.statistics.estimates import t_quantile
 from analysis.terminal import console
 from sim import Bucket
-from sim.formulas import daly_interval, efficiency, optimal_interval, young_interval
+from sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,6 @@ PICTURE = "mathematics.svg"
 
 """Name of the picture."""
 
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 _WRITE, _RESTART, _DETECTION = 120.0, 180.0, 60.0
 
@@ -113,25 +112,25 @@ _BY_MTTI = Panel(
     46,
     "Productive share by mean time to interrupt",
     "mean time to interrupt M",
-    (7 * _MINUTE, 14 * _DAY),
-    {10 * _MINUTE: "10 min", _HOUR: "1 h", 6 * _HOUR: "6 h", _DAY: "1 d", 7 * _DAY: "7 d"},
+    (7 * MINUTE, 14 * DAY),
+    {10 * MINUTE: "10 min", HOUR: "1 h", 6 * HOUR: "6 h", DAY: "1 d", 7 * DAY: "7 d"},
 )
 
 _BY_INTERVAL = Panel(
     525,
     "The same by interval between saves",
     "interval τ",
-    (1.5 * _MINUTE, 8 * _HOUR),
-    {2 * _MINUTE: "2 min", 10 * _MINUTE: "10 min", _HOUR: "1 h", 6 * _HOUR: "6 h"},
+    (1.5 * MINUTE, 8 * HOUR),
+    {2 * MINUTE: "2 min", 10 * MINUTE: "10 min", HOUR: "1 h", 6 * HOUR: "6 h"},
 )
 
-_INTERVALS = {"τ = 5 min": (5 * _MINUTE, _BLUE), "τ = 30 min": (30 * _MINUTE, _RED), "τ = 3 h": (3 * _HOUR, _GREEN)}
+_INTERVALS = {"τ = 5 min": (5 * MINUTE, _BLUE), "τ = 30 min": (30 * MINUTE, _RED), "τ = 3 h": (3 * HOUR, _GREEN)}
 
-_PLACES = [10 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 10 * _HOUR, 3 * _DAY, 12 * _DAY]
+_PLACES = [10 * MINUTE, 30 * MINUTE, 2 * HOUR, 10 * HOUR, 3 * DAY, 12 * DAY]
 
-_MTTIS = {"M = 15 min": (15 * _MINUTE, _RED), "M = 1 h": (_HOUR, _BLUE), "M = 8 h": (8 * _HOUR, _GREEN)}
+_MTTIS = {"M = 15 min": (15 * MINUTE, _RED), "M = 1 h": (HOUR, _BLUE), "M = 8 h": (8 * HOUR, _GREEN)}
 
-_STEPS = [2 * _MINUTE, 4 * _MINUTE, 22 * _MINUTE, 80 * _MINUTE, 4 * _HOUR]
+_STEPS = [2 * MINUTE, 4 * MINUTE, 22 * MINUTE, 80 * MINUTE, 4 * HOUR]
 
 _FEWEST = 0.01
 
@@ -197,8 +196,8 @@ def _by_mtti() -> list[str]:
         shapes.append(panel.curve(lambda mtti, each=interval: efficiency_of(each, mtti), color, 1.6))  # type: ignore[misc]
         places = [mtti for mtti in _PLACES if efficiency_of(interval, mtti) > _FEWEST]
         shapes += panel.dots([simulated(interval, mtti, mtti) for mtti in places], color)
-    shapes.append(_text(panel.x(1.2 * _HOUR), _y(0.86), "best τ for each M", color=_INK, bold=True, anchor="end"))
-    places_of_words = ((3.2 * _DAY, 0.665), (20 * _MINUTE, 0.20), (2.6 * _HOUR, 0.20))
+    shapes.append(_text(panel.x(1.2 * HOUR), _y(0.86), "best τ for each M", color=_INK, bold=True, anchor="end"))
+    places_of_words = ((3.2 * DAY, 0.665), (20 * MINUTE, 0.20), (2.6 * HOUR, 0.20))
     for (words, (_, color)), (mtti, share) in zip(_INTERVALS.items(), places_of_words, strict=True):
         shapes.append(_text(panel.x(mtti), _y(share), words, color=color, bold=True))
     return shapes

@@ -20,6 +20,7 @@ import sim
 from analysis.page.charts import Episode, Stretch, draw_episodes, render
 from analysis.terminal import console
 from sim import Bucket
+from sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +31,6 @@ SPANS = (6.5, 8.5, 15.0)
 
 """How long after the failures the panels go on [min]."""
 
-_MINUTE, _HOUR = 60.0, 3600.0
 
 _NODE, _GPUS = 700, 8
 
@@ -70,10 +70,10 @@ def times(presets: Iterable[str]) -> str:
 
 def _words(strike: _Strike, timeline: Timeline) -> str:
     """Return how long the job stood after a failure, and how much work was undone, in words."""
-    zero = strike.time * _HOUR
+    zero = strike.time * HOUR
     steps = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
     again = min(each.start for each in timeline.spans if not each.group and each.bucket in steps and each.start > zero)
-    return f"{(again - zero) / _MINUTE:.1f} + {_lost(timeline, zero - _MINUTE, again):.1f} min"
+    return f"{(again - zero) / MINUTE:.1f} + {_lost(timeline, zero - MINUTE, again):.1f} min"
 
 
 def _played(preset: str) -> Timeline:
@@ -84,7 +84,7 @@ def _played(preset: str) -> Timeline:
     count = len(_STRIKES)
     struck = replace(
         sim.trace(prepared, 0),
-        time=np.array([strike.time * _HOUR for strike in _STRIKES]),
+        time=np.array([strike.time * HOUR for strike in _STRIKES]),
         source=np.arange(count),
         slot=np.array([strike.unit for strike in _STRIKES]),
         round=np.zeros(count, dtype=np.int64),
@@ -97,13 +97,13 @@ def _played(preset: str) -> Timeline:
 
 def _episode(strike: _Strike, timeline: Timeline, span: float) -> Episode:
     """Return the phases around a failure, the group of the job first."""
-    zero = strike.time * _HOUR
-    first, last = zero - _MINUTE, zero + span * _MINUTE
+    zero = strike.time * HOUR
+    first, last = zero - MINUTE, zero + span * MINUTE
     inside = [each for each in timeline.spans if each.end > first and each.start < last]
     groups = sorted({each.group for each in inside})
     stretches = []
     for each in inside:
-        start, end = ((min(max(time, first), last) - zero) / _MINUTE for time in (each.start, each.end))
+        start, end = ((min(max(time, first), last) - zero) / MINUTE for time in (each.start, each.end))
         stretches.append(Stretch(groups.index(each.group), _name(each), start, end))
     rows = ["job", *(f"replica {group - 1}" for group in groups[1:])]
     return Episode(f"{strike.title}\n{_lost(timeline, first, last):.1f} min of work undone", rows, stretches)
@@ -112,7 +112,7 @@ def _episode(strike: _Strike, timeline: Timeline, span: float) -> Episode:
 def _lost(timeline: Timeline, first: float, last: float) -> float:
     """Return how much work is taken back between two times [min]."""
     works = [each.work for each in timeline.milestones if first <= each.time <= last]
-    return sum(max(before - after, 0.0) for before, after in itertools.pairwise(works)) / _MINUTE
+    return sum(max(before - after, 0.0) for before, after in itertools.pairwise(works)) / MINUTE
 
 
 def _name(span: Span) -> str:

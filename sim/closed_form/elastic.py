@@ -9,16 +9,18 @@ from sim.engine.prepared import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from sim.formulas.nodes import gives_up, missing_nodes_pmf, starvation
 from sim.policies.contracts import OF_ONE_RANK, Pace
+from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE, Hit
 from sim.prepare.failures import prior
 from sim.steps import Impairment, rerouted_pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
-    from sim.policies.recovery.base import Absence, Wait
+    from sim.policies.recovery.base import RecoveryStrategy, Wait
+    from sim.policies.recovery.ladder import Rung
 
 _RARE = 1e-4
 
@@ -27,24 +29,17 @@ _RARE = 1e-4
 
 def elastic_form(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]]:
     """Return the function from a job to its expected shares [-], for a recovery that has absences."""
-    recovery = prepared.recovery
-    one = prepared.jobs[0]
+    recovery, one = prepared.recovery, prepared.jobs[0]
     # A replica that lost a process but no node does not wait for one.
     taking = min(_mtti(prepared, one, _sends_away) / _mtti(prepared, one, takes_nodes), 1.0)
     taking = taking if math.isfinite(taking) else 0.0
     wait = _wait(prepared) * taking
     leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
-
-    def shares(job: PreparedJob) -> dict[str, float]:
-        absence = recovery.absence_for(job.gpus, job.nodes, job.replicas)
-        assert absence is not None, "a recovery with absences"
-        return _elastic(job, absence, leaving[job.nodes], wait, taking=taking, reroutes=recovery.reroutes)
-
-    return shares
+    return lambda job: _elastic(job, recovery, leaving[job.nodes], wait, taking)
 
 
 def _elastic(
-    job: PreparedJob, times: Absence, leaving: float, wait: float, *, taking: float, reroutes: bool
+    job: PreparedJob, recovery: RecoveryStrategy, leaving: float, wait: float, taking: float
 ) -> dict[str, float]:
     """Return the expected shares of a job whose replicas leave one by one.
 
@@ -55,7 +50,8 @@ def _elastic(
     wait
         Mean time until there is a node for one that failed [s].
     """
-    periodic = job.checkpoint
+    periodic, times = job.checkpoint, recovery.absence_for(job.gpus, job.nodes, job.replicas)
+    assert times is not None, "of a recovery that has absences"
     mtti = job.mtti / leaving if leaving > 0 else math.inf
     away = taking * times.away + (1 - taking) * times.in_place
     found = elastic_shares(
@@ -74,9 +70,10 @@ def _elastic(
         fewest=times.fewest,
         others=job.mtti / (1 - leaving) if leaving < 1 else math.inf,
     )
-    if (job.keeps_batch or reroutes) and job.plan is not None:
+    if (job.keeps_batch or recovery.reroutes) and job.plan is not None:
         rate = 1 / (mtti * job.replicas)
-        kept = _kept(job, 1 - share_in_place(rate, away + wait, job.detection_mean), times.fewest, reroutes=reroutes)
+        absent = 1 - share_in_place(rate, away + wait, job.detection_mean)
+        kept = _kept(job, absent, times.fewest, reroutes=recovery.reroutes)
         found["degraded"] = (1 - kept) * found["productive"]
         found["productive"] *= kept
     return found
@@ -112,14 +109,13 @@ def _leaving(prepared: Prepared, job: PreparedJob) -> float:
 
 def _mtti(prepared: Prepared, job: PreparedJob, kind: Callable[[Source], bool]) -> float:
     """Return the mean time to interrupt of a job by the sources of a kind [s]."""
+    return interrupts(prepared, filter(kind, prepared.sources), job.nodes)[0]
+
+
+def interrupts(prepared: Prepared, sources: Iterable[Source], nodes: int) -> tuple[float, float]:
+    """Return the mean time to interrupt of so many nodes by some sources, and the mean detection time [s]."""
     length = prepared.warmup + prepared.horizon
-    return prior(list(filter(kind, prepared.sources)), job.nodes / prepared.nodes, length, success(prepared))[0]
-
-
-def success(prepared: Prepared) -> float:
-    """Return the probability that a repair removes a fault [-]."""
-    repair = prepared.repair
-    return float(repair.success)
+    return prior(list(sources), nodes / prepared.nodes, length, prepared.repair.success)
 
 
 def takes_nodes(source: Source) -> bool:
@@ -137,13 +133,12 @@ def _sends_away(source: Source) -> bool:
 
 def _wait(prepared: Prepared) -> float:
     """Return the mean time until there is a node for one that failed [s]; 0 where nobody knows."""
-    recovery = prepared.recovery
     lives = lives_and_repairs(prepared)
     if lives is None:
         return 0.0
+    named = pools_of(prepared)
     needed = sum(each.nodes for each in prepared.jobs)
     pools = {"idle": Reserve(idle_nodes(prepared)), **prepared.reserves}
-    named: tuple[str, ...] = getattr(recovery, "pools", ())
     used = [pools[name] for name in named if name in pools and pools[name].nodes]
     extra = sum(pool.nodes for pool in used)
     refills = "idle" not in named and any(pool.refills for pool in used)
@@ -159,8 +154,7 @@ def repairs_by_cause(prepared: Prepared) -> dict[str, tuple[float, float]] | Non
             continue
         if source.repair is None or source.recorded is not None:
             return None
-        mtti, _ = prior([source], 1 / prepared.nodes, prepared.warmup + prepared.horizon, success(prepared))
-        found[source.name] = 1 / mtti, source.repair.mean_value
+        found[source.name] = 1 / interrupts(prepared, [source], 1)[0], source.repair.mean_value
     return found
 
 
@@ -348,10 +342,19 @@ def starved_at_most(prepared: Prepared) -> float | None:
 
 def _pools(prepared: Prepared) -> tuple[str, ...]:
     """Return the pools that a recovery names, or its first rung that keeps nodes; else those that the queue takes."""
-    recovery = prepared.recovery
-    keeping = [rung for rung in getattr(recovery, "rungs", ()) if rung.keeps != "nothing"]
-    named: tuple[str, ...] | None = getattr(keeping[0] if keeping else recovery, "pools", None)
-    return ("idle", "spare") if named is None else named
+    keeping = [rung for rung in rungs_of(prepared) if rung.keeps != "nothing"]
+    return keeping[0].pools if keeping else pools_of(prepared, QUEUE)
+
+
+def pools_of(prepared: Prepared, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the pools that a recovery takes nodes from, if it names some."""
+    named: tuple[str, ...] = getattr(prepared.recovery, "pools", otherwise)
+    return named
+
+
+def rungs_of(prepared: Prepared) -> tuple[Rung, ...]:
+    """Return the rungs of a recovery; of one that is no ladder, none."""
+    return prepared.recovery.rungs if isinstance(prepared.recovery, Ladder) else ()
 
 
 def _reserves(prepared: Prepared, needed: int) -> dict[str, Reserve]:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import catalog, steps
-from sim.closed_form.elastic import lives_and_repairs, success, takes_nodes
+from sim.closed_form.elastic import interrupts, lives_and_repairs, pools_of, rungs_of, takes_nodes
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
 from sim.formulas.nodes import starvation
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
-from sim.prepare.failures import prior
 from sim.scenario.laws import Fixed
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,74 +33,62 @@ if TYPE_CHECKING:
 # What a closed form takes for granted and a scenario breaks.
 
 
-def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> list[str]:
-    """Return what the formula assumes and the scenario breaks, a line each; `waits_of` is `Renewal.waits`."""
-    recovery = prepared.recovery
-    broken = ["long run: the first start and the horizon's edge are left out"]
-    broken += _of_lives(prepared)
-    broken += _of_effects(prepared)
-    repaired = [source for source in prepared.sources if takes_nodes(source)]
-    if recovery.elastic:
-        broken += _assumptions_of_absences(prepared, repaired)
-    else:
-        broken += _of_nodes_at_hand(prepared, waits_of) if repaired else []
-        broken += _of_plans(prepared)
-    broken += _assumptions_of_copies(prepared)
+def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
+    """Yield what the formula assumes and the scenario breaks, a line each; `waits_of` is `Renewal.waits`."""
+    yield "long run: the first start and the horizon's edge are left out"
+    yield from _of_lives(prepared)
+    yield from _of_effects(prepared)
+    yield from _of_repairs(prepared, waits_of)
+    if any(len(job.checkpoint.rungs) > 1 for job in prepared.jobs):
+        if prepared.recovery.elastic:
+            yield "the remote store is the only one"
+        else:
+            yield "each store saves by itself, and a failure takes the copies of one node"
+            yield "the store whose copies are newest on average is read, though another may have a newer one"
+    if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
+        yield "every copy can be read"
     if any(source.saves for source in prepared.sources):
-        broken.append("stops that are announced cost what failures cost: nothing is saved before")
+        yield "stops that are announced cost what failures cost: nothing is saved before"
     if any(source.away is not None for source in prepared.sources):
-        broken.append("the time that a preempted job is away is left out")
+        yield "the time that a preempted job is away is left out"
     if any(job.checkpoint.pauses for job in prepared.jobs):
-        broken.append("no periodic work")
+        yield "no periodic work"
     if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
-        broken.append("no job waits for another")
+        yield "no job waits for another"
     if any(math.isfinite(job.target) for job in prepared.jobs):
-        broken.append("the job never ends")
-    return broken
+        yield "the job never ends"
 
 
-def _of_lives(prepared: Prepared) -> list[str]:
-    """Return what a formula assumes of when parts fail and the scenario breaks."""
-    broken = []
-    laws = _names(prepared, lambda source: source.law is not None and not source.law.memoryless)
-    if laws:
-        broken.append(f"constant failure rates, but {_do(laws, 'age')}")
+def _of_lives(prepared: Prepared) -> Iterator[str]:
+    """Yield what a formula assumes of when parts fail and the scenario breaks."""
+    if laws := _names(prepared, lambda source: source.law is not None and not source.law.memoryless):
+        yield f"constant failure rates, but {_do(laws, 'age')}"
     if any(source.recorded is not None for source in prepared.sources):
-        broken.append("constant failure rates, but a log is replayed: its mean rate is used")
-    once = _names(prepared, lambda source: source.renews == "never")
-    if once:
-        broken.append(f"constant failure rates, but a part that had {' or '.join(once)} never has it again")
-    uneven = _names(prepared, lambda source: bool(source.variety) or source.tempo is not None)
-    if uneven:
-        broken.append(f"nodes alike and steady rates, but those of {', '.join(uneven)} are not")
-    left = _names(prepared, lambda source: source.residue is not None or source.hidden is not None)
-    if left:
-        broken.append(f"independent failures, but repairs leave faults behind ({', '.join(left)})")
-    return broken
+        yield "constant failure rates, but a log is replayed: its mean rate is used"
+    if once := _names(prepared, lambda source: source.renews == "never"):
+        yield f"constant failure rates, but a part that had {' or '.join(once)} never has it again"
+    if uneven := _names(prepared, lambda source: bool(source.variety) or source.tempo is not None):
+        yield f"nodes alike and steady rates, but those of {', '.join(uneven)} are not"
+    if left := _names(prepared, lambda source: source.residue is not None or source.hidden is not None):
+        yield f"independent failures, but repairs leave faults behind ({', '.join(left)})"
 
 
-def _of_effects(prepared: Prepared) -> list[str]:
-    """Return what a formula assumes of what failures do to a job and the scenario breaks."""
-    broken = []
+def _of_effects(prepared: Prepared) -> Iterator[str]:
+    """Yield what a formula assumes of what failures do to a job and the scenario breaks."""
     if any(map(_takes_several, prepared.sources)):
-        broken.append("failures of single nodes, but incidents take several")
+        yield "failures of single nodes, but incidents take several"
     steps_on = "a job steps at its healthy pace until it stops, but"
-    quiet = _names(prepared, lambda source: not source.effect.stops)
-    if quiet:
-        broken.append(f"{steps_on} {', '.join(quiet)} {'do' if len(quiet) > 1 else 'does'} not stop it")
-    narrow = _names(prepared, lambda source: source.of_fabric and source.cuts < 1)
-    if narrow:
-        broken.append(f"{steps_on} {_do(narrow, 'take')} bandwidth from it")
+    if quiet := _names(prepared, lambda source: not source.effect.stops):
+        yield f"{steps_on} {', '.join(quiet)} {'do' if len(quiet) > 1 else 'does'} not stop it"
+    if narrow := _names(prepared, lambda source: source.of_fabric and source.cuts < 1):
+        yield f"{steps_on} {_do(narrow, 'take')} bandwidth from it"
     if any(source.fix is not None or source.rollout is not None for source in prepared.sources):
-        broken.append("no bugs and no rollouts")
-    recovery = prepared.recovery
+        yield "no bugs and no rollouts"
     late = _names(prepared, lambda source: source.defer)
-    if late and recovery.has_unexposed_phases:
-        broken.append(f"nothing fails in phases that failures cannot hit, but {_do(late, 'wait')} for their end")
-    out = _names(prepared, lambda source: source.store_out is not None)
-    if out:
-        broken.append(f"stores can be read at any time, but {_do(out, 'take')} them away for a while")
-    return broken
+    if late and prepared.recovery.has_unexposed_phases:
+        yield f"nothing fails in phases that failures cannot hit, but {_do(late, 'wait')} for their end"
+    if out := _names(prepared, lambda source: source.store_out is not None):
+        yield f"stores can be read at any time, but {_do(out, 'take')} them away for a while"
 
 
 def _names(prepared: Prepared, kind: Callable[[Source], bool]) -> list[str]:
@@ -119,58 +107,32 @@ def _takes_several(source: Source) -> bool:
     return source.blast is not None or (shared and (source.cuts > 0 or not source.of_fabric))
 
 
-def _of_nodes_at_hand(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> list[str]:
-    """Return that a formula takes nodes to be at hand, or for how long they are not, if it knows."""
-    job = prepared.jobs[0]
-    waits = waits_of(job)
-    if waits is None:
-        return ["a healthy node is always at hand"]
-    if not waits.total:
-        return []
-    share = waits.total / (1 + job.detection_mean / job.mtti)
-    return [f"spares and repairs in their long run: {100 * share:.3g} % of the time is starved of nodes"]
-
-
-def _of_plans(prepared: Prepared) -> list[str]:
-    """Return what a formula assumes of what is done after a failure and the scenario breaks."""
-    recovery = prepared.recovery
-    rungs, broken = getattr(recovery, "rungs", ()), []
-    climbs = any(rung.budget is not None or rung.backoff is not None for rung in rungs)
-    if len(rungs) > 1 or climbs or getattr(recovery, "no_progress", None) is not None:
-        broken.append("failures are over before the next: no budget is spent, no way back in vain, no human is called")
-    if getattr(recovery, "evict", None) is not None:
-        broken.append("healthy nodes stay in their job, but those that are evicted need others")
-    return broken
-
-
-def _assumptions_of_copies(prepared: Prepared) -> list[str]:
-    """Return what a formula assumes of copies and the scenario breaks."""
-    recovery = prepared.recovery
-    broken = []
-    if any(len(job.checkpoint.rungs) > 1 for job in prepared.jobs):
-        if recovery.elastic:
-            broken.append("the remote store is the only one")
-        else:
-            broken.append("each store saves by itself, and a failure takes the copies of one node")
-            broken.append("the store whose copies are newest on average is read, though another may have a newer one")
-    if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
-        broken.append("every copy can be read")
-    return broken
-
-
-def _assumptions_of_absences(prepared: Prepared, repaired: list[Source]) -> list[str]:
-    """Return what the formula for a job that shrinks assumes and the scenario breaks."""
-    recovery = prepared.recovery
-    broken = []
-    one = prepared.jobs[0]
-    absence = recovery.absence_for(one.gpus, one.nodes, one.replicas)
-    if absence is not None and not absence.is_fixed:
-        broken.append("stalls and absences are as long as their means")
-    if any(source.repair is None or source.recorded is not None for source in repaired):
-        broken.append("a healthy node is always at hand")
-    if prepared.units is not None:
-        broken.append("nodes are replaced one by one, but jobs use whole units")
-    return broken
+def _of_repairs(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
+    """Yield what a formula assumes of what is done after a failure and the scenario breaks."""
+    recovery, one = prepared.recovery, prepared.jobs[0]
+    repaired = [source for source in prepared.sources if takes_nodes(source)]
+    if recovery.elastic:
+        absence = recovery.absence_for(one.gpus, one.nodes, one.replicas)
+        if absence is not None and not absence.is_fixed:
+            yield "stalls and absences are as long as their means"
+        if any(source.repair is None or source.recorded is not None for source in repaired):
+            yield "a healthy node is always at hand"
+        if prepared.units is not None:
+            yield "nodes are replaced one by one, but jobs use whole units"
+        return
+    waits = waits_of(one) if repaired else None
+    if repaired and waits is None:
+        yield "a healthy node is always at hand"
+    elif waits is not None and waits.total:
+        share = waits.total / (1 + one.detection_mean / one.mtti)
+        yield f"spares and repairs in their long run: {100 * share:.3g} % of the time is starved of nodes"
+    if not isinstance(recovery, Ladder):
+        return
+    climbs = any(rung.budget is not None or rung.backoff is not None for rung in recovery.rungs)
+    if len(recovery.rungs) > 1 or climbs or recovery.no_progress is not None:
+        yield "failures are over before the next: no budget is spent, no way back in vain, no human is called"
+    if recovery.evict is not None:
+        yield "healthy nodes stay in their job, but those that are evicted need others"
 
 
 # ----------------------------------------
@@ -251,16 +213,13 @@ def _superlinear(prepared: Prepared, bundle: str, ratio: float) -> Prepared:
         for source in prepared.sources
     )
     (job,) = prepared.jobs
-    length = prepared.warmup + prepared.horizon
-    mtti, detection = prior(list(sources), job.nodes / prepared.nodes, length, success(prepared))
+    mtti, detection = interrupts(prepared, sources, job.nodes)
     return replace(prepared, sources=sources, jobs=(replace(job, mtti=mtti, detection_mean=detection),))
 
 
 TOO_MUCH = 0.01
 
 """Share of a job's time that a form may leave out [-]: a point of ETTR, which is what decisions are made by."""
-
-_DAY = 86400.0
 
 
 def why_not(
@@ -288,8 +247,7 @@ def why_not(
 
 def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield that nodes are too few, or not yet in their long run."""
-    recovery = prepared.recovery
-    lives = lives_and_repairs(_with_mean_repairs(prepared))
+    recovery, lives = prepared.recovery, lives_and_repairs(_with_mean_repairs(prepared))
     if recovery.elastic or lives is None:
         return
     life, repair = lives
@@ -349,9 +307,8 @@ def _short_by_logs(prepared: Prepared) -> Iterator[str]:
 
 def _within_reach(prepared: Prepared) -> int:
     """Return the nodes that jobs can get: without those withheld, and pools that the recovery never takes from [-]."""
-    recovery = prepared.recovery
-    rungs = [rung for rung in getattr(recovery, "rungs", ()) if rung.keeps != "nothing"]
-    taken = {*QUEUE, *getattr(recovery, "pools", ()), *(name for rung in rungs for name in rung.pools)}
+    rungs = [rung for rung in rungs_of(prepared) if rung.keeps != "nothing"]
+    taken = {*QUEUE, *pools_of(prepared), *(name for rung in rungs for name in rung.pools)}
     return prepared.serving - sum(pool.nodes for name, pool in prepared.reserves.items() if name not in taken)
 
 
@@ -517,15 +474,14 @@ def _part(ratio: float) -> float:
 
 def _rate(prepared: Prepared, source: Source, job: PreparedJob) -> float:
     """Return how often a cause strikes a job [1/s], noticed or not."""
-    share = job.nodes / prepared.nodes
     if source.noticing is None:
-        each = source.rate / source.units if source.part == "job" else source.rate * share
+        each = source.rate / source.units if source.part == "job" else source.rate * (job.nodes / prepared.nodes)
         return each * source.interrupts * source.cuts
-    return 1 / prior([source], share, prepared.warmup + prepared.horizon, success(prepared))[0]
+    return 1 / interrupts(prepared, [source], job.nodes)[0]
 
 
 def _days(seconds: float) -> str:
-    return f"{seconds / _DAY:.3g} d"
+    return f"{seconds / DAY:.3g} d"
 
 
 def _percent(share: float) -> str:

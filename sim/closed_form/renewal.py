@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sim.closed_form.elastic import (
     Waits,
     elastic_form,
+    interrupts,
     repairs_by_cause,
-    success,
     takes_nodes,
     waits_for_nodes,
 )
@@ -21,16 +21,13 @@ from sim.formulas.goodput import FailureClass, Store, shares_of_classes, waste_b
 from sim.policies.checkpoint.stores import missing, read
 from sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
 from sim.policies.recovery.base import Hit
-from sim.prepare.failures import prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
-    from sim.formulas.arrays import Number
+    from sim.formulas.arrays import FloatArray, Number
     from sim.formulas.goodput import ClassShares
     from sim.policies.checkpoint.stores import Rung
     from sim.policies.detection.noticing import Noticing
@@ -40,8 +37,7 @@ if TYPE_CHECKING:
 # How long a failure stays unknown when others may follow: whatever is found first ends the wait for all of them.
 #
 # With S_c(t) the probability that a failure of cause c is still unknown t after it, and F the probability that one of
-# any
-# cause is known by then, failures at the rate lambda in the meantime leave
+# any cause is known by then, failures at the rate lambda in the meantime leave
 #
 # .. math:: d_c = \int_0^\infty S_c(t) \exp\Bigl(-\lambda \int_0^t F(s)\, ds\Bigr) dt
 #
@@ -73,7 +69,7 @@ class Unknown:
         middles = edges[:-1] + self._steps / 2
         each_once = {each: _survival(each, middles) for each in noticings if each is not None}
         self._unknown = [None if each is None else each_once[each] for each in noticings]
-        known: NDArray[np.float64] = np.zeros(len(middles))
+        known: FloatArray = np.zeros(len(middles))
         for unknown, share in zip(self._unknown, shares, strict=True):
             # What stops the job only when it is known is known at once.
             known += share * (1.0 if unknown is None else 1.0 - unknown)
@@ -100,7 +96,7 @@ class Unknown:
         ]
 
 
-def _edges(noticings: Sequence[Noticing]) -> NDArray[np.float64]:
+def _edges(noticings: Sequence[Noticing]) -> FloatArray:
     """Return times between which all laws of detection are smooth [s], from zero to where nothing is left of them."""
     laws = {observer.law for noticing in noticings for observer in noticing.observers if observer.coverage > 0}
     laws |= {noticing.human for noticing in noticings if noticing.human is not None}
@@ -110,13 +106,13 @@ def _edges(noticings: Sequence[Noticing]) -> NDArray[np.float64]:
     return np.asarray(np.interp(np.arange((len(bends) - 1) * parts + 1) / parts, np.arange(len(bends)), bends))
 
 
-def _survival(noticing: Noticing, times: NDArray[np.float64]) -> NDArray[np.float64]:
+def _survival(noticing: Noticing, times: FloatArray) -> FloatArray:
     """Return the probability that a fault which somebody notices is unknown at `times` [s] [-], shape (n,)."""
     missed, unknown = 1.0, np.ones(len(times))
     for observer in noticing.observers:
         missed *= 1.0 - observer.coverage
         unknown = unknown * (1.0 - observer.coverage * observer.law.cdf(times))
-    late: Any = 0.0
+    late: FloatArray | float = 0.0
     if noticing.human is not None:
         late = missed * (1.0 - noticing.human.cdf(times))
     return np.asarray((unknown - missed + late) / noticing.certain, dtype=np.float64)
@@ -150,7 +146,7 @@ class Renewal:
     prepared: Prepared
     _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
-    _copies: dict[object, tuple[int, float]] = field(default_factory=dict)
+    _copies: dict[tuple[int, int, int, tuple[Rung, ...]], tuple[int, float]] = field(default_factory=dict)
     _waits: dict[int, Waits | None] = field(default_factory=dict)
 
     @property
@@ -305,10 +301,7 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
 def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
     """Return the ways back of a job from all its causes; ``None`` where one has none that is described."""
     recovery = prepared.recovery
-    length = prepared.warmup + prepared.horizon
-    rates = [
-        1 / prior([source], job.nodes / prepared.nodes, length, success(prepared))[0] for source in prepared.sources
-    ]
+    rates = [1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources]
     total = sum(rates)
     # Without any failure there is nothing to come back from; but whether there could be is asked all the same.
     shares = [rate / total if total > 0 else 1 / len(rates) for rate in rates]
@@ -353,8 +346,7 @@ def _copy(way: _Way, job: PreparedJob, rungs: Sequence[Rung]) -> tuple[int, floa
         reading = read([source], damaged if damage.keeps != "stores" else frozenset(), job.nodes) if source else None
         if reading is not None:
             return place, reading.seconds
-    message = "a job has a store outside its nodes"
-    raise AssertionError(message)
+    raise AssertionError("a job has a store outside its nodes")
 
 
 def _damage(way: _Way, job: PreparedJob) -> Damage:
@@ -395,8 +387,7 @@ class ClosedForm:
         What the formula takes for granted and this scenario breaks.
     waste
         Shares that are not productive [-] by order of the failure rate (`sim.formulas.goodput.ORDERS`), cause and
-        bucket;
-        empty where the formula does not tell causes apart.
+        bucket; empty where the formula does not tell causes apart.
     extrapolated
         Bundles of the catalog whose rates were counted on jobs of other sizes.
     """
@@ -457,14 +448,11 @@ def job_shares(
 
 def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the formula that describes the recovery, if one does."""
-    return renewal.shares if renewal.applies else _elastic(prepared)
-
-
-def _elastic(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]] | None:
-    """Return the formula of replicas that leave alone, if it applies."""
-    recovery = prepared.recovery
+    if renewal.applies:
+        return renewal.shares
     one = prepared.jobs[0]
-    return None if recovery.absence_for(one.gpus, one.nodes, one.replicas) is None else elastic_form(prepared)
+    absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.replicas)
+    return None if absence is None else elastic_form(prepared)
 
 
 def _weighted(prepared: Prepared, each: Sequence[dict[str, float]]) -> dict[str, float]:

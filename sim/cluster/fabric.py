@@ -1,44 +1,25 @@
-"""What a kind of fabric is: from a few parameters to switches, cables and failure domains of any hosts."""
+"""Kinds of fabric: from a few parameters to switches, cables and failure domains of any hosts."""
 
 from __future__ import annotations
 
 import abc
+import functools
+from dataclasses import dataclass
 from math import ceil, floor
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
-from sim.scenario.fields import Bandwidth, Count, Strategy
+from sim.cluster.topology import Edges, Hosts
+from sim.scenario.fields import Bandwidth, Count, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-
-    from sim.cluster.topology import Edges
 
 Some = Annotated[Count, Field(ge=1, le=1_000_000_000)]
 
 Ratio = Annotated[float, Field(ge=1, le=1e4)]
-
-FABRIC_PARTS = (
-    "nic",
-    "transceiver",
-    "cable_node_leaf",
-    "cable_leaf_spine",
-    "cable_spine_core",
-    "leaf",
-    "spine",
-    "core",
-)
-
-"""Part classes whose blast radius follows from the cables."""
-
-
-class Hosts(NamedTuple):
-    """What a fabric joins: how many nodes, and GPUs of each [-]."""
-
-    nodes: int
-    gpus: int
 
 
 class FabricKind(Strategy, abc.ABC):
@@ -101,8 +82,161 @@ class FabricKind(Strategy, abc.ABC):
         raise NotImplementedError
 
 
+def check_rails(hosts: Hosts, rails: int) -> None:
+    """Refuse rails that GPUs do not divide over."""
+    if max(hosts.gpus, rails) % min(hosts.gpus, rails):
+        raise RuleError(("rails",), f"{hosts.gpus} GPUs per node do not divide evenly over {rails} rails")
+
+
 # ----------------------------------------
-# Port arithmetic of folded Clos networks, shared by the kinds that have tiers of switches.
+# Folded Clos networks of two or three tiers of switches: one, or several side by side.
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Derived integers of a folded Clos network, or of `planes` of them side by side [-].
+
+    Parameters
+    ----------
+    planes
+        Networks side by side, each with a cable of every NIC.
+    width
+        Ports that a cable between switches takes.
+    nodes, groups
+        Nodes behind the same leaf switches, and such groups in all.
+    leaf_switches, leaf_up
+        Leaf switches of a group in one plane, and uplinks of each.
+    pods, groups_per_pod
+        Pods, and groups of a full one.
+    spines, spine_up
+        Spines of a pod in one plane, and uplinks of each.
+    shared, cores
+        Into how many parts the cores of a plane fall, each shared by as many spines of every pod, and cores of each.
+    """
+
+    planes: int
+    width: int
+    nodes: int
+    groups: int
+    leaf_switches: int
+    leaf_up: int
+    pods: int
+    groups_per_pod: int
+    spines: int
+    spine_up: int
+    shared: int
+    cores: int
+
+    @property
+    def leaves_per_pod(self) -> int:
+        """Leaf switches of a full pod in one plane."""
+        return self.groups_per_pod * self.leaf_switches
+
+
+class Clos(FabricKind):
+    """What folded Clos networks have in common once their integers are known.
+
+    A leaf spreads its uplinks over every spine of its pod and plane. A spine reaches every core of its part of the
+    plane, and spines of all pods share each part.
+    """
+
+    @abc.abstractmethod
+    def plan(self, hosts: Hosts) -> Plan:
+        """Derive the integers and refuse what cannot be cabled.
+
+        Raises
+        ------
+        ValueError
+            In one line, with the number that is wrong.
+        """
+
+    def check(self, hosts: Hosts) -> None:
+        """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins.
+
+        Raises
+        ------
+        ValueError
+            In one line.
+        """
+        plan_of(self, hosts)
+
+    def counts(self, hosts: Hosts) -> dict[str, int]:
+        """Count the parts of all planes from the parameters alone [-]."""
+        plan, nics = plan_of(self, hosts), hosts.nodes * self.rails
+        leaves, spines = plan.planes * plan.groups * plan.leaf_switches, plan.planes * plan.pods * plan.spines
+        return {
+            "nic": nics,
+            "leaf": leaves,
+            "spine": spines,
+            "core": plan.planes * plan.shared * plan.cores,
+            "pod": plan.pods,
+            "cable_node_leaf": nics * plan.planes,
+            "cable_leaf_spine": leaves * plan.leaf_up,
+            "cable_spine_core": spines * plan.spine_up,
+        }
+
+    def domains(self, hosts: Hosts) -> dict[str, NDArray[np.int32]]:
+        """Return group behind the same leaf switches and pod of each node, (nodes,) each."""
+        plan = plan_of(self, hosts)
+        group = np.arange(hosts.nodes, dtype=np.int32) // np.int32(plan.nodes)
+        return {"leaf": group, "pod": group // np.int32(plan.groups_per_pod)}
+
+    def disjoint_paths(self, hosts: Hosts) -> int:
+        """Return how many paths two leaf switches of one plane have that share no switch [-].
+
+        In a pod there is one through each spine; between pods, one through each spine that has a core to itself.
+        """
+        plan = plan_of(self, hosts)
+        return plan.spines if plan.pods == 1 else plan.shared * min(plan.spines // plan.shared, plan.cores)
+
+    def edges(self, hosts: Hosts) -> Edges:
+        """Cable all planes: consecutive uplinks go to consecutive upper switches of the plane, round and round."""
+        plan, counts = plan_of(self, hosts), self.counts(hosts)
+        first_leaf = hosts.nodes
+        first_spine = first_leaf + counts["leaf"]
+        first_core = first_spine + counts["spine"]
+
+        nic, plane = np.divmod(np.arange(counts["cable_node_leaf"]), plan.planes)
+        node, rail = np.divmod(nic, self.rails)
+        switch = node // plan.nodes * plan.leaf_switches + rail // (self.rails // plan.leaf_switches)
+        below, above = [node], [first_leaf + switch * plan.planes + plane]
+
+        leaf, link = np.divmod(np.arange(counts["cable_leaf_spine"]), plan.leaf_up)
+        switch, plane = np.divmod(leaf, plan.planes)
+        pod, place = np.divmod(switch, plan.leaves_per_pod)
+        spine = (pod * plan.planes + plane) * plan.spines + (place * plan.leaf_up + link) % plan.spines
+        below.append(first_leaf + leaf)
+        above.append(first_spine + spine)
+
+        if plan.cores:
+            spine, link = np.divmod(np.arange(counts["cable_spine_core"]), plan.spine_up)
+            pod_plane, place = np.divmod(spine, plan.spines)
+            pod, plane = np.divmod(pod_plane, plan.planes)
+            place, part = np.divmod(place, plan.shared)
+            place += pod * (plan.spines // plan.shared)
+            core = (plane * plan.shared + part) * plan.cores + (place * plan.spine_up + link) % plan.cores
+            below.append(first_spine + spine)
+            above.append(first_core + core)
+
+        lower = np.concatenate(below).astype(np.int32)
+        rails = np.full(lower.size, -1, dtype=np.int16)
+        rails[: rail.size] = rail
+        port = self.nic / plan.planes
+        bandwidth = np.full(lower.size, plan.width * port)
+        bandwidth[: rail.size] = port
+        return Edges(
+            lower=lower,
+            upper=np.concatenate(above).astype(np.int32),
+            tier=np.repeat(np.arange(len(below), dtype=np.int8), [ends.size for ends in below]),
+            rail=rails,
+            bandwidth=bandwidth,
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def plan_of(fabric: Clos, hosts: Hosts) -> Plan:
+    """Return `Clos.plan`, derived once."""
+    return fabric.plan(hosts)
 
 
 def uplinks(down: int, oversubscription: float) -> int:
@@ -165,18 +299,16 @@ def spine_tier(
     """
     ports = downlinks(radix, above)
     if ports < 1:
-        msg = f"spine radix {radix} leaves no port for a leaf switch"
-        raise ValueError(msg)
+        raise ValueError(f"spine radix {radix} leaves no port for a leaf switch")
     links = leaves * leaf_up
     spines = switches or fewest_switches(links, leaf_up, ports)
     down = ceil(links / spines)
     if spines > leaf_up or down > ports:
-        msg = (
+        raise ValueError(
             f"spine radix {radix} is too small: {leaves} leaf switches per {what[0]} of {leaf_up} uplinks each on "
             f"{spines} spines need {down} links down of {ports} possible, and at most {leaf_up} spines: "
             f"lower {what[1]} or raise radix"
         )
-        raise ValueError(msg)
     return spines, uplinks(down, above) if above else 0
 
 
@@ -203,7 +335,293 @@ def core_tier(pods: int, spines: int, spine_up: int, radix: int, switches: int |
             return groups, cores
     wanted = f"core.switches = {switches}" if switches else "any number of core switches"
     some = "pod" if pods == 1 else "pods"
-    msg = (
+    raise ValueError(
         f"core radix {radix} is too small for {pods} {some} of {spines} spines of {spine_up} uplinks each with {wanted}"
     )
-    raise ValueError(msg)
+
+
+_PORTS = (64, 128, 256)
+
+"""Ports of a switch at 400 Gb/s: 25.6, 51.2 and 102.4 Tb/s."""
+
+
+class Leaf(Model):
+    """First tier: groups of nodes behind the same leaf switches."""
+
+    nodes: Some = Field(32, description="Nodes per leaf group.")
+    switches: Some | None = Field(None, description="Leaf switches per group; omitted: one per rail.")
+    radix: Some | None = Field(None, description="Ports per leaf switch, if not the common radix.")
+
+
+class Spine(Model):
+    """Second tier: spines join the leaf groups of a pod."""
+
+    leaf_groups: Some | None = Field(None, description="Leaf groups per pod; omitted: all of them.")
+    oversubscription: Ratio = Field(1.0, description="Links down over links up of a leaf switch.")
+    switches: Some | None = Field(
+        None, description="Spines per pod; omitted: the fewest that the radix allows and that share the links evenly."
+    )
+    radix: Some | None = Field(None, description="Ports per spine, if not the common radix.")
+
+
+class Core(Model):
+    """Third tier: cores join the pods."""
+
+    oversubscription: Ratio = Field(1.0, description="Links down over links up of a spine.")
+    switches: Some | None = Field(None, description="Cores in all; omitted: the fewest, as for spines.")
+    radix: Some | None = Field(None, description="Ports per core switch, if not the common radix.")
+
+
+class FatTree(Clos):
+    """Rail-optimised fat tree of two or three tiers.
+
+    Every NIC has one cable to one leaf switch, rail ``r`` of all nodes of a leaf group on the same switch. Links
+    between switches run at the NIC's speed; where oversubscription does not divide the ports, links are rounded up.
+    Partly filled last leaf groups and pods are allowed; their switches and uplinks are complete.
+
+    Cores fall into as few parts as possible.
+    """
+
+    use: Literal["fat-tree"] = "fat-tree"
+    radix: Some = Field(64, description="Ports per switch, at the NIC's speed.")
+    leaf: Leaf = Leaf()
+    spine: Spine = Spine()
+    core: Core | None = Field(None, description="Third tier; omitted: two tiers.")
+
+    @property
+    def title(self) -> str:
+        """What texts call it."""
+        speed = f"{self.nic * 8 / 1e9:g} Gb/s"
+        return f"fat tree of {3 if self.core else 2} tiers of {self.radix}-port switches, {self.rails} rails of {speed}"
+
+    def plan(self, hosts: Hosts) -> Plan:
+        """Derive the integers and refuse what cannot be cabled."""
+        check_rails(hosts, self.rails)
+        switches = self.leaf.switches or self.rails
+        if self.rails % switches:
+            raise ValueError(f"{self.rails} rails do not divide evenly over leaf.switches = {switches}")
+        down = self.leaf.nodes * (self.rails // switches)
+        up = uplinks(down, self.spine.oversubscription)
+        radix = self.leaf.radix or self.radix
+        if down + up > radix:
+            raise ValueError(
+                f"leaf radix {radix} is too small for {down} links down and {up} up: "
+                "lower leaf.nodes, or raise radix or spine.oversubscription"
+            )
+        groups = ceil(hosts.nodes / self.leaf.nodes)
+        per_pod = min(self.spine.leaf_groups or groups, groups)
+        pods = ceil(groups / per_pod)
+        if pods > 1 and self.core is None:
+            raise ValueError(
+                f"{groups} leaf groups make {pods} pods that nothing joins: add a core tier or raise spine.leaf_groups"
+            )
+        above = self.core.oversubscription if self.core else None
+        ports, what = self.spine.radix or self.radix, ("pod", "spine.leaf_groups")
+        spines, spine_up = spine_tier(per_pod * switches, up, ports, above, self.spine.switches, what)
+        shared, cores = 0, 0
+        if self.core:
+            shared, cores = core_tier(pods, spines, spine_up, self.core.radix or self.radix, self.core.switches)
+        return Plan(1, 1, self.leaf.nodes, groups, switches, up, pods, per_pod, spines, spine_up, shared, cores)
+
+    def bandwidth(self, hosts: Hosts) -> dict[str, float]:
+        """Return what one NIC gets when all send at once [B/s].
+
+        Where nothing lies beyond a tier, its oversubscription slows nobody.
+        """
+        plan = plan_of(self, hosts)
+        down = self.leaf.nodes * (self.rails // plan.leaf_switches)
+        above_leaf = plan.leaf_up / down if plan.groups > 1 else 1.0
+        above_pod = plan.spines * plan.spine_up / (plan.leaves_per_pod * plan.leaf_up) if plan.pods > 1 else 1.0
+        return {
+            "leaf": self.nic,
+            "pod": self.nic * above_leaf,
+            "cluster": self.nic * above_leaf * min(1.0, above_pod),
+        }
+
+    def nodes_behind(self, part: str, hosts: Hosts) -> int:
+        """Return how many nodes one failed unit, alone, cuts off, where its domain is full [-].
+
+        Spines, cores and cables between switches cut nobody off: there are at least two disjoint paths.
+        """
+        plan = plan_of(self, hosts)
+        keeps_on = self.reroute == "scale_up" and plan.leaf_switches > 1
+        if part == "leaf":
+            return 0 if keeps_on else min(self.leaf.nodes, hosts.nodes)
+        if part in ("nic", "cable_node_leaf") or (part == "transceiver" and not self.copper):
+            return 0 if self.reroute == "scale_up" and self.rails > 1 else 1
+        return 0
+
+
+def fitting_tree(hosts: Hosts) -> FatTree:
+    """Return the fat tree of full bisection that joins hosts of which no fabric is stated.
+
+    The first that can be cabled of: two tiers of 64-port switches, then three tiers of 64, 128 and 256 ports with the
+    largest pods. A host has eight rails, or one for each of its GPUs where their number does not divide by eight.
+
+    Raises
+    ------
+    ValueError
+        If none of them can.
+
+    Examples
+    --------
+    Three tiers of ``k`` ports end at ``k**3 / 4`` NICs, those of 64 ports at 8,192 hosts of eight.
+
+    >>> from sim.cluster.topology import Hosts
+    >>> [fitting_tree(Hosts(nodes, 8)).radix for nodes in (256, 8192, 8193, 131072)]
+    [64, 64, 128, 256]
+    """
+    first = FatTree()
+    rails = first.rails
+    if max(hosts.gpus, rails) % min(hosts.gpus, rails):
+        rails = hosts.gpus
+    trees = [first.model_copy(update={"rails": rails})]
+    for radix in _PORTS:
+        # A spine has as many links down as up, and one to each leaf switch of its pod.
+        pod = Spine.model_validate({"leaf_groups": max(radix // 2 // rails, 1)})
+        leaf = Leaf.model_validate({"nodes": radix // 2})
+        trees.append(FatTree(rails=rails, radix=radix, leaf=leaf, spine=pod, core=Core.model_validate({})))
+    found = next((tree for tree in trees if _joins(tree, hosts)), None)
+    if found is None:
+        most = _PORTS[-1] * (_PORTS[-1] // 2) * (_PORTS[-1] // 2 // rails)
+        raise ValueError(
+            f"no fat tree of {_PORTS[-1]}-port switches joins {hosts.nodes:,} hosts of {rails} rails, "
+            f"at most {most:,}: say what does (fabric)"
+        )
+    return found
+
+
+def _joins(tree: FatTree, hosts: Hosts) -> bool:
+    try:
+        plan_of(tree, hosts)
+    except ValueError:
+        return False
+    return True
+
+
+# ----------------------------------------
+# Two networks side by side.
+
+_PLANES = 2
+
+
+class Segment(Model):
+    """First tier: hosts behind the same pairs of leaf switches, one pair per rail."""
+
+    nodes: Some = Field(128, description="Nodes per segment.")
+
+
+class PlaneSpine(Model):
+    """Second tier: the spines of a plane join the leaf switches that a pod has in this plane."""
+
+    segments: Some | None = Field(None, description="Segments per pod; omitted: all of them.")
+    oversubscription: Ratio = Field(1.0, description="Bandwidth down over bandwidth up of a leaf switch.")
+    switches: Some | None = Field(
+        None, description="Spines per pod and plane; omitted: the fewest that the radix allows and that share evenly."
+    )
+    radix: Some | None = Field(None, description="Ports per spine at the speed of a NIC's port, if not the common one.")
+
+
+class PlaneCore(Model):
+    """Third tier: the cores of a plane join the spines that the pods have in this plane."""
+
+    oversubscription: Ratio = Field(1.0, description="Bandwidth down over bandwidth up of a spine.")
+    switches: Some | None = Field(None, description="Cores per plane; omitted: the fewest, as for spines.")
+    radix: Some | None = Field(None, description="Ports per core at the speed of a NIC's port, if not the common one.")
+
+
+class DualPlane(Clos):
+    """Rail-optimised Clos of two or three tiers, twice: one plane for each of the two ports of every NIC.
+
+    Rail ``r`` of all nodes of a segment goes to the pair ``r`` of the segment's leaf switches: one port to the switch
+    in plane 0, the other to the switch in plane 1. The two switches are not joined to each other, and neither are the
+    planes. A cable between switches takes as many ports as its bandwidth is a multiple of that of a NIC's port.
+    Partly filled last segments and pods are allowed; their switches and uplinks are complete.
+
+    References
+    ----------
+    Qian et al., "Alibaba HPN: A Data Center Network for Large Language Model Training", SIGCOMM 2024. There the two
+    planes of a pod are as here; how they continue in the core tier is not modelled after the paper: here they stay
+    apart. Ports kept for backup hosts are ports not used.
+    """
+
+    use: Literal["dual-plane"] = "dual-plane"
+    radix: Some = Field(256, description="Ports per switch, at the speed of a NIC's port (half of nic).")
+    uplink: Bandwidth | None = Field(
+        None, description="Bandwidth per direction of a cable between switches; omitted: that of a NIC's port."
+    )
+    segment: Segment = Segment()
+    spine: PlaneSpine = PlaneSpine()
+    core: PlaneCore | None = Field(None, description="Third tier; omitted: two tiers.")
+
+    @property
+    def homes(self) -> int:
+        """Access cables of each NIC [-]."""
+        return _PLANES
+
+    @property
+    def port(self) -> float:
+        """Bandwidth of one of the two ports of a NIC, per direction [B/s]."""
+        return self.nic / _PLANES
+
+    def plan(self, hosts: Hosts) -> Plan:
+        """Derive the integers and refuse what cannot be cabled."""
+        check_rails(hosts, self.rails)
+        width = self._ports_per_uplink()
+        nodes = self.segment.nodes
+        segments = ceil(hosts.nodes / nodes)
+        per_pod = min(self.spine.segments or segments, segments)
+        pods = ceil(segments / per_pod)
+        if pods > 1 and self.core is None:
+            raise ValueError(
+                f"{segments} segments make {pods} pods that nothing joins: add a core tier or raise spine.segments"
+            )
+        up = uplinks(nodes, self.spine.oversubscription * width)
+        if nodes + up * width > self.radix:
+            raise ValueError(
+                f"radix {self.radix} is too small for the {nodes} ports down and {up * width} up of a leaf switch: "
+                "lower segment.nodes, or raise radix or spine.oversubscription"
+            )
+        # From here on ports count at the speed of the links between switches.
+        above = self.core.oversubscription if self.core else None
+        ports, what = (self.spine.radix or self.radix) // width, ("pod and plane", "spine.segments")
+        spines, spine_up = spine_tier(per_pod * self.rails, up, ports, above, self.spine.switches, what)
+        shared, cores = 0, 0
+        if self.core:
+            ports = (self.core.radix or self.radix) // width
+            shared, cores = core_tier(pods, spines, spine_up, ports, self.core.switches)
+        return Plan(_PLANES, width, nodes, segments, self.rails, up, pods, per_pod, spines, spine_up, shared, cores)
+
+    def _ports_per_uplink(self) -> int:
+        """Return how many ports at a NIC port's speed a cable between switches takes."""
+        ratio = (self.uplink if self.uplink is not None else self.port) / self.port
+        width = round(ratio)
+        if width < 1 or abs(ratio - width) > 1e-9 * width:
+            rule = (
+                f"is {ratio:g} times the {_gigabits(self.port)} of a NIC's port and must be a whole multiple: "
+                f"the nearest is {_gigabits(max(width, 1) * self.port)}"
+            )
+            raise RuleError(("uplink",), rule)
+        return width
+
+    def bandwidth(self, hosts: Hosts) -> dict[str, float]:
+        """Return what one NIC gets of both planes together when all send at once [B/s].
+
+        Where nothing lies beyond a tier, its oversubscription slows nobody.
+        """
+        plan, down = plan_of(self, hosts), float(self.segment.nodes)
+        pod = min(1.0, plan.leaf_up * plan.width / down) if plan.groups > 1 else 1.0
+        up = plan.spines * plan.spine_up * plan.width
+        cluster = min(pod, up / (plan.leaves_per_pod * down)) if plan.pods > 1 else pod
+        return {"leaf": self.nic, "pod": self.nic * pod, "cluster": self.nic * cluster}
+
+    def nodes_behind(self, part: str, hosts: Hosts) -> int:
+        """Return how many nodes one failed unit, alone, cuts off [-]: a NIC its own, anything else nobody."""
+        if part == "nic" and not (self.reroute == "scale_up" and self.rails > 1):
+            return 1
+        return 0
+
+
+def _gigabits(bandwidth: float) -> str:
+    """Return a bandwidth [B/s] in the unit of data sheets."""
+    return f"{bandwidth * 8 / 1e9:g} Gb/s"

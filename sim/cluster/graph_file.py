@@ -1,32 +1,46 @@
-"""Fabric imported from a file: a tiered network of any shape, as GraphML or node-link JSON."""
+"""Networks in files, GraphML and node-link JSON: read as a fabric of any tiered shape, and written."""
 
 from __future__ import annotations
 
+import difflib
 import functools
+import json
 import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
+from xml.etree import ElementTree
 
 import numpy as np
 from pydantic import Field
 
 from sim import units
-from sim.cluster.fabric import FabricKind, Hosts
-from sim.cluster.graph_formats import Description, Link, Name, nearest, quoted, read_graph, refuse
+from sim.cluster.fabric import FabricKind, check_rails
 from sim.cluster.switches import components
-from sim.cluster.topology import VERTEX_PARTS, Edges
+from sim.cluster.topology import CABLES, VERTEX_PARTS, Edges, Hosts, Topology, edges
 from sim.scenario.fields import RuleError
+from sim.yamlfile import content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    import networkx as nx
     from numpy.typing import NDArray
 
-    from sim.yamlfile import Table
+Name: TypeAlias = str | int
 
-CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+Said: TypeAlias = dict[str, object]
+
+"""What is said about a vertex or an edge, by attribute."""
+
+VERTEX_NAMES = frozenset(
+    ("part", "index", "name", "label", "pod", "leaf", "rack", "pdu", "cooling", "scale_up", "power", "accelerator")
+)
+
+EDGE_NAMES = frozenset(("bandwidth", "cables", "tier", "rail", "id", "key"))
+
+SUFFIXES = (".graphml", ".xml", ".json")
 
 
 class GraphFile(FabricKind):
@@ -56,13 +70,9 @@ class GraphFile(FabricKind):
         RuleError
             In one line that names the file and the vertex or edge.
         """
-        if max(hosts.gpus, self.rails) % min(hosts.gpus, self.rails):
-            msg = f"{hosts.gpus} GPUs per node do not divide evenly over {self.rails} rails"
-            raise RuleError(("rails",), msg)
+        check_rails(hosts, self.rails)
         nodes = self._network().sizes[0]
         if nodes != hosts.nodes:
-            from sim.cluster.graph_formats import refuse
-
             refuse(self.file, f"has {nodes} hosts, but the cluster has nodes = {hosts.nodes}")
 
     def counts(self, hosts: Hosts) -> dict[str, int]:
@@ -121,8 +131,6 @@ class GraphFile(FabricKind):
 
     def _network(self) -> Network:
         """Return what the file describes, read once as long as it does not change."""
-        from sim.cluster.graph_formats import unreadable
-
         try:
             found = Path(self.file).stat()
         except (OSError, ValueError) as error:
@@ -138,191 +146,7 @@ def _bandwidth(network: Network, tier: int, ends: NDArray[np.int32]) -> NDArray[
 
 
 # ----------------------------------------
-# What a graph file says, understood: which tier and number each vertex has, and what each edge is.
-
-MOST_CABLES = 65536
-
-TIERED = "only tiered Clos networks can be imported"
-
-_T = TypeVar("_T")
-
-
-class Join(NamedTuple):
-    """An edge as understood: its vertices, its cables, their summed bandwidth [B/s] and their rail, if given."""
-
-    one: Name
-    other: Name
-    cables: int
-    bandwidth: float | None
-    rail: int | None
-
-    @property
-    def title(self) -> str:
-        """What messages call this edge."""
-        return f"edge {self.one!r} - {self.other!r}"
-
-
-class Understood(NamedTuple):
-    """Vertices in the order of their numbers, the tier of each (0 for hosts), edges, and pods as given."""
-
-    names: tuple[Name, ...]
-    tiers: dict[Name, int]
-    joins: list[Join]
-    pods: Mapping[Name, object]
-
-
-def understand(path: str, description: Description) -> Understood:
-    """Check what a file says and give each vertex its tier and number.
-
-    Raises
-    ------
-    RuleError
-        In one line that names the file and the vertex or edge.
-    """
-    joins = [_join(path, link) for link in description.links]
-    if description.directed:
-        joins = _without_way_back(path, joins)
-    tiers = _tiers(path, description, joins)
-    for join in joins:
-        _check_tiers(path, join, tiers)
-    pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
-    return Understood(_numbered(path, description, tiers), tiers, joins, pods)
-
-
-def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[Name, _T]:
-    """Return what vertices say, empty if none does; refuse what some say and others do not."""
-    said = {name: value for name, value in given.items() if value is not None}
-    if said and len(said) < len(given):
-        name = next(name for name in given if name not in said)
-        refuse(path, f"vertex {name!r} has no {what}, but vertex {next(iter(said))!r} has one: give it to all or none")
-    return said
-
-
-def _join(path: str, link: Link) -> Join:
-    """Return an edge with its values checked."""
-    said, title = link.attributes, link.title
-    if link.source == link.target:
-        refuse(path, f"{title}: joins a vertex to itself")
-    cables = _whole(path, title, said, "cables")
-    if cables is not None and not 1 <= cables <= MOST_CABLES:
-        refuse(path, f"{title}: cables = {quoted(cables)} must be from 1 to {MOST_CABLES}")
-    rail = _whole(path, title, said, "rail")
-    return Join(link.source, link.target, 1 if cables is None else cables, _bandwidth_of_description(path, link), rail)
-
-
-def _bandwidth_of_description(path: str, link: Link) -> float | None:
-    """Return the bandwidth of an edge, None if it is not given [B/s]."""
-    value = link.attributes.get("bandwidth")
-    if value is None:
-        return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    try:
-        bandwidth = float(value) if is_number else units.parse(value, units.BANDWIDTH)
-    except (ValueError, OverflowError) as error:
-        refuse(path, f"{link.title}: bandwidth = {quoted(value)}: {error}")
-    if not (math.isfinite(bandwidth) and bandwidth > 0):
-        refuse(path, f"{link.title}: bandwidth = {quoted(value)} must be a positive number")
-    return bandwidth
-
-
-def _whole(path: str, title: str, said: Table, name: str) -> int | None:
-    """Return a whole number among attributes, None if it is not there."""
-    value = said.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-        refuse(path, f"{title}: {name} = {quoted(value)} must be a whole number")
-    return int(value)
-
-
-def _pod(path: str, name: Name, said: Table) -> str | int | float | None:
-    """Return what a host says about its pod."""
-    pod = said.get("pod")
-    if pod is not None and not isinstance(pod, str | int | float):
-        refuse(path, f"vertex {name!r}: pod = {quoted(pod)} must be a number or text")
-    return pod
-
-
-def _without_way_back(path: str, joins: list[Join]) -> list[Join]:
-    """Return the edges of a directed graph with one entry for each cable whose two directions are both given."""
-    ways: dict[tuple[Name, Name], list[Join]] = {}
-    for join in joins:
-        ways.setdefault((join.one, join.other), []).append(join)
-    kept: dict[tuple[Name, Name], list[Join]] = {}
-    for (one, other), there in ways.items():
-        back = kept.get((other, one))
-        if back is None:
-            kept[one, other] = there
-        elif Counter(join[2:] for join in there) != Counter(join[2:] for join in back):
-            refuse(path, f"{there[0].title}: differs from {back[0].title}, the other direction of the same cables")
-    return [join for some in kept.values() for join in some]
-
-
-def _tiers(path: str, description: Description, joins: list[Join]) -> dict[Name, int]:
-    """Return the tier of each vertex; one that does not say it has its distance from the nearest host."""
-    said = {name: _part(path, name, said.get("part")) for name, said in description.vertices.items()}
-    if 0 not in said.values():
-        refuse(path, "has no host: hosts are the vertices with part = node")
-    neighbours: dict[Name, list[Name]] = {name: [] for name in said}
-    for join in joins:
-        neighbours[join.one].append(join.other)
-        neighbours[join.other].append(join.one)
-    for name, near in neighbours.items():
-        if not near:
-            refuse(path, f"{'host' if said[name] == 0 else 'vertex'} {name!r} has no cable")
-    front = {name for name, tier in said.items() if tier == 0}
-    distance: dict[Name, int] = {}
-    away = 0
-    while front:
-        distance.update(dict.fromkeys(front, away))
-        away += 1
-        front = {near for name in front for near in neighbours[name] if near not in distance}
-    for name, tier in said.items():
-        if tier is None and distance.get(name, len(VERTEX_PARTS)) >= len(VERTEX_PARTS):
-            how = f"is {distance[name]} cables away from the nearest host" if name in distance else "reaches no host"
-            refuse(path, f"vertex {name!r} {how}: {TIERED}, with up to three tiers of switches")
-    return {name: distance[name] if tier is None else tier for name, tier in said.items()}
-
-
-def _part(path: str, name: Name, part: object) -> int | None:
-    """Return the tier of a part, None if it is not given."""
-    if part is None:
-        return None
-    if not isinstance(part, str) or part not in VERTEX_PARTS:
-        offer = nearest(part, VERTEX_PARTS) or f"; choose from {', '.join(VERTEX_PARTS)}"
-        refuse(path, f"vertex {name!r}: unknown part {quoted(part)}{offer}")
-    return VERTEX_PARTS.index(part)
-
-
-def _check_tiers(path: str, join: Join, tiers: dict[Name, int]) -> None:
-    """Refuse an edge that does not go from one tier to the next."""
-    low, high = sorted((tiers[join.one], tiers[join.other]))
-    if high == 0:
-        refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
-    if high == low:
-        refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
-    if high > low + 1:
-        refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
-
-
-def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tuple[Name, ...]:
-    """Return the vertices in the order of their numbers: by tier, then by index, else in the order of the file."""
-    names: list[Name] = []
-    for tier, part in enumerate(VERTEX_PARTS):
-        here = [name for name, of in tiers.items() if of == tier]
-        said = {name: _whole(path, f"vertex {name!r}", description.vertices[name], "index") for name in here}
-        taken: dict[int, Name] = {}
-        for name, index in all_or_none(path, "index", said).items():
-            if not 0 <= index < len(here) or index in taken:
-                rule = f"must be from 0 to {len(here) - 1}, each once among the vertices of part {part}"
-                refuse(path, f"vertex {name!r}: index = {quoted(index)} {rule}")
-            taken[index] = name
-        names += [taken[index] for index in range(len(here))] if taken else here
-    return tuple(names)
-
-
-# ----------------------------------------
-# The tiered network that a graph file describes, reduced to arrays.
+# The tiered network that a file describes, reduced to arrays.
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,3 +343,527 @@ def _pods(path: str, understood: Understood, edges: Edges, hosts: int, block: ND
             pods = f"of the pods {quoted(said[one])} and {quoted(said[two])}"
             refuse(path, f"hosts {one!r} and {two!r}, {pods}, are joined by leaves and spines without a core")
     return np.array(pod, dtype=np.int32)
+
+
+# ----------------------------------------
+# What a file says, understood: which tier and number each vertex has, and what each edge is.
+
+MOST_CABLES = 65536
+
+TIERED = "only tiered Clos networks can be imported"
+
+_T = TypeVar("_T")
+
+
+class Join(NamedTuple):
+    """An edge as understood: its vertices, its cables, their summed bandwidth [B/s] and their rail, if given."""
+
+    one: Name
+    other: Name
+    cables: int
+    bandwidth: float | None
+    rail: int | None
+
+    @property
+    def title(self) -> str:
+        """What messages call this edge."""
+        return f"edge {self.one!r} - {self.other!r}"
+
+
+class Understood(NamedTuple):
+    """Vertices in the order of their numbers, the tier of each (0 for hosts), edges, and pods as given."""
+
+    names: tuple[Name, ...]
+    tiers: dict[Name, int]
+    joins: list[Join]
+    pods: Mapping[Name, object]
+
+
+def understand(path: str, description: Description) -> Understood:
+    """Check what a file says and give each vertex its tier and number.
+
+    Raises
+    ------
+    RuleError
+        In one line that names the file and the vertex or edge.
+    """
+    joins = [_join(path, link) for link in description.links]
+    if description.directed:
+        joins = _without_way_back(path, joins)
+    tiers = _tiers(path, description, joins)
+    for join in joins:
+        _check_tiers(path, join, tiers)
+    pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
+    return Understood(_numbered(path, description, tiers), tiers, joins, pods)
+
+
+def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[Name, _T]:
+    """Return what vertices say, empty if none does; refuse what some say and others do not."""
+    said = {name: value for name, value in given.items() if value is not None}
+    if said and len(said) < len(given):
+        name = next(name for name in given if name not in said)
+        refuse(path, f"vertex {name!r} has no {what}, but vertex {next(iter(said))!r} has one: give it to all or none")
+    return said
+
+
+def _join(path: str, link: Link) -> Join:
+    """Return an edge with its values checked."""
+    said, title = link.attributes, link.title
+    if link.source == link.target:
+        refuse(path, f"{title}: joins a vertex to itself")
+    cables = _whole(path, title, said, "cables")
+    if cables is not None and not 1 <= cables <= MOST_CABLES:
+        refuse(path, f"{title}: cables = {quoted(cables)} must be from 1 to {MOST_CABLES}")
+    rail = _whole(path, title, said, "rail")
+    return Join(link.source, link.target, 1 if cables is None else cables, _stated_bandwidth(path, link), rail)
+
+
+def _stated_bandwidth(path: str, link: Link) -> float | None:
+    """Return the bandwidth of an edge, None if it is not given [B/s]."""
+    value = link.attributes.get("bandwidth")
+    if value is None:
+        return None
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            bandwidth = float(value)
+        else:
+            bandwidth = units.parse(value, units.BANDWIDTH)
+    except (ValueError, OverflowError) as error:
+        refuse(path, f"{link.title}: bandwidth = {quoted(value)}: {error}")
+    if not (math.isfinite(bandwidth) and bandwidth > 0):
+        refuse(path, f"{link.title}: bandwidth = {quoted(value)} must be a positive number")
+    return bandwidth
+
+
+def _whole(path: str, title: str, said: Said, name: str) -> int | None:
+    """Return a whole number among attributes, None if it is not there."""
+    value = said.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        refuse(path, f"{title}: {name} = {quoted(value)} must be a whole number")
+    return int(value)
+
+
+def _pod(path: str, name: Name, said: Said) -> str | int | float | None:
+    """Return what a host says about its pod."""
+    pod = said.get("pod")
+    if pod is not None and not isinstance(pod, str | int | float):
+        refuse(path, f"vertex {name!r}: pod = {quoted(pod)} must be a number or text")
+    return pod
+
+
+def _without_way_back(path: str, joins: list[Join]) -> list[Join]:
+    """Return the edges of a directed graph with one entry for each cable whose two directions are both given."""
+    ways: dict[tuple[Name, Name], list[Join]] = {}
+    for join in joins:
+        ways.setdefault((join.one, join.other), []).append(join)
+    kept: dict[tuple[Name, Name], list[Join]] = {}
+    for (one, other), there in ways.items():
+        back = kept.get((other, one))
+        if back is None:
+            kept[one, other] = there
+        elif Counter(join[2:] for join in there) != Counter(join[2:] for join in back):
+            refuse(path, f"{there[0].title}: differs from {back[0].title}, the other direction of the same cables")
+    return [join for some in kept.values() for join in some]
+
+
+def _tiers(path: str, description: Description, joins: list[Join]) -> dict[Name, int]:
+    """Return the tier of each vertex; one that does not say it has its distance from the nearest host."""
+    said = {name: _part(path, name, said.get("part")) for name, said in description.vertices.items()}
+    if 0 not in said.values():
+        refuse(path, "has no host: hosts are the vertices with part = node")
+    neighbours: dict[Name, list[Name]] = {name: [] for name in said}
+    for join in joins:
+        neighbours[join.one].append(join.other)
+        neighbours[join.other].append(join.one)
+    for name, near in neighbours.items():
+        if not near:
+            refuse(path, f"{'host' if said[name] == 0 else 'vertex'} {name!r} has no cable")
+    front = {name for name, tier in said.items() if tier == 0}
+    distance: dict[Name, int] = {}
+    away = 0
+    while front:
+        distance.update(dict.fromkeys(front, away))
+        away += 1
+        front = {near for name in front for near in neighbours[name] if near not in distance}
+    for name, tier in said.items():
+        if tier is None and distance.get(name, len(VERTEX_PARTS)) >= len(VERTEX_PARTS):
+            how = f"is {distance[name]} cables away from the nearest host" if name in distance else "reaches no host"
+            refuse(path, f"vertex {name!r} {how}: {TIERED}, with up to three tiers of switches")
+    return {name: distance[name] if tier is None else tier for name, tier in said.items()}
+
+
+def _part(path: str, name: Name, part: object) -> int | None:
+    """Return the tier of a part, None if it is not given."""
+    if part is None:
+        return None
+    if not isinstance(part, str) or part not in VERTEX_PARTS:
+        offer = nearest(part, VERTEX_PARTS) or f"; choose from {', '.join(VERTEX_PARTS)}"
+        refuse(path, f"vertex {name!r}: unknown part {quoted(part)}{offer}")
+    return VERTEX_PARTS.index(part)
+
+
+def _check_tiers(path: str, join: Join, tiers: dict[Name, int]) -> None:
+    """Refuse an edge that does not go from one tier to the next."""
+    low, high = sorted((tiers[join.one], tiers[join.other]))
+    if high == 0:
+        refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
+    if high == low:
+        refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
+    if high > low + 1:
+        refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
+
+
+def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tuple[Name, ...]:
+    """Return the vertices in the order of their numbers: by tier, then by index, else in the order of the file."""
+    names: list[Name] = []
+    for tier, part in enumerate(VERTEX_PARTS):
+        here = [name for name, of in tiers.items() if of == tier]
+        said = {name: _whole(path, f"vertex {name!r}", description.vertices[name], "index") for name in here}
+        taken: dict[int, Name] = {}
+        for name, index in all_or_none(path, "index", said).items():
+            if not 0 <= index < len(here) or index in taken:
+                rule = f"must be from 0 to {len(here) - 1}, each once among the vertices of part {part}"
+                refuse(path, f"vertex {name!r}: index = {quoted(index)} {rule}")
+            taken[index] = name
+        names += [taken[index] for index in range(len(here))] if taken else here
+    return tuple(names)
+
+
+# ----------------------------------------
+# Reading: GraphML, and JSON with a list of nodes and one of edges (node-link).
+
+
+class Link(NamedTuple):
+    """An edge as written: the vertices that it joins, and what is said about it."""
+
+    source: Name
+    target: Name
+    attributes: Said
+
+    @property
+    def title(self) -> str:
+        """What messages call this edge."""
+        return f"edge {self.source!r} - {self.target!r}"
+
+
+class Description(NamedTuple):
+    """A graph as written: vertices by name with what is said about them, edges, and whether they have a direction."""
+
+    vertices: dict[Name, Said]
+    links: list[Link]
+    directed: bool
+
+
+def read_graph(path: str) -> Description:
+    """Read a graph from GraphML (``.graphml``, ``.xml``) or node-link JSON (``.json``).
+
+    Attributes without a value are left out. Names of attributes are checked, their values are not.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Returns
+    -------
+    Description
+        Vertices and edges in the order of the file.
+
+    Raises
+    ------
+    RuleError
+        In one line that names the file and what in it is wrong.
+
+    References
+    ----------
+    The GraphML file format, http://graphml.graphdrawing.org. Of it are read: keys with their types and defaults, nodes,
+    edges and their data. Hyperedges and nested graphs are refused, ports and the graphics of editors are passed over.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        refuse(path, f"the name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    try:
+        content = content_of(Path(path))
+    except (OSError, ValueError) as error:
+        unreadable(path, error)
+    description = _from_json(path, content) if suffix == ".json" else _from_graphml(path, content)
+    for name, attributes in description.vertices.items():
+        _check_names(path, f"vertex {name!r}", attributes, VERTEX_NAMES)
+    for link in description.links:
+        _check_names(path, link.title, link.attributes, EDGE_NAMES)
+        for name in (link.source, link.target):
+            if name not in description.vertices:
+                refuse(path, f"{link.title}: there is no vertex {name!r}{nearest(name, description.vertices)}")
+    return description
+
+
+def refuse(path: str, rule: str) -> NoReturn:
+    """Refuse a file in one line.
+
+    Raises
+    ------
+    RuleError
+        Always.
+    """
+    raise RuleError(("file",), " ".join(f"{path}: {rule}".splitlines()))
+
+
+def unreadable(path: str, error: Exception) -> NoReturn:
+    """Refuse a file that cannot be read, with the reason that the system gives."""
+    reason = getattr(error, "strerror", None) or str(error)
+    refuse(path, f"cannot be read: {reason[:1].lower()}{reason[1:]}")
+
+
+def quoted(value: object) -> str:
+    """Return a value as messages show it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def nearest(word: object, choices: Iterable[object]) -> str:
+    """Return an offer of the choice that is written most like `word`, if one is."""
+    near = difflib.get_close_matches(str(word), sorted({str(choice) for choice in choices}), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _check_names(path: str, title: str, attributes: Said, known: frozenset[str]) -> None:
+    """Refuse attributes that nothing reads: they may be a misspelt name."""
+    for name in attributes:
+        if name not in known:
+            offer = nearest(name, known) or f"; known are {', '.join(sorted(known))}"
+            refuse(path, f"{title}: unknown attribute {quoted(name)}{offer}")
+
+
+def _from_json(path: str, content: bytes) -> Description:
+    """Read node-link JSON."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        refuse(path, f"is not JSON: {error}")
+    links_key = "edges" if isinstance(document, dict) and "edges" in document else "links"
+    if not (isinstance(document, dict) and all(isinstance(document.get(key), list) for key in ("nodes", links_key))):
+        refuse(path, "is not node-link JSON: it must be a mapping with a list of 'nodes' and a list of 'edges'")
+    vertices: dict[Name, Said] = {}
+    for number, entry in enumerate(document["nodes"]):
+        name = _json_name(path, f"nodes[{number}]", entry, "id")
+        if name in vertices:
+            refuse(path, f"vertex {name!r} is described twice")
+        vertices[name] = _given(entry, ("id",))
+    links = []
+    for number, entry in enumerate(document[links_key]):
+        ends = [_json_name(path, f"{links_key}[{number}]", entry, key) for key in ("source", "target")]
+        links.append(Link(ends[0], ends[1], _given(entry, ("source", "target"))))
+    return Description(vertices, links, document.get("directed") is True)
+
+
+def _json_name(path: str, place: str, entry: object, key: str) -> Name:
+    """Return the name of a vertex that an entry holds under a key."""
+    name = entry.get(key) if isinstance(entry, dict) else None
+    if not isinstance(name, str | int) or isinstance(name, bool):
+        refuse(path, f"{place} must be a mapping with text or a whole number as {key!r}")
+    return name
+
+
+def _given(entry: Said, without: tuple[str, ...]) -> Said:
+    """Return what an entry says, without some keys and without what has no value."""
+    return {key: value for key, value in entry.items() if key not in without and value is not None and value != ""}
+
+
+class _Key(NamedTuple):
+    """What a GraphML file declares about an attribute; without a name it is an editor's own."""
+
+    name: str | None
+    kind: str
+    domain: str
+
+
+class _Builder(ElementTree.TreeBuilder):
+    """Builds the tree of a file without a document type: that can declare entities which grow without bound."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def doctype(self, *_: object) -> None:
+        """Refuse it before anything that it declares could be expanded."""
+        refuse(self.path, "has a document type (<!DOCTYPE ...>), which may declare entities: remove it")
+
+
+def _from_graphml(path: str, content: bytes) -> Description:
+    """Read GraphML."""
+    parser = ElementTree.XMLParser(target=_Builder(path))
+    try:
+        parser.feed(content)
+        root: ElementTree.Element = parser.close()
+    except RuleError:
+        raise
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        refuse(path, f"is not XML: {error}")
+    if _tag(root) != "graphml":
+        refuse(path, f"is not GraphML: its first element is <{_tag(root)}>")
+    directed: bool | None = None
+    keys: dict[str, _Key] = {}
+    defaults: dict[str, Said] = {"node": {}, "edge": {}}
+    vertices: dict[Name, Said] = {}
+    links: list[Link] = []
+    # Elements in the order of the file, with what their data belong to: whose they are, its title, and their key.
+    left: list[tuple[ElementTree.Element, Said | None, str, str]] = [(root, None, "", "")]
+    while left:
+        element, owner, title, key = left.pop()
+        tag = _tag(element)
+        if tag == "key":
+            key = element.get("id", "")
+            kind, domain = element.get("attr.type", "string"), element.get("for", "all")
+            keys[key] = _Key(element.get("attr.name"), kind, domain)
+        elif tag == "graph":
+            if directed is not None:
+                refuse(path, "has several graphs, or one inside another: only a single graph can be read")
+            directed = element.get("edgedefault") == "directed"
+        elif tag == "hyperedge":
+            refuse(path, "has a hyperedge: a cable has two ends")
+        elif tag == "node":
+            name = element.get("id")
+            if name is None:
+                refuse(path, f"node number {len(vertices)} has no id")
+            if name in vertices:
+                refuse(path, f"vertex {name!r} is described twice")
+            owner, title = vertices.setdefault(name, {}), f"vertex {name!r}"
+        elif tag == "edge":
+            source, target = element.get("source"), element.get("target")
+            if source is None or target is None:
+                refuse(path, f"edge number {len(links)} needs a source and a target")
+            link = Link(source, target, {})
+            if element.get("directed", str(directed).lower()) != str(directed).lower():
+                refuse(path, f"{link.title}: a file must not mix directed and undirected edges")
+            links.append(link)
+            owner, title = link.attributes, link.title
+        elif tag in ("data", "default"):
+            key = element.get("key", "") if tag == "data" else key
+            if key not in keys:
+                refuse(path, f"{title or 'the graph'}: data with the key {key!r}, which is not declared")
+            # Not of what editors put inside.
+            text = "".join((element.text or "", *(inner.tail or "" for inner in element))).strip()
+            named, kind, domain = keys[key]
+            if named is not None and text:
+                value = _converted(path, title, text, named, kind)
+                if tag == "default":
+                    for each in defaults.keys() & ({domain} if domain != "all" else defaults.keys()):
+                        defaults[each][named] = value
+                elif owner is not None:
+                    owner[named] = value
+            continue
+        left.extend((inner, owner, title, key) for inner in reversed(element))
+    if directed is None:
+        refuse(path, "is GraphML without a graph")
+    return Description(
+        {name: {**defaults["node"], **said} for name, said in vertices.items()},
+        [link._replace(attributes={**defaults["edge"], **link.attributes}) for link in links],
+        directed,
+    )
+
+
+def _tag(element: ElementTree.Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def _converted(path: str, title: str, text: str, name: str, kind: str) -> object:
+    """Return a value in the type that the file declares for it."""
+    try:
+        if kind in ("int", "long"):
+            return int(text)
+        return float(text) if kind in ("float", "double") else text
+    except ValueError:
+        refuse(path, f"{title or 'a default'}: {name} = {quoted(text)} is not of type {kind}")
+
+
+# ----------------------------------------
+# Writing, as a networkx graph and as text: for files, pictures and checks, never for a simulation.
+
+_KINDS = {int: "long", float: "double", str: "string"}
+
+
+def to_networkx(topology: Topology) -> nx.Graph[int]:
+    """Return hosts and switches as an undirected graph.
+
+    Vertices carry ``part`` and ``index``, hosts also their domains. Parallel cables become one edge with their number
+    ``cables``, their summed ``bandwidth`` [B/s per direction] and their ``tier``; where they are all of one rail of a
+    host, also its ``rail``.
+
+    Notes
+    -----
+    Hosts do not forward traffic: a path search over this graph must not pass *through* a vertex whose part is
+    ``node``.
+    """
+    import networkx as nx
+
+    graph: nx.Graph[int] = nx.Graph(name=topology.name)
+    for part in VERTEX_PARTS:
+        for index, vertex in enumerate(topology.vertices(part)):
+            graph.add_node(vertex, part=part, index=index)
+    for domain, ids in topology.domains.items():
+        nx.set_node_attributes(graph, dict(enumerate(ids.tolist())), domain)
+
+    cables = edges(topology)
+    order = np.lexsort((cables.rail, cables.upper, cables.lower))
+    lower, upper, rail = cables.lower[order], cables.upper[order], cables.rail[order]
+    new = np.ones(lower.size, dtype=bool)
+    new[1:] = (np.diff(lower) != 0) | (np.diff(upper) != 0)
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], lower.size) - 1
+    bandwidth = np.add.reduceat(cables.bandwidth[order], first)
+    one_rail = np.where(rail[first] == rail[last], rail[first], -1)
+    columns = (lower[first], upper[first], last - first + 1, bandwidth, cables.tier[order][first], one_rail)
+    for low, high, many, total, tier, of in zip(*(column.tolist() for column in columns), strict=True):
+        graph.add_edge(low, high, cables=many, bandwidth=total, tier=tier, **({"rail": of} if of >= 0 else {}))
+    return graph
+
+
+def to_graphml(topology: Topology) -> str:
+    """Return the graph as GraphML.
+
+    Notes
+    -----
+    The writer of networkx takes four times as long, which is half a minute for 100,000 GPUs.
+    """
+    from xml.sax.saxutils import escape  # with which half of the internet is imported
+
+    graph = to_networkx(topology)
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
+        '<key id="name" for="graph" attr.name="name" attr.type="string"/>',
+    ]
+    for owner, given in (
+        ("node", (said for _, said in graph.nodes.data())),
+        ("edge", (said for *_, said in graph.edges.data())),
+    ):
+        kinds = {name: _KINDS[type(value)] for said in given for name, value in said.items()}
+        lines += [
+            f'<key id="{name}" for="{owner}" attr.name="{name}" attr.type="{kind}"/>' for name, kind in kinds.items()
+        ]
+    lines += ['<graph edgedefault="undirected">', f'<data key="name">{escape(topology.name)}</data>']
+    lines += [f'<node id="{vertex}">{_data(said)}</node>' for vertex, said in graph.nodes.data()]
+    lines += [f'<edge source="{low}" target="{high}">{_data(said)}</edge>' for low, high, said in graph.edges.data()]
+    return "\n".join([*lines, "</graph>", "</graphml>", ""])
+
+
+def _data(said: Said) -> str:
+    """Return attributes as elements; none of their values needs to be escaped."""
+    return "".join(f'<data key="{name}">{value}</data>' for name, value in said.items())
+
+
+def to_node_link(topology: Topology) -> str:
+    """Return the graph as JSON with a list of ``nodes`` and one of ``edges``, an entry a line."""
+    graph = to_networkx(topology)
+    nodes = ",\n".join(json.dumps({"id": vertex, **said}) for vertex, said in graph.nodes.data())
+    links = ",\n".join(json.dumps({"source": low, "target": high, **said}) for low, high, said in graph.edges.data())
+    head = json.dumps({"directed": False, "multigraph": False, "graph": {"name": topology.name}})[:-1]
+    return f'{head}, "nodes": [\n{nodes}\n], "edges": [\n{links}\n]}}\n'
+
+
+GRAPH_FORMATS: dict[str, Callable[[Topology], str]] = {"graphml": to_graphml, "json": to_node_link}
+
+"""What writes a graph, by the name of the format."""

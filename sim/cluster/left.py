@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.cluster.paths import SWITCH_PARTS
-from sim.cluster.rows import ROUNDING, numbers
-from sim.cluster.switches import Flow, Reach
+from sim.cluster.switches import ROUNDING, Flow, Reach, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.cluster.paths import Paths
-    from sim.cluster.rows import Capacity, Span
-    from sim.cluster.switches import Switches, Touched
+    from sim.cluster.switches import Capacity, Span, Switches, Touched
 
 # ----------------------------------------
 # What bandwidth is left to each class of nodes, and to each node with dead access cables, kept up to date.

@@ -8,28 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.cluster.fabric import FABRIC_PARTS
-from sim.cluster.rows import ReadOnly, Rows, offsets_of, ranges, rows, whole_units
-from sim.cluster.switches import Flow, Reach, switches, units_of
-from sim.cluster.topology import Members, edges
+from sim.cluster.switches import Flow, Reach, ReadOnly, Rows, offsets_of, ranges, rows, switches, units_of, whole_units
+from sim.cluster.topology import CABLES, FABRIC_PARTS, Members, edges
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from numpy.typing import NDArray
 
-    from sim.cluster.rows import Span
-    from sim.cluster.switches import Switches
+    from sim.cluster.switches import Span, Switches
     from sim.cluster.topology import Edges, Topology
 
 # ----------------------------------------
 # The access cables of the hosts, sorted by who can stand in for whom.
 #
 # A *line* of a host is a set of access cables that stand in for one another: those of one rail, or all of them where
-# the
-# traffic of a rail without a path goes to the others. A host is cut off when one of its lines has no path, and is as
-# fast
-# as its slowest line.
+# the traffic of a rail without a path goes to the others. A host is cut off when one of its lines has no path, and is
+# as fast as its slowest line.
 
 _ALL = slice(None)
 
@@ -234,8 +229,6 @@ SWITCH_PARTS = ("leaf", "spine", "core")
 
 """Part classes of the fabric that are vertices; the units of the others are one or more cables."""
 
-_CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
-
 
 @dataclass(frozen=True, eq=False)
 class Paths(ReadOnly):
@@ -318,7 +311,7 @@ class Paths(ReadOnly):
     @cached_property
     def _first(self) -> dict[str, int]:
         """Number of the first unit of each part class of switches or cables."""
-        return {part: self.units(part).start for part in (*SWITCH_PARTS, *_CABLES)}
+        return {part: self.units(part).start for part in (*SWITCH_PARTS, *CABLES)}
 
     def cut(self, part: str) -> Members:
         """Return the nodes that one failure of each unit of a part class, alone, cuts off.
@@ -335,7 +328,7 @@ class Paths(ReadOnly):
         """
         assert part in FABRIC_PARTS, part
         if part == "transceiver":
-            return _members_of_transceivers([self.cut(name) for name in _CABLES], self.optical)
+            return _members_of_transceivers([self.cut(name) for name in CABLES], self.optical)
         if part in ("nic", "cable_node_leaf"):
             unit = np.flatnonzero(self._ends_line(part))
             node = unit // self.lines.rails if part == "nic" else self.lines.node[unit]
@@ -365,7 +358,7 @@ class Paths(ReadOnly):
         """
         assert part in FABRIC_PARTS, part
         if part == "transceiver":
-            return np.repeat(np.concatenate([self.left(name) for name in _CABLES])[self.optical], 2)
+            return np.repeat(np.concatenate([self.left(name) for name in CABLES])[self.optical], 2)
         if part in ("nic", "cable_node_leaf"):
             weight = self.lines.weights()
             if part == "nic":

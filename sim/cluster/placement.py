@@ -50,8 +50,7 @@ class Layout:
         gpus, each = self.parallelism.gpus, self.gpus_per_node
         if gpus % each:
             near = " or ".join(str(hosts * each) for hosts in (gpus // each, gpus // each + 1) if hosts)
-            msg = f"{gpus} GPUs are not a whole number of nodes of {each}; nearest: {near}"
-            raise ValueError(msg)
+            raise ValueError(f"{gpus} GPUs are not a whole number of nodes of {each}; nearest: {near}")
 
     @property
     def hosts(self) -> int:

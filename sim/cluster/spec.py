@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, Union
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim.cluster.dual_plane import DualPlane
-from sim.cluster.fabric import FABRIC_PARTS, Hosts, Some
-from sim.cluster.fat_tree import FatTree, fitting_tree
+from sim.cluster.fabric import DualPlane, FatTree, Some, fitting_tree
 from sim.cluster.graph_file import GraphFile
-from sim.cluster.topology import Topology
+from sim.cluster.topology import CABLES, FABRIC_PARTS, Hosts, Topology
 from sim.scenario.fields import Duration, Model, OneOf, RuleError
 from sim.scenario.model import AnyAccelerator
 
@@ -289,7 +287,7 @@ class ClusterSpec(Model):
         counts["pdu"] = ceil(racks / self.pdu.racks)
         counts["cooling"] = ceil(racks / self.cooling.racks)
         counts |= self.fabric.counts(self.hosts)
-        cables = [counts[name] for name in ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")]
+        cables = [counts[name] for name in CABLES]
         counts["transceiver"] = 2 * sum(cables[tier] for tier in self.optical)
         return counts
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-
-from sim.cluster.fabric import FABRIC_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,9 +16,22 @@ if TYPE_CHECKING:
 
     from sim.cluster.paths import Paths
 
+CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+
+FABRIC_PARTS = ("nic", "transceiver", *CABLES, "leaf", "spine", "core")
+
+"""Part classes whose blast radius follows from the cables."""
+
 VERTEX_PARTS = ("node", "leaf", "spine", "core")
 
 """Part classes that are vertices of the graph, in the order of their numbers. GPUs are not vertices."""
+
+
+class Hosts(NamedTuple):
+    """What a fabric joins: how many nodes, and GPUs of each [-]."""
+
+    nodes: int
+    gpus: int
 
 
 class Members(NamedTuple):
@@ -107,7 +118,7 @@ class Topology:
         for name in ("counts", "domains", "bandwidth"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
-    def __reduce__(self) -> tuple[type[Topology], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[Topology], tuple[object, ...]]:
         """Pickle through the constructor, so that a copy in another process is read-only too."""
         values = (getattr(self, field.name) for field in fields(self))
         return Topology, tuple(dict(value) if isinstance(value, MappingProxyType) else value for value in values)
@@ -121,8 +132,7 @@ class Topology:
             If the units of `part` are not vertices.
         """
         if part not in VERTEX_PARTS:
-            msg = f"{part!r} is not a vertex of the graph; vertices are: {', '.join(VERTEX_PARTS)}"
-            raise ValueError(msg)
+            raise ValueError(f"{part!r} is not a vertex of the graph; vertices are: {', '.join(VERTEX_PARTS)}")
         sizes = [self.counts[name] for name in VERTEX_PARTS]
         place = VERTEX_PARTS.index(part)
         first = sum(sizes[:place])
@@ -157,8 +167,7 @@ class Topology:
             If the topology has no such part class.
         """
         if part not in self.counts:
-            msg = f"topology {self.name!r} has no part {part!r}; it has: {', '.join(self.counts)}"
-            raise ValueError(msg)
+            raise ValueError(f"topology {self.name!r} has no part {part!r}; it has: {', '.join(self.counts)}")
         count = self.counts[part]
         if part in ("node", "gpu"):
             units = count // self.nodes

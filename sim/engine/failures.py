@@ -35,9 +35,11 @@ Inside = list[tuple["Group", int]]
 class Failures:
     """Plays the trace, adds the candidates that follow from what happens, and lets faults happen.
 
-    What repair asks: :meth:`renew`, :meth:`replace`, :meth:`cure`, :meth:`remain`, and it tells when nodes go down and
-    come back. What jobs ask: how fast their nodes and network let them step (:meth:`slowest`), and what is wrong with
-    the work that they do from now on (:meth:`SilentFaults.taint`).
+    Repair asks for the next life (:meth:`renew`, :meth:`replace`), says what it has mended (:meth:`cure`) or not
+    (``remain``), and when nodes go down and come back. Jobs ask how fast they can step (:meth:`slowest`) and what is
+    wrong with the work that they do from now on (``silent.taint``), and tell when they meet a bug (``bugs.meet``), when
+    candidates can happen that had to wait (:meth:`happen_later`), and when a rollout can change their nodes
+    (``rollouts.visit``).
     """
 
     jobs: Jobs
@@ -63,12 +65,10 @@ class Failures:
         self.infos = [SourceInfo(source, index, prepared, replication) for index, source in enumerate(prepared.sources)]
         self.numbers: dict[int, Numbers] = {}
         """Lives of the slots of those sources whose lives are not all in the trace [s]."""
+        columns = (trace.time, trace.source, trace.slot, trace.round, trace.until)
+        self.rows: list[tuple[float, int, int, int, float]] = list(zip(*map(np.ndarray.tolist, columns), strict=True))
+        """What of the trace is played row by row: time [s], source, slot, round, end of a window [s]."""
         self.row = 0
-        self.time: list[float] = trace.time.tolist()
-        self.source: list[int] = trace.source.tolist()
-        self.slot: list[int] = trace.slot.tolist()
-        self.round: list[int] = trace.round.tolist()
-        self.until: list[float] = trace.until.tolist()
         self.renewals: dict[int, list[Renewal]] = {}
         """Lives that begin when a node returns."""
         self.counts_service = any(source.clock == "in_service" for source in prepared.sources)
@@ -92,8 +92,8 @@ class Failures:
         self._start_lives()
         for outage in trace.initial:
             self._start_outage(self.infos[outage.source], outage.slot, outage.remaining)
-        if self.time:
-            self.kernel.at(self.time[0], Order.FAILURE, self._on_row)
+        if self.rows:
+            self.kernel.at(self.rows[0][0], Order.FAILURE, self._on_row)
         self.hidden.start_onsets()
         self.bugs.start()
         self.rollouts.start()
@@ -103,27 +103,22 @@ class Failures:
         apart = {index for index, info in enumerate(self.infos) if info.source.clock == "busy" or info.source.hidden}
         if not apart:
             return
-        keep = []
-        for row, index in enumerate(self.source):
-            if index not in apart:
-                keep.append(row)
-                continue
+        kept = []
+        for row in self.rows:
+            time, index, slot, number, _ = row
             info = self.infos[index]
-            slot = self.slot[row]
-            if info.source.hidden is not None:
-                self.hidden.start(info, slot, self.time[row])
+            if index not in apart:
+                kept.append(row)
+            elif info.source.hidden is not None:
+                self.hidden.start(info, slot, time)
             elif info.of_job:
-                life = Life(-1, index, slot, self.round[row], self.time[row])
                 group = self.jobs.all[slot].main
                 # Who takes the nodes of a job does not ask whether processes run on them.
                 clock = group.held if info.source.away is not None else group.processes
-                self.lives.add_group_life(clock, life)
+                self.lives.add_group_life(clock, Life(-1, index, slot, number, time))
             else:
-                life = Life(slot // info.divisor, index, slot, self.round[row], self.time[row])
-                self.lives.add_node_life(life)
-        for name in ("time", "source", "slot", "round", "until"):
-            values = getattr(self, name)
-            setattr(self, name, [values[row] for row in keep])
+                self.lives.add_node_life(Life(slot // info.divisor, index, slot, number, time))
+        self.rows = kept
 
     def _start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
         """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
@@ -141,15 +136,15 @@ class Failures:
 
     def _on_row(self, call: Call) -> None:
         del call
-        row = self.row
-        self.row = row + 1
-        if row + 1 < len(self.time):
-            self.kernel.at(self.time[row + 1], Order.FAILURE, self._on_row)
-        info = self.infos[self.source[row]]
+        _, index, slot, number, until = self.rows[self.row]
+        self.row += 1
+        if self.row < len(self.rows):
+            self.kernel.at(self.rows[self.row][0], Order.FAILURE, self._on_row)
+        info = self.infos[index]
         if info.in_service or info.source.renews == "never":
-            self._candidate(info.index, self.slot[row], self.round[row], self.until[row])
+            self._candidate(index, slot, number, until)
         else:
-            self.occur(info, self.slot[row], self.round[row], self.until[row])
+            self.occur(info, slot, number, until)
 
     def on_candidate(self, call: Call) -> None:
         """Let a candidate that is not in the trace come due."""

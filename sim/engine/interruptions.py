@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 from sim import rng
 from sim.engine.kernel import Order
-from sim.policies.contracts import (
-    OF_ONE_RANK,
-    Background,
-    Bucket,
-    ClusterView,
-    FailureView,
-    JobView,
-    Requeue,
-    Save,
-)
+from sim.policies.contracts import OF_ONE_RANK, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Save
 from sim.scenario.laws import draw
 
 if TYPE_CHECKING:
@@ -69,14 +60,13 @@ class Interruptions:
                 group.epoch += 1
                 self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
             return
-        groups = self.jobs
         # A save that is cut off by somebody who waits for one begins again.
         can_save = failure.info.saves and (group.is_running(now) or self._is_saving(group, now))
         group.saves = can_save and group.job.checkpoint.save_time() <= failure.info.source.notice
         is_leaving = (
             self._is_saving(group, now) and group.failure is not None and group.failure.info.source.away is not None
         )
-        groups.stop(group, now)
+        self.jobs.stop(group, now)
         self._reboot(group, failure)
         cause = failure.info.cause
         if not group.incident:
@@ -90,7 +80,7 @@ class Interruptions:
             group.detect_at = known
             # Where no process ran, none runs until somebody knows.
             exposed: Exposure = "nodes" if group.exposed == "nodes" else "both"
-            groups.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
+            self.jobs.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
             self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
         else:
             group.running = False

@@ -70,7 +70,7 @@ class Jobs:
         self.interruptions = Interruptions(self)
         self.hit = self.interruptions.hit
         self.replicas = Replicas(self)
-        self.supply = Supply(self)
+        self.replacements = Replacements(self)
         self.paces = Paces(self)
         self.respeed, self.repace, self.expect_finish = self.paces.respeed, self.paces.repace, self.paces.expect_finish
         self.stores = Stores(self)
@@ -82,7 +82,7 @@ class Jobs:
             Stall: self._stall,
             Restore: self._stall,
             Save: self._stall,
-            Acquire: self.supply.acquire,
+            Acquire: self.replacements.acquire,
             Evict: repair.evict,
             Requeue: self._requeue,
             Run: self._run,
@@ -91,8 +91,8 @@ class Jobs:
 
     def offer(self, now: float) -> None:
         """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
-        if self.supply.hungry:
-            self.supply.feed_hungry(now)
+        if self.replacements.waiting:
+            self.replacements.serve(now)
         if self.queue.waiting:
             self.queue.serve(now)
 
@@ -221,7 +221,7 @@ class Jobs:
                 job.saved_at = now
         if group.waiting is not None:
             group.waiting = None
-            self.supply.forget(group)
+            self.replacements.forget(group)
         if self.stores.readings:
             self.stores.forget(group, now)
 
@@ -450,7 +450,7 @@ class Replicas:
 # Nodes for groups that miss some: from which pool, when they are ready, and who waits for them.
 
 
-class Supply:
+class Replacements:
     """Carries out the step of a plan that takes nodes."""
 
     def __init__(self, jobs: Jobs) -> None:
@@ -458,25 +458,25 @@ class Supply:
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster
         self.reserves = jobs.prepared.reserves
-        self.hungry: list[Group] = []
+        self.waiting: list[Group] = []
         """Groups that wait for nodes, longest first."""
 
     def forget(self, group: Group) -> None:
         """Let a group wait for nodes no longer."""
-        if group in self.hungry:
-            self.hungry.remove(group)
+        if group in self.waiting:
+            self.waiting.remove(group)
 
     def acquire(self, group: Group, step: Acquire, now: float) -> bool:
         """Take nodes; wait if there are too few, or until they are ready."""
         if step.unit == "node":
             may_miss = max(len(group.missing) - step.wanted, 0) if step.wanted else 0
-            if self._feed(group, step, may_miss, now):
+            if self._replace(group, step, may_miss, now):
                 return self._await_nodes(group, step, now)
             if step.timeout <= 0 and step.otherwise:
                 self.jobs.follow(group, step.otherwise, now)
                 return True
             group.waiting = step._replace(wanted=may_miss)
-            self.hungry.append(group)
+            self.waiting.append(group)
         else:
             if group.replicas >= step.wanted:
                 return False
@@ -486,7 +486,7 @@ class Supply:
             self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
         return True
 
-    def _feed(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
+    def _replace(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
         """Give a group nodes until it misses no more than `may_miss`; return whether there were enough."""
         missing = group.missing
         if len(missing) > 1:
@@ -540,15 +540,15 @@ class Supply:
         self.kernel.at(ready, Order.PHASE, self.jobs.on_phase_end, (group, group.epoch))
         return True
 
-    def feed_hungry(self, now: float) -> None:
+    def serve(self, now: float) -> None:
         """Serve the groups that wait for nodes, longest first."""
-        for group in list(self.hungry):
+        for group in list(self.waiting):
             if group.waiting is None:
                 continue
             self.jobs.settle(group, now)
             step = group.waiting
-            if self._feed(group, step, step.wanted, now):
-                self.hungry.remove(group)
+            if self._replace(group, step, step.wanted, now):
+                self.waiting.remove(group)
                 group.waiting = None
                 group.epoch += 1
                 if not self._await_nodes(group, step, now):
@@ -618,9 +618,8 @@ class Queue:
 
     def _start(self, job: Job, now: float) -> None:
         """Give a job its gang and let the recovery strategy start it."""
-        groups = self.jobs
         main = job.main
-        groups.settle(main, now)
+        self.jobs.settle(main, now)
         self.cluster.reclaim(job, now)
         # Neighbours in rank sit on neighbouring nodes.
         missing = sorted(main.missing, key=job.rank_of.__getitem__ if job.rank_of else None)
@@ -632,15 +631,14 @@ class Queue:
         if math.isnan(job.start):
             job.start = now
         view = self.jobs.interruptions.start_view(job, now)
-        groups.follow(main, self.jobs.prepared.recovery.start(view), now)
+        self.jobs.follow(main, self.jobs.prepared.recovery.start(view), now)
         job.starts += 1
 
     def finish(self, job: Job, now: float, *, finished: bool) -> None:
         """Close a job whose groups are settled, and free its nodes."""
-        groups = self.jobs
         self.jobs.replicas.absorb(job, now)
-        groups.stop(job.main, now)
-        groups.expose(job.main, now, "none")
+        self.jobs.stop(job.main, now)
+        self.jobs.expose(job.main, now, "none")
         job.main.running = False
         job.end = now
         job.finished = finished

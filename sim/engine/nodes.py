@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -39,16 +40,14 @@ class Place(IntEnum):
 POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
 
 
+@dataclass(slots=True, eq=False)
 class Stay:
     """A node out of service: since when it is charged, to which cause, and through which phases it goes."""
 
-    __slots__ = ("cause", "segments", "since")
-
-    def __init__(self, since: float, cause: int, segments: list[tuple[int, float]]) -> None:
-        self.since = since
-        self.cause = cause
-        self.segments = segments
-        """Phases ahead: bucket and end [s]; the last one lasts until the node returns."""
+    since: float
+    cause: int
+    segments: list[tuple[int, float]]
+    """Phases ahead: bucket and end [s]; the last one lasts until the node returns."""
 
     def charge(self, table: list[list[float]], gpus: int, now: float) -> None:
         """Charge a node of so many GPUs up to `now` [s], phase by phase."""

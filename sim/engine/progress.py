@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim.engine.kernel import Order
@@ -247,20 +248,17 @@ _DONE = 1e-9
 """Part of a restore that rounding may leave [-]."""
 
 
+@dataclass(slots=True, eq=False)
 class _Reading:
-    """One restore: what is left of it [-], how fast it goes [1/s], and its two least times [s].
+    """One restore: how much of it is left, and how fast it goes."""
 
-    ``alone`` is what the nodes need at their own bandwidth, ``whole`` what the store needs if nobody else reads.
-    """
-
-    __slots__ = ("alone", "group", "left", "speed", "whole")
-
-    def __init__(self, group: Group, alone: float, whole: float) -> None:
-        self.group = group
-        self.alone = alone
-        self.whole = whole
-        self.left = 1.0
-        self.speed = 0.0
+    group: Group
+    alone: float
+    """What the nodes need at their own bandwidth [s]."""
+    whole: float
+    """What the store needs if nobody else reads [s]."""
+    left: float = 1.0
+    speed: float = 0.0
 
 
 class Stores:

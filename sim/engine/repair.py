@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sim.engine.kernel import Order
@@ -24,18 +25,16 @@ if TYPE_CHECKING:
     from sim.policies.contracts import Memory
 
 
+@dataclass(slots=True, eq=False)
 class Patient:
     """A node in repair, and how far it has come."""
 
-    __slots__ = ("course", "failure", "is_wrong", "node", "visit")
-
-    def __init__(self, node: int, failure: Failure, course: Course, *, is_wrong: bool) -> None:
-        self.node = node
-        self.failure = failure
-        self.course = course
-        self.is_wrong = is_wrong
-        """Whether it was blamed for a failure of another node."""
-        self.visit = 0
+    node: int
+    failure: Failure
+    course: Course
+    is_wrong: bool
+    """Whether it was blamed for a failure of another node."""
+    visit: int = 0
 
 
 class _Crews:
@@ -263,7 +262,7 @@ class Repair:
         course, memory = self.strategy.course(view, self.memory.get(node))
         if memory is not None:
             self.memory[node] = memory
-        patient = Patient(node, failure, course, is_wrong=is_wrong)
+        patient = Patient(node, failure, course, is_wrong)
         if course.retires:
             self._retire(patient, now)
         elif self.crews:

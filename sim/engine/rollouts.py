@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sim.engine.kernel import Order
 from sim.engine.lives import Failure
 from sim.policies.contracts import Bucket, Stall
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from sim.engine.failures import Failures
@@ -16,31 +18,28 @@ if TYPE_CHECKING:
     from sim.failures.planned import Rollout
     from sim.policies.contracts import Plan
 
-_DAY = 86400.0
 
 _ROLLBACK = 1
 """Number of the outages in which a change is taken back."""
 
 
+@dataclass(slots=True, eq=False)
 class _Progress:
     """How far one rollout has come."""
 
-    __slots__ = ("changed", "failures", "info", "is_due", "is_stopped", "next", "pending", "plan", "visits")
-
-    def __init__(self, info: SourceInfo, plan: Rollout) -> None:
-        self.info = info
-        self.plan = plan
-        self.next = 0
-        self.changed: set[int] = set()
-        self.pending: set[int] = set()
-        """Nodes that are due and wait for their job to be interrupted."""
-        self.visits: dict[Job, tuple[float, list[int]]] = {}
-        """Nodes that are changed within their job, and when that is done [s]."""
-        self.is_due = False
-        """Whether the canaries are watched as soon as all have been changed."""
-        self.failures = 0
-        """Failures of changed canaries, for the causes whose hazard changes."""
-        self.is_stopped = False
+    info: SourceInfo
+    plan: Rollout
+    next: int = 0
+    changed: set[int] = field(default_factory=set)
+    pending: set[int] = field(default_factory=set)
+    """Nodes that are due and wait for their job to be interrupted."""
+    visits: dict[Job, tuple[float, list[int]]] = field(default_factory=dict)
+    """Nodes that are changed within their job, and when that is done [s]."""
+    is_due: bool = False
+    """Whether the canaries are watched as soon as all have been changed."""
+    failures: int = 0
+    """Failures of changed canaries, for the causes whose hazard changes."""
+    is_stopped: bool = False
 
 
 class Rollouts:
@@ -101,7 +100,7 @@ class Rollouts:
             progress.is_due = True
             self._watch(progress, now + plan.duration)
         else:
-            self._at(now + len(nodes) * _DAY / plan.nodes_per_day, self._on_step, progress)
+            self._at(now + len(nodes) * DAY / plan.nodes_per_day, self._on_step, progress)
 
     def _watch(self, progress: _Progress, start: float) -> None:
         """Watch the canaries from `start` [s] on, if all have been changed by then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -367,19 +368,19 @@ class HiddenFaults:
 # Bugs of a job's software: failures at a point of its work, again and again until they are mended.
 
 
+@dataclass(slots=True, eq=False)
 class Bug:
-    """The next bug of a job: where it waits [s of healthy work], and when it is mended [s]."""
+    """The next bug of a job: where it waits, and when it is mended."""
 
-    __slots__ = ("at", "attempts", "info", "mended", "met", "number")
-
-    def __init__(self, info: SourceInfo, at: float) -> None:
-        self.info = info
-        self.at = at
-        self.number = 0
-        self.attempts = 0
-        self.mended = float("inf")
-        self.met = -1.0
-        """When it last made the job fail [s]."""
+    info: SourceInfo
+    at: float
+    """Work at which the job meets it [s]."""
+    number: int = 0
+    attempts: int = 0
+    mended: float = math.inf
+    """When it is mended [s]."""
+    met: float = -1.0
+    """When it last made the job fail [s]."""
 
 
 class Bugs:
@@ -409,7 +410,7 @@ class Bugs:
         if now >= bug.mended:
             bug.number += 1
             bug.attempts = 0
-            bug.mended = float("inf")
+            bug.mended = math.inf
             bug.at += self.failures.life(bug.info.index, job.index, bug.number)
             self._expect(job)
             self.failures.jobs.expect_finish(job.main, now)

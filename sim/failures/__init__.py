@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from sim.failures.jobs import Bug, JobLevel, LossSpike, Preemption
-from sim.failures.parts import Component, Defect, Incident
+from sim.failures.parts import Bug, Component, Defect, Incident, JobLevel, LossSpike, Preemption
 from sim.failures.planned import Maintenance, Rollout
 from sim.failures.replay import Replay, TraceError, read_log
 from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source
 from sim.failures.trace import FailureTrace, draw_trace
-
-__all__ = [
-    "SOURCES",
-    "Blast",
-    "Bug",
-    "Clock",
-    "Component",
-    "Defect",
-    "FailureTrace",
-    "Hidden",
-    "Incident",
-    "JobLevel",
-    "LossSpike",
-    "Maintenance",
-    "Preemption",
-    "Renews",
-    "Replay",
-    "Residue",
-    "Rollout",
-    "Source",
-    "TraceError",
-    "draw_trace",
-    "read_log",
-]
 
 SOURCES = {
     "component": Component,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from sim.failures.jobs import JobLevel
-from sim.failures.parts import Component, Defect, Incident
+from sim.failures.parts import Component, Defect, Incident, JobLevel
 from sim.failures.source import Clock, Renews
 from sim.scenario.fields import Fraction, RuleError, Strategy
 from sim.scenario.laws import Law
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sim.failures.parts import Cause
-    from sim.policies.contracts import RepairStrategy
+    from sim.policies.repair import RepairStrategy
     from sim.yamlfile import Data, Table
 
 _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, "defect": Defect, "job": JobLevel}
@@ -107,8 +106,7 @@ class Bundle(Strategy):
             # What the catalog says is right, so something above does not go with it.
             reason = error.errors()[0]["ctx"]["error"]
             at = f"{'.'.join(map(str, reason.at))}: " if isinstance(reason, RuleError) else ""
-            message = f"cause '{entry['name']}' of {self.use}: {at}{reason}"
-            raise ValueError(message) from None
+            raise ValueError(f"cause '{entry['name']}' of {self.use}: {at}{reason}") from None
 
 
 def _without_repair(entry: Mapping[str, Data], stated: RepairStrategy | None) -> Mapping[str, Data]:

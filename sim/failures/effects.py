@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 from pydantic_core import core_schema
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-    from sim.yamlfile import Data
+    from sim.scenario.law_model import LawModel
 
 # ----------------------------------------
 # The class of a fault: what those who watch can see of it.
@@ -76,15 +76,11 @@ class EffectModel(Model):
 
     kind: str
 
-    @property
-    def stops(self) -> bool:
-        """Whether the nodes stop at once; if not, the job steps on until the fault is noticed."""
-        return False
+    stops: ClassVar[bool] = False
+    """Whether the nodes stop at once; if not, the job steps on until the fault is noticed."""
 
-    @property
-    def saves(self) -> bool:
-        """Whether a job that notices it can save before its nodes are taken away."""
-        return False
+    saves: ClassVar[bool] = False
+    """Whether a job that notices it can save before its nodes are taken away: it steps, and its state is sound."""
 
     @property
     def speed(self) -> float:
@@ -97,7 +93,7 @@ class EffectModel(Model):
         return 1.0
 
     @property
-    def heal(self) -> Any:
+    def heal(self) -> LawModel | None:
         """Law of the time after which the fault goes away by itself, if it does."""
         return None
 
@@ -111,35 +107,23 @@ class Crash(EffectModel):
     """The nodes stop, and something reports an error."""
 
     kind: Literal["crash"] = "crash"
-
-    @property
-    def stops(self) -> bool:
-        """Whether the nodes stop at once."""
-        return True
+    stops = True
 
 
 class Hang(EffectModel):
     """The nodes stop, and nothing reports it: a time-out has to find out."""
 
     kind: Literal["hang"] = "hang"
-
-    @property
-    def stops(self) -> bool:
-        """Whether the nodes stop at once."""
-        return True
+    stops = True
 
 
 class Slow(EffectModel):
     """The nodes step on more slowly, and a synchronous job with them."""
 
     kind: Literal["slow"] = "slow"
+    saves = True
     factor: Fraction = Field(gt=0, description="Pace relative to a healthy node [-].")
     heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
-
-    @property
-    def saves(self) -> bool:
-        """The job still steps, and its state is sound."""
-        return True
 
     @property
     def speed(self) -> float:
@@ -147,7 +131,7 @@ class Slow(EffectModel):
         return self.factor
 
     @property
-    def heal(self) -> Any:
+    def heal(self) -> LawModel | None:
         """Law of the time after which it heals."""
         return self.heals
 
@@ -156,13 +140,9 @@ class Degrade(EffectModel):
     """The nodes lost bandwidth; the part of a step that waits for communication (``jobs.communication``) grows."""
 
     kind: Literal["degrade"] = "degrade"
+    saves = True
     bandwidth: Fraction = Field(gt=0, description="Bandwidth that is left [-].")
     heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
-
-    @property
-    def saves(self) -> bool:
-        """The job still steps, and its state is sound."""
-        return True
 
     @property
     def bandwidth_left(self) -> float:
@@ -170,7 +150,7 @@ class Degrade(EffectModel):
         return self.bandwidth
 
     @property
-    def heal(self) -> Any:
+    def heal(self) -> LawModel | None:
         """Law of the time after which it heals."""
         return self.heals
 
@@ -200,7 +180,7 @@ class _TextIsKind:
     """Annotation of `Effect`: plain text is an effect without parameters."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def expand(value: Data) -> Data:
+        def expand(value: Any) -> Any:
             return {"kind": value} if isinstance(value, str) else value
 
         return core_schema.no_info_before_validator_function(expand, handler(source))

@@ -1,4 +1,4 @@
-"""Parts of the cluster that fail one by one, each with a life of its own."""
+"""What a user says of causes: parts of the cluster that fail one by one, shared parts, and jobs as a whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sim.failures.effects import Aftermath, Effect, Fault, fault_of
-from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source, slots_per_node
+from sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
+from sim.failures.source import KNOWN, Blast, Clock, Hidden, Renews, Residue, Source, slots_per_node
 from sim.failures.spread import Size
-from sim.failures.tempo import Tempo
-from sim.failures.variety import Batch, Covariate, Frailty, Variety
-from sim.scenario.fields import Fraction, Model, Rate, RuleError, Strategy
+from sim.failures.variety import Batch, Covariate, Frailty, Tempo, Variety
+from sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
 from sim.scenario.laws import Exponential, Law
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ class Cause(Strategy, ABC):
     @model_validator(mode="after")
     def _rate_or_law(self) -> Self:
         if (self.rate is None) == (self.law is None):
-            message = "give exactly one of rate and law"
-            raise ValueError(message)
+            raise ValueError("give exactly one of rate and law")
         if self.law is not None and self.law.mean_value == 0:
             raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
         return self
@@ -121,10 +119,6 @@ class Relapse(Model):
             raise RuleError(("after",), "must have a mean above zero: a fault that strikes at once does so without end")
         return self
 
-    def build(self) -> Residue:
-        """Return the runtime form."""
-        return Residue(self.after, self.probability)
-
 
 class Struck(Cause):
     """What every cause that strikes nodes has; a kind of source says which nodes."""
@@ -162,7 +156,7 @@ class Struck(Cause):
             "interrupts": self.interrupts,
             "effect": self.effect,
             "repair": self.repair,
-            "residue": self.relapse.build() if self.relapse is not None else None,
+            "residue": Residue(self.relapse.after, self.relapse.probability) if self.relapse is not None else None,
             "tier": self.tier,
             "tempo": self.tempo,
             **self.watched(part, self.effect),
@@ -221,7 +215,6 @@ class Component(Struck):
         ValueError
             If the topology has no such part, or the rate is stated for another kind of part.
         """
-        del jobs
         part, law = self.part, self.life(self.part, counts)
         variety = Variety(self.frailty, self.batches, self.covariates)
         foldable = self.renews != "never" and not variety.within_node
@@ -278,7 +271,6 @@ class Defect(Struck):
         ValueError
             If the rate is stated for another kind of part.
         """
-        del jobs
         onset = None
         if self.onset is not None and self.onset.per_second > 0:
             onset = Exponential.from_seconds(mean=1 / self.onset.per_second)
@@ -326,8 +318,121 @@ class Incident(Struck):
         ValueError
             If the topology has no such part, or the rate is stated for another kind of part.
         """
-        del jobs
         counts = {**counts, "cluster": 1}
         law = self.life(self.part, counts)
         source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
         return replace(source, blast=Blast(counts["node"], self.size, self.spread, self.repaired))
+
+
+# ----------------------------------------
+# Failures of a job as a whole: software, dependencies, an operator's stop.
+
+
+class OfJob(Cause):
+    """What every cause has that strikes a job as a whole: one life per job, whatever its size."""
+
+    @model_validator(mode="after")
+    def _rate_is_per_job(self) -> Self:
+        if self.rate is not None and self.rate.of not in ("", "job"):
+            rule = f"must be per job, not per {self.rate.of}: it strikes the job as a whole; use a component for parts"
+            raise RuleError(("rate",), rule)
+        return self
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for `jobs` jobs."""
+        effect = self._effect()
+        return Source(
+            name=self.name,
+            part="job",
+            units=jobs,
+            law=self.lives(),
+            effect=effect,
+            **self.watched("job", effect),
+        )
+
+    def _effect(self) -> EffectModel:
+        """Return what it does to the job."""
+        return CRASH
+
+
+class JobLevel(OfJob):
+    """One life per job, whatever its size; it runs while failures can hit the job. No node goes down."""
+
+    use: Literal["job"] = "job"
+    effect: Literal["crash", "hang"] = Field("crash", description="Whether it reports an error or stops silently.")
+
+    store_out: Law | None = Field(
+        None, description="How long the stores outside the nodes cannot be read afterwards; for faults of storage."
+    )
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for `jobs` jobs."""
+        return replace(super().build(counts, jobs), clock="busy", store_out=self.store_out)
+
+    def _effect(self) -> EffectModel:
+        """Return what it does to the job."""
+        return Hang() if self.effect == "hang" else CRASH
+
+
+# ----------------------------------------
+# Bugs of a job's software that strike again at the same step until somebody mends them.
+
+
+class Bug(OfJob):
+    """A deterministic fault: the job fails at one point of its work, and again each time it gets there, until mended.
+
+    Its lives count healthy work, not time: a job that stands still meets no new bug.
+    """
+
+    use: Literal["bug"] = "bug"
+    fix: Law = Field(description="From the first failure to the mended program.")
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for `jobs` jobs."""
+        return replace(super().build(counts, jobs), fix=self.fix)
+
+
+# ----------------------------------------
+# Loss spikes: training leaves its course, somebody notices, and the job goes back to before it did.
+
+
+class LossSpike(OfJob):
+    """The loss spikes for no fault of the hardware; the job steps on until somebody notices and rewinds it.
+
+    Runs rewind some hundred steps and leave out the data that they met there: PaLM did so some twenty times
+    (arXiv 2204.02311, section 5.1). The data that are left out cost no time.
+    """
+
+    use: Literal["loss-spike"] = "loss-spike"
+    rewind: Duration = Field(
+        "0 s",
+        description="How much work before the spike is given up too, as time of healthy stepping.",
+    )  # type: ignore[assignment]
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for `jobs` jobs."""
+        return replace(super().build(counts, jobs), clock="busy")
+
+    def _effect(self) -> EffectModel:
+        return Spike(rewind=f"{self.rewind!r} s")
+
+
+# ----------------------------------------
+# Preemption: somebody else needs the nodes of a job, and says so beforehand.
+
+
+class Preemption(OfJob):
+    """A job gives all its nodes back for a while; with enough notice it saves first."""
+
+    use: Literal["preemption"] = "preemption"
+    notice: Duration = Field(
+        "0 s",
+        description="Time between being told and being stopped: the job saves if a save takes no longer.",
+    )  # type: ignore[assignment]
+    away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
+    planned: bool = Field(True, description="Whether its interruptions count as planned.")
+
+    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+        """Return the runtime source for `jobs` jobs."""
+        source = super().build(counts, jobs)
+        return replace(source, clock="busy", detection=KNOWN, saves=True, notice=self.notice, away=self.away)

@@ -65,11 +65,9 @@ class Maintenance(Strategy):
         ValueError
             If the topology has no such part, or not so many.
         """
-        del jobs
         counts = {**counts, "cluster": 1}
         if self.part not in counts:
-            message = f"the cluster has no part '{self.part}'"
-            raise ValueError(message)
+            raise ValueError(f"the cluster has no part '{self.part}'")
         for index, window in enumerate(self.windows):
             last = window.first + window.units
             if last > counts[self.part]:
@@ -152,7 +150,6 @@ class Rollout(Strategy):
         ValueError
             If it has more canaries than the cluster has nodes.
         """
-        del jobs
         if self.canary is not None and self.canary.nodes > counts["node"]:
             rule = f"{self.canary.nodes} go first, but the cluster has {counts['node']} nodes"
             raise RuleError(("canary", "nodes"), rule)

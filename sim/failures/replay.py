@@ -140,13 +140,11 @@ class Replay(Strategy):
             names = _in_order({*log.units, *(name for other in others for name in read(other).units)}, file)
         if len(names) > nodes:
             together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
-            message = f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes"
-            raise TraceError(message)
+            raise TraceError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
         places = {name: number for number, name in enumerate(names)}
         for name in log.units:
             if name not in places:
-                message = f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}"
-                raise TraceError(message)
+                raise TraceError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
         place = np.array([places[name] for name in log.units], dtype=np.int64)
         spread = nodes if self.by_order and len(names) < nodes else 0
         notes = [log.note] if log.note else []
@@ -183,11 +181,10 @@ def _in_order(names: set[str], file: str) -> tuple[str, ...]:
     """Return names in natural order: node2 before node10."""
     for name in sorted(names):
         if not re.search(r"[0-9]", name):
-            message = (
+            raise TraceError(
                 f"{file}: '{name}' has no number that tells its place; name all nodes in order in a file (inventory: "
                 f"FILE), or number them as they appear (map: first-appearance)"
             )
-            raise TraceError(message)
     padded = {name: re.sub(r"[0-9]+", lambda digits: digits[0].lstrip("0").zfill(20), name) for name in names}
     return tuple(sorted(names, key=lambda name: (padded[name], name)))
 
@@ -245,11 +242,10 @@ def read_log(
     for row in _rows(path, columns, times, names, is_complete=bool(inventory)):
         last = open_rows.get(row.unit)
         if last is not None and math.isinf(last.end) and math.isfinite(row.end):
-            message = (
+            raise TraceError(
                 f"{_shown(path)}:{row.line}: '{list(names)[row.unit]}' comes back, but its outage of line "
                 f"{last.line} has no end; say when that was over"
             )
-            raise TraceError(message)
         if last is not None and row.start <= last.end and last.end > last.start:
             open_rows[row.unit] = last._replace(end=max(last.end, row.end))
             merged += 1
@@ -259,8 +255,7 @@ def read_log(
         open_rows[row.unit] = row
     rows = sorted([*done, *open_rows.values()], key=lambda row: (row.start, row.unit))
     if not rows:
-        message = f"{_shown(path)}: the log has no rows below its header"
-        raise TraceError(message)
+        raise TraceError(f"{_shown(path)}: the log has no rows below its header")
     begin, note = times.begin(origin, rows[0].start), ""
     if origin is None and begin:
         note = f"{_shown(path)}: time 0 is the first outage, {times.text(begin)}; origin: DATE states another moment"
@@ -292,26 +287,21 @@ def _rows(path: Path, columns: Columns, times: _Times, names: dict[str, int], *,
         place = f"{file}:{line}"
         unit = (record[columns.unit] or "").strip()
         if not unit:
-            message = f"{place}: column '{columns.unit}' is empty"
-            raise TraceError(message)
+            raise TraceError(f"{place}: column '{columns.unit}' is empty")
         if is_complete and unit not in names:
-            message = f"{place}: {catalog.unknown('node of the inventory', unit, names)}"
-            raise TraceError(message)
+            raise TraceError(f"{place}: {catalog.unknown('node of the inventory', unit, names)}")
         if record[columns.end] is None:
-            message = f"{place}: has no column '{columns.end}'; an empty one says that the node is still down"
-            raise TraceError(message)
+            raise TraceError(f"{place}: has no column '{columns.end}'; an empty one says that the node is still down")
         begun, over = (record[columns.start] or "").strip(), (record[columns.end] or "").strip()
         start = times.read(begun, columns.start, place)
         end = math.inf if over.lower() in _STILL_DOWN else times.read(over, columns.end, place)
         if end < start:
-            message = f"{place}: the outage of '{unit}' ends ({over}) before it starts ({begun})"
-            raise TraceError(message)
+            raise TraceError(f"{place}: the outage of '{unit}' ends ({over}) before it starts ({begun})")
         if start < previous:
-            message = (
+            raise TraceError(
                 f"{place}: rows must be sorted by '{columns.start}': {begun} comes after {before}; "
                 f"sort the log by that column, as {times.form}"
             )
-            raise TraceError(message)
         previous, before = start, begun
         cause = (record.get(columns.cause) or "").strip() or "recorded"
         yield _Row(names.setdefault(unit, len(names)), start, end, cause, line)
@@ -327,8 +317,7 @@ def _records(path: Path, columns: Columns | None) -> Iterator[tuple[int, dict[st
         for record in reader:
             yield reader.line_num, record
     except csv.Error as error:
-        message = f"{file}:{reader.line_num + 1}: is no CSV ({error})"
-        raise TraceError(message) from None
+        raise TraceError(f"{file}:{reader.line_num + 1}: is no CSV ({error})") from None
 
 
 def _inventory(path: Path, column: str) -> tuple[str, ...]:
@@ -338,18 +327,15 @@ def _inventory(path: Path, column: str) -> tuple[str, ...]:
     for line, record in _records(path, None):
         header = [name for name in record if name is not None]
         if column not in header and len(header) > 1:
-            message = f"{file}:1: no column '{column}' (the header has: {', '.join(header)})"
-            raise TraceError(message)
+            raise TraceError(f"{file}:1: no column '{column}' (the header has: {', '.join(header)})")
         of_names = column if column in header else header[0]
         name = (record[of_names] or "").strip()
         if not name or name in names:
             rule = f"'{name}' is also in line {names[name]}" if name else f"column '{of_names}' is empty"
-            message = f"{file}:{line}: {rule}"
-            raise TraceError(message)
+            raise TraceError(f"{file}:{line}: {rule}")
         names[name] = line
     if not names:
-        message = f"{file}: has no names below its header"
-        raise TraceError(message)
+        raise TraceError(f"{file}: has no names below its header")
     return tuple(names)
 
 
@@ -364,14 +350,12 @@ def _text(path: Path, file: str) -> str:
         content = content_of(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        message = f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}"
-        raise TraceError(message) from None
+        raise TraceError(f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         number = content[: error.start].count(b"\n") + 1
-        message = f"{file}:{number}: is not UTF-8 text (byte 0x{content[error.start]:02x})"
-        raise TraceError(message) from None
+        raise TraceError(f"{file}:{number}: is not UTF-8 text (byte 0x{content[error.start]:02x})") from None
 
 
 def _check_header(header: Sequence[str], columns: Columns, file: str) -> None:
@@ -382,11 +366,10 @@ def _check_header(header: Sequence[str], columns: Columns, file: str) -> None:
     for role in ("unit", "start", "end"):
         column = getattr(columns, role)
         if column not in header:
-            message = (
+            raise TraceError(
                 f"{file}:1: no column '{column}' (the header has: {', '.join(header)}); "
                 f"say which one it is, for example columns: {{{role}: {header[0]}}}"
             )
-            raise TraceError(message)
 
 
 _STILL_DOWN = ("", "unknown")
@@ -409,12 +392,10 @@ class _Times:
         """Return a moment [s]: a number since the start of the log, a date since 1970."""
         found = self._moment(text)
         if found is None:
-            message = f"{place}: column '{column}' holds '{text}', which is {_NO_MOMENT}"
-            raise TraceError(message)
+            raise TraceError(f"{place}: column '{column}' holds '{text}', which is {_NO_MOMENT}")
         form, value = found
         if form != (self.form or form):
-            message = f"{place}: column '{column}' holds '{text}', but the moments above it are {self.form}"
-            raise TraceError(message)
+            raise TraceError(f"{place}: column '{column}' holds '{text}', but the moments above it are {self.form}")
         self.form = form
         return value
 

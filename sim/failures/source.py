@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim.failures.effects import Aftermath, EffectModel, Fault
     from sim.failures.planned import Rollout
     from sim.failures.spread import Size
-    from sim.failures.tempo import Tempo
+    from sim.failures.variety import Tempo
     from sim.policies.detection.noticing import Noticing
     from sim.scenario.law_model import LawModel
 

@@ -31,8 +31,7 @@ class Size(Model):
     def _one_law(self) -> Self:
         given = [name for name in ("nodes", "mean", "share", "values") if getattr(self, name) is not None]
         if len(given) != 1:
-            message = f"give exactly one of nodes, mean, share and values (given: {', '.join(given) or 'none'})"
-            raise ValueError(message)
+            raise ValueError(f"give exactly one of nodes, mean, share and values (given: {', '.join(given) or 'none'})")
         if self.mean is not None and self.mean < self.least:
             raise RuleError(("mean",), f"{self.mean:g} nodes are below the least of {self.least}")
         if self.least > 1 and self.mean is None and self.share is None:

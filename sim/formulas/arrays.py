@@ -1,21 +1,22 @@
-"""Laws of a count as arrays: the probabilities of 0, 1, 2, ...; how to build one from its ratios and how to read it.
-
-Also the checks and results that counts need beyond `sim.formulas.arrays`: whole numbers, shares, levels.
-"""
+"""What the formulas share: checked arguments, laws of a count as arrays, and numbers that know their expansion."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
 
 # ----------------------------------------
-# Checked, broadcastable inputs for the closed forms: scalars in, float out; arrays in, array out.
+# Checked arguments: scalars in, float out; arrays in, array out.
 
 FloatArray = npt.NDArray[np.float64]
+
+Values = TypeVar("Values", float, FloatArray)
+
+"""Arguments and results: all of them numbers, or arrays that broadcast."""
 
 
 def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> FloatArray:
@@ -28,11 +29,9 @@ def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> Flo
     """
     array = np.asarray(values, dtype=np.float64)
     if not np.all(array > 0):  # written so that NaN fails too
-        message = f"{name} must be positive, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be positive, got {values!r}")
     if not infinite and not np.all(np.isfinite(array)):
-        message = f"{name} must be finite, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be finite, got {values!r}")
     return array
 
 
@@ -46,16 +45,42 @@ def non_negative(name: str, values: npt.ArrayLike) -> FloatArray:
     """
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & np.isfinite(array)):
-        message = f"{name} must be finite and not negative, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be finite and not negative, got {values!r}")
     return array
 
 
-def plain(result: npt.ArrayLike) -> float | FloatArray:
+def whole(name: str, values: npt.ArrayLike, least: int) -> FloatArray:
+    """Return `values` as floats, all of them whole numbers from `least`; else raise a ValueError."""
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all(np.isfinite(array) & (array >= least) & (array == np.floor(array))):
+        raise ValueError(f"{name} must be a whole number from {least}, got {values!r}")
+    return array
+
+
+def share(name: str, values: npt.ArrayLike) -> FloatArray:
+    """Return `values` as floats, all in [0, 1]; else raise a ValueError."""
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all((array >= 0.0) & (array <= 1.0)):
+        raise ValueError(f"{name} must be in [0, 1], got {values!r}")
+    return array
+
+
+def inside(name: str, values: npt.ArrayLike) -> FloatArray:
+    """Return `values` as floats, all above 0 and below 1; else raise a ValueError."""
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all((array > 0.0) & (array < 1.0)):
+        raise ValueError(f"{name} must be above 0 and below 1, got {values!r}")
+    return array
+
+
+def plain(result: npt.ArrayLike) -> Any:
     """Return a 0-dimensional result as a Python float, any other as the array it is."""
     array = np.asarray(result, dtype=np.float64)
     return float(array) if array.ndim == 0 else array
 
+
+# ----------------------------------------
+# The law of a count: the probabilities of 0, 1, 2, ...; how to build one from its ratios, and how to read it.
 
 # A law that sums to more than this above 1 is no law.
 _ROUNDING = 1e-9
@@ -178,43 +203,14 @@ def quantile(law: npt.ArrayLike, probability: float) -> int:
     """
     reached, p = np.cumsum(_law(law)), float(inside("probability", probability))
     if p > reached[-1] + _ROUNDING:
-        message = f"law is cut off at {reached[-1]:.6g}, below the probability {probability!r}"
-        raise ValueError(message)
+        raise ValueError(f"law is cut off at {reached[-1]:.6g}, below the probability {probability!r}")
     return min(int(np.searchsorted(reached, p)), reached.size - 1)
-
-
-def whole(name: str, values: npt.ArrayLike, least: int) -> FloatArray:
-    """Return `values` as floats, all of them whole numbers from `least`; else raise a ValueError."""
-    array = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(array) & (array >= least) & (array == np.floor(array))):
-        message = f"{name} must be a whole number from {least}, got {values!r}"
-        raise ValueError(message)
-    return array
-
-
-def share(name: str, values: npt.ArrayLike) -> FloatArray:
-    """Return `values` as floats, all in [0, 1]; else raise a ValueError."""
-    array = np.asarray(values, dtype=np.float64)
-    if not np.all((array >= 0.0) & (array <= 1.0)):
-        message = f"{name} must be in [0, 1], got {values!r}"
-        raise ValueError(message)
-    return array
-
-
-def inside(name: str, values: npt.ArrayLike) -> FloatArray:
-    """Return `values` as floats, all above 0 and below 1; else raise a ValueError."""
-    array = np.asarray(values, dtype=np.float64)
-    if not np.all((array > 0.0) & (array < 1.0)):
-        message = f"{name} must be above 0 and below 1, got {values!r}"
-        raise ValueError(message)
-    return array
 
 
 def _law(law: npt.ArrayLike) -> FloatArray:
     array = non_negative("law", law)
     if array.ndim != 1 or not 0.0 < array.sum() <= 1.0 + _ROUNDING:
-        message = "law must be one row of probabilities that sum to at most 1"
-        raise ValueError(message)
+        raise ValueError("law must be one row of probabilities that sum to at most 1")
     return array
 
 

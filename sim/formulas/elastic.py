@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from sim.formulas.arrays import FloatArray, expected_shortfall, non_negative, positive, whole
+from sim.formulas.arrays import FloatArray, expected_shortfall, mean_decay, non_negative, positive, real, whole
 from sim.formulas.goodput import expected_shares
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 
@@ -128,8 +128,7 @@ def elastic_shares(
     gamma = 1.0 / float(positive("mtti", mtti, infinite=True)) / float(whole("groups", groups, 1))
     rate = 1.0 / float(positive("others", others, infinite=True))
     if not 1 <= fewest <= groups:
-        message = f"fewest is a number of groups, from 1 to {groups}, not {fewest}"
-        raise ValueError(message)
+        raise ValueError(f"fewest is a number of groups, from 1 to {groups}, not {fewest}")
     away = absence + wait
     breach = _breach(groups, fewest, gamma, away, downtime)
     # Those failures after which too few are left are restarts of all, and no longer absences of one.
@@ -147,7 +146,8 @@ def elastic_shares(
     apart = float(stepping) / float(restarts) if restarts > 0 else math.inf
     # Where nobody ever steps, it does not matter how that time would be spent.
     work = expected_shares(interval, write, apart if apart > 0 else math.inf, 0.0, 0.0, drain)
-    gone = up * _gone(leaving, away, downtime)
+    # The share of time for which a group is away, the detection of its failures left out.
+    gone = up * (-math.expm1(-leaving * away) / (1.0 + leaving * downtime))
     own = gone * (absence / away if away > 0 else 0.0)
     found = {
         "productive": up * place * stepping * work["productive"] * (1.0 - waste),
@@ -157,11 +157,6 @@ def elastic_shares(
         "starved": empty + gone - own,
     }
     return found | {"restart": again - empty + own + up * place * (1.0 - stepping - noticing)}
-
-
-def _gone(rate: float, away: float, downtime: float) -> float:
-    """Return the share of time for which a group is away, the detection of its failures left out [-]."""
-    return -math.expm1(-rate * away) / (1.0 + rate * downtime)
 
 
 def _breach(groups: int, fewest: int, rate: float, away: float, downtime: float) -> float:
@@ -181,7 +176,7 @@ def _while_in_place(
     `rate` is that at which a group leaves [1/s]; unless it `is_late` it is back before the others go on.
     """
     others = (groups - 1) * rate * place
-    returns = rejoin * _mean_survival(others * rejoin) if is_late else 0.0
+    returns = rejoin * real(mean_decay(others * rejoin)) if is_late else 0.0
     stepping = math.exp(-others * stall) / (1.0 + others * downtime) / (1.0 + (others + rate) * returns)
     noticing = others * downtime / (1.0 + others * downtime)
     cuts = (rate + (2.0 if is_late else 1.0) * others) * step
@@ -201,11 +196,6 @@ def _around_restarts(rate: float, failures: float, pause: float, downtime: float
     known, again = rate * tries * downtime, rate * (tries - 1.0) / failures
     cycle = 1.0 + known + again
     return 1.0 / cycle, known / cycle, again / cycle
-
-
-def _mean_survival(x: float) -> float:
-    """Return ``(1 - exp(-x)) / x``, the mean of ``exp(-t)`` over [0, x]; 1 at zero."""
-    return -math.expm1(-x) / x if x > 0 else 1.0
 
 
 def mean_wait(needed: int, extra: int, life: float, repair: float, idle: int = 0) -> float:

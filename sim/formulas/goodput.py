@@ -1,4 +1,4 @@
-"""Expected goodput of one synchronous job with periodic checkpoints under Poisson failures: renewal theory.
+"""One synchronous job with periodic checkpoints under Poisson failures: when to save, and what is left of its time.
 
 The model, in the order in which a job lives it:
 
@@ -16,43 +16,161 @@ kind in one cycle over that length, so it is exact for a job long against M, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.formulas.arrays import Expansion, FloatArray, Number, decay, mean_decay, non_negative, plain, positive
+from sim.formulas.arrays import Expansion, FloatArray, Number, Values, decay, mean_decay, non_negative, plain, positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
+# ----------------------------------------
+# Best time between blocking checkpoints.
+#
+# The *interval* tau [s] is useful computing between two saves; the save itself is not part of it (Daly's convention;
+# period = interval + write). The *write* delta [s] is the time for which a save blocks the job. M [s] is the mean time
+# to interrupt of the whole job; infinity means that nothing fails. Restart, downtime and the asynchronous part of a
+# save do not appear: under Poisson failures they scale every interval's progress alike and leave the optimum alone.
 
-@overload
+# Below this delta/M the Lambert function loses digits to cancellation and its series at the branch point is exact.
+_SERIES_BELOW = 1e-6
+
+
+def young_interval(write: Values, mtti: Values) -> Values:
+    r"""Return the first-order optimum, ``tau = sqrt(2 delta M)``.
+
+    Assumes ``delta << M``; near ``delta = M`` it is too long (it may exceed M, which no optimum does).
+
+    Parameters
+    ----------
+    write : float or (n,) array
+        Blocking time of one save, delta [s].
+    mtti : float or (n,) array
+        Mean time to interrupt, M [s].
+
+    Returns
+    -------
+    float or (n,) array
+        Computing time between saves, tau [s].
+
+    Raises
+    ------
+    ValueError
+        If `write` is negative or `mtti` is not positive.
+
+    References
+    ----------
+    J. W. Young, "A first order approximation to the optimum checkpoint interval", Commun. ACM 17 (1974).
+    """
+    delta, m = _write_and_mtti(write, mtti)
+    found: Values = plain(_never_if_no_failures(np.sqrt(2.0 * delta * _finite(m)), m))
+    return found
+
+
+def daly_interval(write: Values, mtti: Values) -> Values:
+    r"""Return Daly's higher-order optimum.
+
+    ``tau = sqrt(2 delta M) [1 + (1/3) sqrt(delta / 2M) + (1/9) (delta / 2M)] - delta`` for ``delta < 2 M``, else
+    ``tau = M``.
+
+    Parameters
+    ----------
+    write : float or (n,) array
+        Blocking time of one save, delta [s].
+    mtti : float or (n,) array
+        Mean time to interrupt, M [s].
+
+    Returns
+    -------
+    float or (n,) array
+        Computing time between saves, tau [s].
+
+    Raises
+    ------
+    ValueError
+        If `write` is negative or `mtti` is not positive.
+
+    References
+    ----------
+    J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", Future Generation
+    Computer Systems 22 (2006).
+    """
+    delta, m = _write_and_mtti(write, mtti)
+    ratio = delta / (2.0 * _finite(m))
+    series = np.sqrt(2.0 * delta * _finite(m)) * (1.0 + np.sqrt(ratio) / 3.0 + ratio / 9.0) - delta
+    found: Values = plain(_never_if_no_failures(np.where(ratio < 1.0, series, m), m))
+    return found
+
+
+def optimal_interval(write: Values, mtti: Values) -> Values:
+    r"""Return the exact optimum, ``tau = M [1 + W0(-exp(-1 - delta / M))]``, W0 the Lambert function.
+
+    It minimises the expected time per unit of work, ``(exp((tau + delta) / M) - 1) / tau``, whose stationary point
+    solves ``1 - tau / M = exp(-(tau + delta) / M)``. Assumes Poisson failures that may also strike during the save.
+
+    Parameters
+    ----------
+    write : float or (n,) array
+        Blocking time of one save, delta [s].
+    mtti : float or (n,) array
+        Mean time to interrupt, M [s].
+
+    Returns
+    -------
+    float or (n,) array
+        Computing time between saves, tau [s], always below M; 0 for a free save, infinite if nothing fails.
+
+    Raises
+    ------
+    ValueError
+        If `write` is negative or `mtti` is not positive.
+
+    References
+    ----------
+    The cost is J. T. Daly's (2006, see `daly_interval`); the Lambert form follows from its stationary point by
+    ``x = tau / M - 1``. Series at the branch point: R. M. Corless et al., "On the Lambert W function", Advances in
+    Computational Mathematics 5 (1996).
+    """
+    from scipy.special import lambertw
+
+    delta, m = _write_and_mtti(write, mtti)
+    loss = delta / _finite(m)
+    p = np.sqrt(-2.0 * np.expm1(-loss))
+    series = p - p**2 / 3.0 + 11.0 / 72.0 * p**3 - 43.0 / 540.0 * p**4
+    argument: FloatArray = -np.exp(-1.0 - loss)
+    exact = 1.0 + np.real(lambertw(argument, 0))
+    found: Values = plain(_never_if_no_failures(_finite(m) * np.where(loss < _SERIES_BELOW, series, exact), m))
+    return found
+
+
+def _write_and_mtti(write: npt.ArrayLike, mtti: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    return non_negative("write", write), positive("mtti", mtti, infinite=True)
+
+
+def _finite(m: FloatArray) -> FloatArray:
+    """Return `m` with a stand-in for infinity, so that ``0 * inf`` is never computed."""
+    return np.where(np.isinf(m), 1.0, m)
+
+
+def _never_if_no_failures(tau: FloatArray, m: FloatArray) -> FloatArray:
+    return np.where(np.isinf(m), np.inf, tau)
+
+
+# ----------------------------------------
+# Expected goodput: renewal theory of the model above.
+
+
 def efficiency(
-    interval: float, write: float, mtti: float, restart: float, downtime: float = ..., drain: float = ...
-) -> float: ...
-
-
-@overload
-def efficiency(
-    interval: npt.ArrayLike,
-    write: npt.ArrayLike,
-    mtti: npt.ArrayLike,
-    restart: npt.ArrayLike,
-    downtime: npt.ArrayLike = ...,
-    drain: npt.ArrayLike = ...,
-) -> FloatArray: ...
-
-
-def efficiency(
-    interval: npt.ArrayLike,
-    write: npt.ArrayLike,
-    mtti: npt.ArrayLike,
-    restart: npt.ArrayLike,
+    interval: Values,
+    write: Values,
+    mtti: Values,
+    restart: Values,
     downtime: npt.ArrayLike = 0.0,
     drain: npt.ArrayLike = 0.0,
-) -> float | FloatArray:
+) -> Values:
     r"""Return the expected share of wall clock that becomes durable progress (ETTR without queueing) [-].
 
     ``E = lambda tau exp(-lambda (u + w)) / ((exp(lambda (tau + b)) - 1) (1 + lambda d))``: the number of checkpoints
@@ -91,34 +209,18 @@ def efficiency(
     """
     tau, b, rate, u, d, w = _model(interval, write, mtti, restart, downtime, drain)
     y = rate * (tau + b)
-    return plain(tau / (tau + b) * np.exp(-rate * (u + w) - y) / _mean_survival(y) / (1.0 + rate * d))
-
-
-@overload
-def expected_shares(
-    interval: float, write: float, mtti: float, restart: float, downtime: float = ..., drain: float = ...
-) -> dict[str, float]: ...
-
-
-@overload
-def expected_shares(
-    interval: npt.ArrayLike,
-    write: npt.ArrayLike,
-    mtti: npt.ArrayLike,
-    restart: npt.ArrayLike,
-    downtime: npt.ArrayLike = ...,
-    drain: npt.ArrayLike = ...,
-) -> dict[str, FloatArray]: ...
+    found: Values = plain(tau / (tau + b) * np.exp(-rate * (u + w) - y) / _mean_survival(y) / (1.0 + rate * d))
+    return found
 
 
 def expected_shares(
-    interval: npt.ArrayLike,
-    write: npt.ArrayLike,
-    mtti: npt.ArrayLike,
-    restart: npt.ArrayLike,
+    interval: Values,
+    write: Values,
+    mtti: Values,
+    restart: Values,
     downtime: npt.ArrayLike = 0.0,
     drain: npt.ArrayLike = 0.0,
-) -> dict[str, float] | dict[str, FloatArray]:
+) -> dict[str, Values]:
     r"""Return where the wall clock goes: `efficiency` (as ``productive``) and what became of the rest [-].
 
     With ``P = tau + b`` and everything over ``1 + lambda d``:
@@ -160,24 +262,10 @@ def expected_shares(
         "detection": rate * d / cycle,
         "restart": -np.expm1(-rate * u) / cycle,
     }
-    if tau.ndim == 0:
-        return {name: float(share) for name, share in shares.items()}
-    return shares
+    return {name: plain(share) for name, share in shares.items()}
 
 
-@overload
-def first_order_efficiency(interval: float, write: float, mtti: float, restart: float) -> float: ...
-
-
-@overload
-def first_order_efficiency(
-    interval: npt.ArrayLike, write: npt.ArrayLike, mtti: npt.ArrayLike, restart: npt.ArrayLike
-) -> FloatArray: ...
-
-
-def first_order_efficiency(
-    interval: npt.ArrayLike, write: npt.ArrayLike, mtti: npt.ArrayLike, restart: npt.ArrayLike
-) -> float | FloatArray:
+def first_order_efficiency(interval: Values, write: Values, mtti: Values, restart: Values) -> Values:
     r"""Return the first-order ETTR, ``(1 - (u0 + dt / 2) / M) / (1 + w / dt)`` [-].
 
     Good while ``u0 + dt << M``; at high loss it is too low, and below zero beyond ``u0 + dt / 2 = M``.
@@ -209,22 +297,11 @@ def first_order_efficiency(
     arXiv:2410.21680v2 (the first version has no w and charges queueing per interruption).
     """
     dt, w, rate, u0, _, _ = _model(interval, write, mtti, restart, 0.0, 0.0)
-    return plain((1.0 - rate * (u0 + dt / 2.0)) / (1.0 + w / dt))
+    found: Values = plain((1.0 - rate * (u0 + dt / 2.0)) / (1.0 + w / dt))
+    return found
 
 
-@overload
-def expected_wallclock(work: float, interval: float, write: float, restart: float, mtti: float) -> float: ...
-
-
-@overload
-def expected_wallclock(
-    work: npt.ArrayLike, interval: npt.ArrayLike, write: npt.ArrayLike, restart: npt.ArrayLike, mtti: npt.ArrayLike
-) -> FloatArray: ...
-
-
-def expected_wallclock(
-    work: npt.ArrayLike, interval: npt.ArrayLike, write: npt.ArrayLike, restart: npt.ArrayLike, mtti: npt.ArrayLike
-) -> float | FloatArray:
+def expected_wallclock(work: Values, interval: Values, write: Values, restart: Values, mtti: Values) -> Values:
     r"""Return the expected time to finish a fixed amount of work [s].
 
     ``Tw = M exp(R / M) (exp((tau + delta) / M) - 1) Ts / tau``, for work long against tau; every segment is taken to
@@ -262,7 +339,8 @@ def expected_wallclock(
     y = rate * (tau + delta)
     with np.errstate(over="ignore"):
         growth = np.exp(rate * r + y) * _mean_survival(y)
-        return plain(non_negative("work", work) * (tau + delta) / tau * growth)
+        found: Values = plain(non_negative("work", work) * (tau + delta) / tau * growth)
+        return found
 
 
 def _model(
@@ -296,35 +374,30 @@ def _mean_survival(x: FloatArray) -> FloatArray:
 # ----------------------------------------
 # Expected goodput of a job whose failures differ: classes of them, each with its own times and its own copies.
 #
-# The model is that of `sim.formulas.goodput`, but a failure belongs to a class c with the probability p_c, whatever
-# came
-# before (independent Poisson processes of rates ``lambda_c = p_c lambda`` are one process whose points are of
-# classes).
+# The model is that of this module, but a failure belongs to a class c with the probability p_c, whatever came before
+# (independent Poisson processes of rates ``lambda_c = p_c lambda`` are one process whose points are of classes).
 #
 # * A failure of class c starts a *downtime* of mean d_c, in which further failures merge into it.
 # * A *restart* U_c of any law follows, of independent times, and within it a *pause* in which nothing can fail. A
-# failure
-#   during the restart starts over with a downtime and a restart of its own class.
+#   failure during the restart starts over with a downtime and a restart of its own class.
 # * A failure that ends running takes the job back to the newest durable copy in the store of its class.
 #
 # A restart is survived with the probability ``E exp(-lambda U_c)``, the Laplace transform of its law: its mean alone
-# does
-# not tell. With ``phi = sum p_c E exp(-lambda U_c)`` and ``D`` the mean of downtimes and pauses,
+# does not tell. With ``phi = sum p_c E exp(-lambda U_c)`` and ``D`` the mean of downtimes and pauses,
 #
 # .. math::
 #
 #     E = \frac{\lambda \tau e^{-\lambda w}\, \phi}{(e^{\lambda (\tau + b)} - 1)(1 + \lambda D)}
 #
 # is exact for one store: with restarts of one fixed length u, ``phi = exp(-lambda u)``, it is
-# `sim.formulas.efficiency`.
-# All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for nodes, stragglers, lost domains.
+# `sim.formulas.efficiency`. All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for nodes,
+# stragglers, lost domains.
 #
 # References
 # ----------
 # Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first
-# by
-# A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here the
-# saves of one store need not be multiples of another's.
+# by A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here
+# the saves of one store need not be multiples of another's.
 
 _ROUNDING = 1e-9
 
@@ -400,8 +473,7 @@ class ClassShares(NamedTuple):
 def _cut(value: Number, order: int) -> float:
     """Return an expansion up to an order."""
     if not isinstance(value, Expansion):
-        message = "plain numbers have no orders; give the rate as an Expansion"
-        raise TypeError(message)
+        raise TypeError("plain numbers have no orders; give the rate as an Expansion")
     return value.up_to(order)
 
 
@@ -564,22 +636,19 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
                 non_negative(name, value)
         for name, value in (("share", row.share), ("survival", row.survival)):
             if not isinstance(value, Expansion) and not 0.0 <= value <= 1.0 + _ROUNDING:
-                message = f"{name} must be between 0 and 1, got {value!r}"
-                raise ValueError(message)
+                raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
         if not 0 <= row.store < len(stores):
             message = f"store must be the place of one of {len(stores)} stores, counted from 0, got {row.store!r}"
             raise ValueError(message)
     total = sum(row.share for row in classes)
     if classes and abs(total - 1.0) > _ROUNDING:
-        message = f"the shares of the classes sum to {total:g}, not to 1"
-        raise ValueError(message)
+        raise ValueError(f"the shares of the classes sum to {total:g}, not to 1")
     for store in stores:
         positive("interval", store.interval)
         non_negative("write", store.write)
         non_negative("drain", store.drain)
         if store.drain > store.interval:
-            message = f"drain must not exceed interval (one save would overtake the next), got {store}"
-            raise ValueError(message)
+            raise ValueError(f"drain must not exceed interval (one save would overtake the next), got {store}")
 
 
 # ----------------------------------------
@@ -591,18 +660,15 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store
 #
 #     \lambda_c \left( d_c + h_c + E U_c + \frac{\tau}{\tau + b} \Bigl( \frac{\tau}{2} + b + w \Bigr) \right)
 #
-# with detection d, pauses h, restarts U, and the lost work of half an interval, a save and a drain (a failure in a
-# save
+# with detection d, pauses h, restarts U, and the lost work of half an interval, a save and a drain (a failure in a save
 # loses a whole interval). What is left out is of the order of the square of the rate times these times: failures that
 # strike restarts, and the saves and losses that a job does not have while it is down. The second order has most of it.
 #
 # References
 # ----------
 # J. W. Young, "A first order approximation to the optimum checkpoint interval", Communications of the ACM 17 (1974):
-# the
-# first order of a job without downtime. T. Herault, Y. Robert (editors), "Fault-Tolerance Techniques for High-
-# Performance
-# Computing", Springer, 2015, chapter 1: the waste of periodic saves.
+# the first order of a job without downtime. T. Herault, Y. Robert (editors), "Fault-Tolerance Techniques for High-
+# Performance Computing", Springer, 2015, chapter 1: the waste of periodic saves.
 
 ORDERS = ("first", "second", "exact")
 

@@ -1,30 +1,15 @@
-"""Expected goodput of a rigid job that replaces failed nodes by hot spares and waits when there is none left.
-
-The model, in the order in which a failure is lived through. R nodes are needed, s stand by, and each that is up fails
-at the rate ``1 / L``; k of all are in repair, each for r.
-
-* Everybody waits for a *downtime* d, until the failure is known; failures meanwhile merge into it. Its repair begins.
-* If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that comes back.
-* A *restart* u follows, and cycles of computing and saving, as in `sim.formulas.goodput`.
-
-Without downtime this is exact. Nodes fail whatever the job does, so k is a birth-death chain of its own (its law needs
-the mean of repairs only: independent nodes, or BCMP), and the job is starved exactly while k > s. On the clock that
-stands still meanwhile, failures of the job are Poisson with the rate ``R / L``, whatever k is, so its shares there are
-those of a job that always finds a spare: the two factors multiply. What is subtle is who fails while the job waits:
-its other nodes do, if it is *exposed* then. With a downtime the chain is that of the other times, and repairs and
-spares go on in the downtimes of each state k in proportion to their mean: an error of the order d / r. All times [s];
-shares of the job's wall clock [-]. Not in it: queues of repair, nodes that share a failure, lives that age.
-"""
+"""Nodes that are down at once, spares for them, and what a job loses while there are too few. All times [s]."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sim.formulas.arrays import (
     FloatArray,
+    Values,
     enough_probability,
     from_ratios,
     inside,
@@ -44,29 +29,18 @@ if TYPE_CHECKING:
 # How many nodes are down at once in the long run: independent nodes, and nodes that share a changing environment.
 #
 # A node is down with *unavailability* q [-]. The *dispersion* D [-] is the variance of the number down over the
-# variance
-# under independence, so D = 1 is independence. D > 1 stands for an environment (a bad month, a bad release) that all
-# nodes share and that changes slowly against a repair: q, or the failure rate, is itself random, and given its value
-# the
-# nodes are independent. Nodes that differ for good do not widen the law, they narrow it (W. Hoeffding, Ann. Math.
-# Statist. 27 (1956)).
+# variance under independence, so D = 1 is independence. D > 1 stands for an environment (a bad month, a bad release)
+# that all nodes share and that changes slowly against a repair: q, or the failure rate, is itself random, and given its
+# value the nodes are independent. Nodes that differ for good do not widen the law, they narrow it (W. Hoeffding, Ann.
+# Math. Statist. 27 (1956)).
 #
 # Two families: nodes that are all exposed and are down or not (`missing_nodes_pmf`: binomial, beta-binomial); repairs
-# that start at a rate that does not fall when nodes are down (`repairs_pmf`: Poisson, negative binomial). A *law* is
-# an
+# that start at a rate that does not fall when nodes are down (`repairs_pmf`: Poisson, negative binomial). A *law* is an
 # array with the probabilities of 0, 1, 2, ... nodes down; `sim.formulas.arrays` reads it. Long-run values, not the way
 # there from a fresh cluster. Times [s], rates [1/s], probabilities [-].
 
 
-@overload
-def steady_unavailability(life: float, repair: float) -> float: ...
-
-
-@overload
-def steady_unavailability(life: npt.ArrayLike, repair: npt.ArrayLike) -> FloatArray: ...
-
-
-def steady_unavailability(life: npt.ArrayLike, repair: npt.ArrayLike) -> float | FloatArray:
+def steady_unavailability(life: Values, repair: Values) -> Values:
     r"""Return the share of time for which a node is down, ``q = repair / (life + repair)`` [-].
 
     Only the means enter, whatever the laws are; a life starts when the repair before it ends.
@@ -93,7 +67,8 @@ def steady_unavailability(life: npt.ArrayLike, repair: npt.ArrayLike) -> float |
     Alternating renewal process: D. R. Cox, "Renewal Theory", Methuen (1962).
     """
     up, down = positive("life", life, infinite=True), non_negative("repair", repair)
-    return plain(down / (up + down))
+    found: Values = plain(down / (up + down))
+    return found
 
 
 def missing_nodes_pmf(nodes: int, unavailability: float, dispersion: float = 1.0) -> FloatArray:
@@ -166,42 +141,34 @@ def repairs_pmf(offered: float, largest: int, dispersion: float = 1.0) -> FloatA
     M/G/infinity: C. Palm, "Analysis of the Erlang traffic formulae", Ericsson Technics (1938). Negative binomial: M.
     Greenwood and G. U. Yule, J. R. Statist. Soc. 83 (1920).
     """
-    a, last, d = float(non_negative("offered", offered)), int(whole("largest", largest, 0)), _dispersion(dispersion)
-    k = np.arange(last, dtype=np.float64)
-    law = from_ratios((a + k * (d - 1.0)) / ((k + 1.0) * d))
-    return law * _repairs_cdf(np.asarray(float(last)), np.asarray(a), d)
-
-
-def _repairs_cdf(m: FloatArray, a: FloatArray, d: FloatArray) -> FloatArray:
-    """Return ``P(X <= m)`` of the Poisson law (d = 1) and the negative binomial law (d > 1)."""
     from scipy.special import betaincc, gammaincc
 
-    extra = np.where(d > 1.0, d - 1.0, 1.0)  # a stand-in where it is 0
-    return np.where(d > 1.0, betaincc(m + 1.0, a / extra, extra / d), gammaincc(m + 1.0, a))
+    a, last = float(non_negative("offered", offered)), int(whole("largest", largest, 0))
+    d = float(_dispersion(dispersion))
+    k = np.arange(last, dtype=np.float64)
+    law = from_ratios((a + k * (d - 1.0)) / ((k + 1.0) * d))
+    return law * (betaincc(last + 1.0, a / (d - 1.0), (d - 1.0) / d) if d > 1.0 else gammaincc(last + 1.0, a))
 
 
 def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatArray:
     """Return dispersions, each 1 or above it and below the number of nodes (at N, all of them fail as one)."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array == 1.0) | ((array > 1.0) & (array < np.asarray(nodes)))):
-        message = f"dispersion must be at least 1 and below the number of nodes, got {values!r}"
-        raise ValueError(message)
+        raise ValueError(f"dispersion must be at least 1 and below the number of nodes, got {values!r}")
     return array
 
 
 # ----------------------------------------
 # How many spare nodes keep a fixed number of nodes running for a given share of time, with and without repair crews.
 #
-# A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the
-# share
+# A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the share
 # of time for which it must not be. Spares are *hot* if they fail like the others (they are powered, or do other work)
 # and *cold* if they cannot fail before they are used. Swapping a node is immediate, and a node that is back is as good
 # as new. Laws are arrays with the probabilities of 0, 1, ..., R + s nodes down: `sim.formulas.arrays` reads them
 # (`enough_probability`, `expected_shortfall`, `exceedance`). Long-run values. Times [s], rates [1/s], probabilities
 # [-].
 #
-# Independence is the assumption to doubt: of 400 nodes of InfiniteHBD 31 were down at P99, where independent nodes
-# with
+# Independence is the assumption to doubt: of 400 nodes of InfiniteHBD 31 were down at P99, where independent nodes with
 # the same mean give 17. Give a dispersion, or a run that has the bursts.
 
 # A pool larger than this is not searched: the level is out of reach, or the input is wrong.
@@ -301,13 +268,31 @@ def _fewest(enough: Callable[[int], float], level: float) -> int:
     while enough(high) < target:
         low, high = high, 2 * high + 1
         if high > _MOST_SPARES:
-            message = f"level {level!r} is out of reach: even {low} spares are not enough"
-            raise ValueError(message)
+            raise ValueError(f"level {level!r} is out of reach: even {low} spares are not enough")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) >= target else (middle, high)
     return high
 
+
+# ----------------------------------------
+# A rigid job that replaces failed nodes by hot spares and waits when there is none left.
+#
+# The model, in the order in which a failure is lived through. R nodes are needed, s stand by, and each that is up fails
+# at the rate ``1 / L``; k of all are in repair, each for r.
+#
+# * Everybody waits for a *downtime* d, until the failure is known; failures meanwhile merge into it. Its repair begins.
+# * If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that comes back.
+# * A *restart* u follows, and cycles of computing and saving, as in `sim.formulas.goodput`.
+#
+# Without downtime this is exact. Nodes fail whatever the job does, so k is a birth-death chain of its own (its law
+# needs the mean of repairs only: independent nodes, or BCMP), and the job is starved exactly while k > s. On the clock
+# that stands still meanwhile, failures of the job are Poisson with the rate ``R / L``, whatever k is, so its shares
+# there are those of a job that always finds a spare: the two factors multiply. What is subtle is who fails while the
+# job waits: its other nodes do, if it is *exposed* then. With a downtime the chain is that of the other times, and
+# repairs and spares go on in the downtimes of each state k in proportion to their mean: an error of the order d / r.
+# All times [s]; shares of the job's wall clock [-]. Not in it: queues of repair, nodes that share a failure, lives that
+# age.
 
 _ROUNDING = 1e-15
 

@@ -43,7 +43,9 @@ def lay(document: Document) -> Document:
     if name:
         content = catalog.recovery(name)
         mark = yamlfile.nearest_mark(document, ("recovery", "use"))
-        _drop_replaced(document, content["recovery"])
+        for key in content["recovery"]:  # what was written for another choice of recovery, and the preset states too
+            if ("recovery", key) in document.stale:
+                _remove(document, ("recovery", key))
         _lay_mapping(document, ("recovery",), content["recovery"], mark)
         _lay_detection(document, content.get("detection", {}), mark)
         _lay_stores(document, _stores(content), mark)
@@ -74,13 +76,6 @@ def _stores(content: Table) -> list[Table]:
 def _adds_stores(document: Document) -> bool:
     """Tell whether a document asks for the stores of its preset."""
     return value_at(document.data, FROM_PRESET, False) is True
-
-
-def _drop_replaced(document: Document, content: Table) -> None:
-    """Drop what was written for another choice of recovery and what the preset states too."""
-    for key in content:
-        if ("recovery", key) in document.stale:
-            _remove(document, ("recovery", key))
 
 
 def _lay_detection(document: Document, content: Table, mark: Mark) -> None:

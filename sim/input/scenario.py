@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sim.failures import Maintenance, Replay, Rollout
     from sim.failures.parts import Cause
     from sim.policies.detection.kinds import Detection
-    from sim.policies.recovery.base import FromStore
+    from sim.policies.recovery.base import RecoveryStrategy
     from sim.policies.repair import Simple
     from sim.policies.repair import Tiers as RepairTiers
     from sim.yamlfile import Data, Table
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     AnySource: TypeAlias = Cause | Maintenance | Rollout | Replay | Bundle
     AnyCheckpoint: TypeAlias = Tiers
     AnyDetection: TypeAlias = Detection
-    AnyRecovery: TypeAlias = FromStore
+    AnyRecovery: TypeAlias = RecoveryStrategy
     AnyRepair: TypeAlias = Simple | RepairTiers
     AnyScheduler: TypeAlias = Fifo
 else:

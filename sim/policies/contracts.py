@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.scenario.law_model import LawModel
 
 # ----------------------------------------
 # What a checkpoint strategy is asked, and what it answers.
@@ -266,7 +265,7 @@ class Acquire(NamedTuple):
     wanted: int = 0
     unit: Literal["node", "replica"] = "node"
     timeout: float = math.inf
-    otherwise: tuple[Step, ...] = ()
+    otherwise: Plan = ()
     pools: tuple[PoolName, ...] = ANY_POOL
     exposed: Literal["nodes", "none"] = "nodes"
     fill: bool = False
@@ -335,8 +334,8 @@ class Background(NamedTuple):
     While they rejoin, the others run through the steps of `then`.
     """
 
-    steps: tuple[Step, ...]
-    then: tuple[Step, ...] = ()
+    steps: Plan
+    then: Plan = ()
 
 
 Step: TypeAlias = Stall | Acquire | Evict | Save | Restore | Requeue | Run | Background
@@ -349,60 +348,7 @@ Memory: TypeAlias = Any
 
 
 # ----------------------------------------
-# What recovery and scheduling are asked.
-
-
-class RecoveryStrategy(Protocol):
-    """From a failure to a plan. Tested by the harness ``check_recovery``."""
-
-    @property
-    def elastic(self) -> bool:
-        """Whether replicas may go on without one another."""
-        ...
-
-    @property
-    def reroutes(self) -> bool:
-        """Whether the others do the work of lost stages, so that the batch stays as it is."""
-        ...
-
-    @property
-    def narrows_on(self) -> frozenset[str]:
-        """Classes of faults after which a node may stay in its job with fewer GPUs."""
-        ...
-
-    def keeps(self, lost: int, gpus: int) -> bool:
-        """Return whether a tensor group of `gpus` GPUs that has lost some of them may step on, of `narrows_on`."""
-        ...
-
-    def start(self, job: JobView) -> Plan:
-        """Return what happens between the allocation of nodes and the first step."""
-        ...
-
-    def plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
-        """Return what to do now that the failure is known."""
-        ...
-
-
-class SchedulerStrategy(Protocol):
-    """From a queue to the jobs that start now. Tested by the harness ``check_scheduler``."""
-
-    @property
-    def pick(self) -> str:
-        """Which of the nodes that wait are taken first."""
-        ...
-
-    @property
-    def pack(self) -> str | None:
-        """Domain that jobs are packed into, if any."""
-        ...
-
-    def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
-        """Return the positions in `queue` of the jobs to start, given `free` nodes."""
-        ...
-
-
-# ----------------------------------------
-# What repair is asked, and what it answers.
+# What repair answers.
 
 
 class Visit(NamedTuple):
@@ -421,64 +367,6 @@ class Course(NamedTuple):
     visits: tuple[Visit, ...]
     fixed: bool
     retires: bool = False
-
-
-class LemonPolicy(Protocol):
-    """From the blames of a node to the decision that it is a lemon. Tested by the harness ``check_lemons``."""
-
-    def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
-        """Return what to remember of a blame at `time` [s] after `uptime` [s], and whether the node is a lemon now."""
-        ...
-
-    def score(self, memory: Memory) -> float:
-        """Return how good a node looks; higher is better."""
-        ...
-
-
-class RepairStrategy(Protocol):
-    """What becomes of a node that is blamed for a failure. Tested by the harness ``check_repair``."""
-
-    @property
-    def single_time(self) -> LawModel | None:
-        """Law of the repair time, if there is nothing else to it: then it is that of shared parts too."""
-        ...
-
-    @property
-    def is_stated(self) -> bool:
-        """Whether it says how long repairs take; if not, every cause has to."""
-        ...
-
-    @property
-    def scale(self) -> float:
-        """Factor of all times of repair, those that causes state included [-]."""
-        ...
-
-    @property
-    def success(self) -> float:
-        """Probability that a node comes back without the fault [-]."""
-        ...
-
-    @property
-    def crews(self) -> tuple[int | None, ...]:
-        """Nodes that each tier can work on at once; ``None`` for any number."""
-        ...
-
-    @property
-    def replacement(self) -> LawModel | None:
-        """Law of the time until a retired node is replaced, if it ever is."""
-        ...
-
-    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
-        """Return which node is blamed: the one that failed, another one of the job, or none."""
-        ...
-
-    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
-        """Return what repair does to a node, given what is remembered of it (``None`` at the start)."""
-        ...
-
-    def score(self, memory: Memory) -> float:
-        """Return how good a node looks; higher is better."""
-        ...
 
 
 # ----------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from sim.policies.contracts import Course, Visit
 from sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, Strategy
 from sim.scenario.laws import Fixed, Law, draw
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,8 +78,6 @@ class Simple(Strategy):
 # ----------------------------------------
 # Lemon policies: when a node that was blamed again and again is given up, judged by what operators see.
 
-_DAY = 86400.0
-
 
 class Threshold(Strategy):
     """Too many blames in a window of time."""
@@ -111,7 +110,7 @@ class Score(Strategy):
         """Give points for the time since the last return, then take some for the blame."""
         del time
         points = self.start if memory is None else memory
-        points = min(points + self.regains * uptime / _DAY, self.start) - self.blame_costs
+        points = min(points + self.regains * uptime / DAY, self.start) - self.blame_costs
         return points, points <= self.floor
 
     def score(self, memory: Memory) -> float:
@@ -120,6 +119,8 @@ class Score(Strategy):
 
 
 LEMONS = {"threshold": Threshold, "score": Score}
+
+LemonPolicy: TypeAlias = Threshold | Score
 
 
 # ----------------------------------------
@@ -173,7 +174,7 @@ class Tiers(Strategy):
     diagnosis: Diagnosis = Field(
         default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
     )
-    lemons: tuple[Annotated[Threshold | Score, OneOf("use")], ...] = Field(
+    lemons: tuple[Annotated[LemonPolicy, OneOf("use")], ...] = Field(
         (), description="Policies by which a node is a lemon; one is enough."
     )
     lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")
@@ -311,3 +312,6 @@ class Tiers(Strategy):
 
 
 REPAIRS = {"simple": Simple, "tiers": Tiers}
+
+RepairStrategy: TypeAlias = Simple | Tiers
+"""What becomes of a node that is blamed for a failure. Tested by the harness ``check_repair``."""

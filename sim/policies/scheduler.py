@@ -1,4 +1,4 @@
-"""Schedulers: which queued jobs start now."""
+"""Schedulers: which queued jobs start now. Tested by the harness ``check_scheduler``."""
 
 from __future__ import annotations
 

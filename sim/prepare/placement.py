@@ -63,7 +63,7 @@ class Latest(Generic[_Value]):
         self._known.clear()
 
 
-_TOPOLOGIES: Latest[Topology] = Latest(8)
+_TOPOLOGIES: Latest[Topology] = Latest(4)
 
 _PLACEMENTS: Latest[Placement] = Latest(64)
 
@@ -85,7 +85,7 @@ def _key_of(cluster: ClusterSpec) -> Hashable:
     return repr(cluster), stamp
 
 
-layout_of = lru_cache(maxsize=16)(Layout)
+layout_of = lru_cache(maxsize=8)(Layout)
 
 """The ranks of a layout on nodes of so many GPUs; those asked for last are kept."""
 

@@ -12,7 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from pydantic_core import core_schema
 
 from sim import units
-from sim import units as rates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,10 +141,6 @@ def _quantity(dimension: units.Dimension) -> tuple[Any, ...]:
     return (BeforeValidator(parse), PlainSerializer(show), WithJsonSchema(quantity_schema(dimension)))
 
 
-def _parse_rate(value: object) -> rates.Rate:
-    return value if isinstance(value, rates.Rate) else rates.parse_rate(value)
-
-
 Duration = Annotated[float, *_quantity(units.DURATION)]
 
 Size = Annotated[float, *_quantity(units.SIZE)]
@@ -160,7 +155,7 @@ Fraction = Annotated[float, *_quantity(units.FRACTION), Field(ge=0, le=1)]
 
 Count = Annotated[
     int,
-    BeforeValidator(rates.parse_count),
+    BeforeValidator(units.parse_count),
     WithJsonSchema(
         {
             "anyOf": [
@@ -174,8 +169,8 @@ Count = Annotated[
 
 Rate = Annotated[
     Any,
-    BeforeValidator(_parse_rate),
-    PlainSerializer(rates.show_rate),
+    BeforeValidator(lambda value: value if isinstance(value, units.Rate) else units.parse_rate(value)),
+    PlainSerializer(units.show_rate),
     WithJsonSchema(
         {"anyOf": [{"type": "string"}, {"const": 0}], "description": "a rate", "examples": ["6.5 per 1000 node-day"]}
     ),

@@ -24,6 +24,7 @@ from pydantic import ConfigDict, model_validator
 
 from sim import units
 from sim.scenario.fields import Model
+from sim.units import YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,22 +37,15 @@ if TYPE_CHECKING:
 # From probabilities to cumulative hazards, and from cumulative hazards to times.
 #
 # The cumulative hazard H(x) = -ln P(X > x) grows from 0 to infinity. It is nearly P(X <= x) where that is small, and
-# holds a small P(X > x) in its logarithm: neither tail is rounded away. The time of the uniform number u is the
-# smallest
-# x with H(x) >= -ln(1 - u).
+# holds a small P(X > x) in its logarithm: neither tail is rounded away. The time of the uniform number u is the least x
+# with H(x) >= -ln(1 - u).
 #
 # A law whose inverse has no closed form is inverted here. Between the times at which it bunches or its density jumps,
-# ln H over ln x is smooth (straight for a Weibull law: it is Weibull's plotting paper), so that few steps of a
-# bracketing
-# method find the time to the last digits.
-#
-# References
-# ----------
-# W. Weibull, "A statistical distribution function of wide applicability", Journal of Applied Mechanics 18 (1951): the
-# paper on which ln H over ln x is straight. T. R. Chandrupatla, "A new hybrid quadratic/bisection algorithm for
-# finding
-# the zero of a nonlinear function without using derivatives", Advances in Engineering Software 28 (1997). R. P. Brent,
-# *Algorithms for Minimization without Derivatives*, Prentice-Hall, 1973, chapter 4.
+# ln H over ln x is smooth (straight for a Weibull law: W. Weibull, "A statistical distribution function of wide
+# applicability", Journal of Applied Mechanics 18 (1951)), so that few steps of a bracketing method find the time to the
+# last digits: T. R. Chandrupatla, "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear
+# function without using derivatives", Advances in Engineering Software 28 (1997), and R. P. Brent, *Algorithms for
+# Minimization without Derivatives*, Prentice-Hall, 1973, chapter 4.
 
 _TINY = sys.float_info.min
 
@@ -194,7 +188,7 @@ class LawModel(Model, ABC):
     model_config = ConfigDict(json_schema_extra=_require_tag)
     _times: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that are times; the others have no dimension."""
-    _longest_mean: ClassVar[float] = 1e12 * units.DURATION.units["year"]
+    _longest_mean: ClassVar[float] = 1e12 * YEAR
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:

@@ -31,7 +31,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 from pydantic_core import core_schema
 
 from sim import units
-from sim import units as rates
 from sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, quantity_schema
 from sim.scenario.law_model import (
     GammaPower,
@@ -300,8 +299,7 @@ class TextIsFixed:
 # Lives with a constant hazard from one age to the next: burn-in, useful life, wear-out.
 #
 # Between two ages the life is exponential, so that everything is a sum over pieces in closed form, except for the
-# inverse
-# of the length-biased law.
+# inverse of the length-biased law.
 
 _EXAMPLE = "0.2 per year"
 
@@ -309,7 +307,7 @@ _EXAMPLE = "0.2 per year"
 def _parse(value: object) -> float:
     """Return a hazard [1/s]."""
     try:
-        rate = rates.parse_rate(value)
+        rate = units.parse_rate(value)
     except units.UnitError as error:
         raise units.UnitError(str(error).replace("6.5 per 1000 node-day", _EXAMPLE)) from None
     if rate.of:
@@ -318,15 +316,10 @@ def _parse(value: object) -> float:
     return rate.per_second
 
 
-def _show(per_second: float) -> str:
-    """Return the text of a hazard [1/s]."""
-    return rates.show_rate(rates.Rate(per_second, ""))
-
-
 HazardRate = Annotated[
     float,
     BeforeValidator(_parse),
-    PlainSerializer(_show),
+    PlainSerializer(lambda per_second: units.show_rate(units.Rate(per_second, ""))),
     WithJsonSchema(
         {
             "anyOf": [{"type": "string", "examples": [_EXAMPLE]}, {"const": 0}],
@@ -464,9 +457,9 @@ class Piecewise(LawModel):
 
     def cumulative_hazard_one(self, x: float) -> float:
         """Return the integral of the hazard up to x."""
-        starts, rates_, hazards = self._columns
+        starts, rates, hazards = self._columns
         place = bisect_right(starts, max(x, 0.0)) - 1
-        return hazards[place] + rates_[place] * (max(x, 0.0) - starts[place])
+        return hazards[place] + rates[place] * (max(x, 0.0) - starts[place])
 
     def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the time at which the cumulative hazard reaches -ln(1 - u)."""
@@ -478,9 +471,9 @@ class Piecewise(LawModel):
     def ppf_one(self, u: float) -> float:
         """Return the time at which the cumulative hazard reaches -ln(1 - u)."""
         target = -math.log1p(-u)
-        starts, rates_, hazards = self._columns
+        starts, rates, hazards = self._columns
         place = bisect_left(hazards, target, lo=1) - 1
-        return starts[place] + (target - hazards[place]) / rates_[place]
+        return starts[place] + (target - hazards[place]) / rates[place]
 
     def length_biased_ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the numerical inverse; there is none in closed form."""

@@ -143,13 +143,13 @@ class AcceleratorSpec(Model):
         )
 
 
-def _kind(value: object) -> str:
-    """Tell a name of the catalog from a description."""
-    return "a name" if isinstance(value, str) else "a description"
+def _form(value: object) -> str:
+    """Tell a word (a name of the catalog, horizon) from a description, so that a value is judged as that alone."""
+    return "word" if isinstance(value, str) else "description"
 
 
 AnyAccelerator: TypeAlias = Annotated[
-    Annotated[str, Tag("a name")] | Annotated[AcceleratorSpec, Tag("a description")], Discriminator(_kind)
+    Annotated[str, Tag("word")] | Annotated[AcceleratorSpec, Tag("description")], Discriminator(_form)
 ]
 
 
@@ -393,23 +393,13 @@ class Work(Model):
         return self
 
 
-def _kind_of_work(value: object) -> str:
-    """Tell which of the two a value is meant to be, so that it is judged as that one alone."""
-    return "a word" if isinstance(value, str) else "an amount"
-
-
 AnyWork: TypeAlias = Annotated[
-    Annotated[Literal["horizon"], Tag("a word")] | Annotated[Work, Tag("an amount")], Discriminator(_kind_of_work)
+    Annotated[Literal["horizon"], Tag("word")] | Annotated[Work, Tag("description")], Discriminator(_form)
 ]
 
 
-def _kind_of_model(value: object) -> str:
-    """Tell a name of the catalog from a shape."""
-    return "a name" if isinstance(value, str) else "a shape"
-
-
 AnyModel: TypeAlias = Annotated[
-    Annotated[str, Tag("a name")] | Annotated[ModelSpec, Tag("a shape")], Discriminator(_kind_of_model)
+    Annotated[str, Tag("word")] | Annotated[ModelSpec, Tag("description")], Discriminator(_form)
 ]
 
 

@@ -14,39 +14,6 @@ if TYPE_CHECKING:
     from sim.steps.time import Breakdown, Impairment, Machine, breakdown, impaired, rerouted_pace, stated_pace
     from sim.steps.workload import Problem, Workload, problems
 
-__all__ = [
-    "PRECISIONS",
-    "Accelerator",
-    "Breakdown",
-    "Constants",
-    "Efficiencies",
-    "Experts",
-    "Impairment",
-    "LatentAttention",
-    "Link",
-    "Links",
-    "Machine",
-    "MemoryUse",
-    "ModelShape",
-    "NodePower",
-    "Problem",
-    "StepPlan",
-    "Workload",
-    "breakdown",
-    "checkpoint_size",
-    "communicator_time",
-    "flop_per_token",
-    "ideal_links",
-    "impaired",
-    "memory_use",
-    "problems",
-    "remedies",
-    "rerouted_pace",
-    "start_time",
-    "stated_pace",
-    "step_time_from_mfu",
-]
-
 import_on_use(
     __name__,
     {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -30,18 +29,16 @@ class PowerState(NamedTuple):
     basis: str
 
 
-STATES: Mapping[str, PowerState] = MappingProxyType(
-    {
-        "stepping": PowerState(1.0, True, "the training power is that of stepping"),
-        "waiting": PowerState(0.65, False, "GPUs that spin in a collective; anything from 50 to 80 % is likely"),
-        "saving": PowerState(0.0, False, "memory is copied and the matrix units rest"),
-        "loading": PowerState(0.0, False, "nodes load near their floor; warm-up steps at the end would add to it"),
-        "evaluation": PowerState(0.75, False, "5.8 of 7.0 kW of a node, MLPerf power logs; its floor is another's"),
-        "idle": PowerState(0.0, True, "the idle power is that of a node without work"),
-        "stress": PowerState(1.0, False, "tests of a repaired node load it as training does"),
-        "off": PowerState(None, False, "a node in repair is unplugged, while it waits for a crew too"),
-    }
-)
+STATES: Mapping[str, PowerState] = {
+    "stepping": PowerState(1.0, True, "the training power is that of stepping"),
+    "waiting": PowerState(0.65, False, "GPUs that spin in a collective; anything from 50 to 80 % is likely"),
+    "saving": PowerState(0.0, False, "memory is copied and the matrix units rest"),
+    "loading": PowerState(0.0, False, "nodes load near their floor; warm-up steps at the end would add to it"),
+    "evaluation": PowerState(0.75, False, "5.8 of 7.0 kW of a node, MLPerf power logs; its floor is another's"),
+    "idle": PowerState(0.0, True, "the idle power is that of a node without work"),
+    "stress": PowerState(1.0, False, "tests of a repaired node load it as training does"),
+    "off": PowerState(None, False, "a node in repair is unplugged, while it waits for a crew too"),
+}
 
 """States of a node by name.
 
@@ -50,28 +47,26 @@ References
 MLCommons, training results v4.0 and v4.1: power logs of 64 and of 8 nodes of 8 H100.
 """
 
-STATE_OF_BUCKET: Mapping[str, str] = MappingProxyType(
-    {
-        "productive": "stepping",
-        "degraded": "stepping",
-        "checkpoint_stall": "saving",
-        "lost_work": "stepping",
-        "detection": "waiting",
-        "reschedule": "loading",
-        "initialize": "loading",
-        "restore": "loading",
-        "starved": "idle",
-        "queued": "idle",
-        "maintenance": "idle",
-        "auxiliary": "evaluation",
-        "spare_idle": "idle",
-        "draining": "idle",
-        "repair": "off",
-        "qualification": "stress",
-        "stranded": "idle",
-        "unallocated": "idle",
-    }
-)
+STATE_OF_BUCKET: Mapping[str, str] = {
+    "productive": "stepping",
+    "degraded": "stepping",
+    "checkpoint_stall": "saving",
+    "lost_work": "stepping",
+    "detection": "waiting",
+    "reschedule": "loading",
+    "initialize": "loading",
+    "restore": "loading",
+    "starved": "idle",
+    "queued": "idle",
+    "maintenance": "idle",
+    "auxiliary": "evaluation",
+    "spare_idle": "idle",
+    "draining": "idle",
+    "repair": "off",
+    "qualification": "stress",
+    "stranded": "idle",
+    "unallocated": "idle",
+}
 
 """State of the nodes whose time is in a bucket of the ledger."""
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The time of one layer and one microbatch on one GPU, forward and backward together, term by term.
 #
-# Symbols: T tokens of a microbatch and context rank, h hidden width, s sequence, t tensor ranks, n passes (3, or 4
-# with
+# Symbols: T tokens of a microbatch and context rank, h hidden width, s sequence, t tensor ranks, n passes (3, or 4 with
 # full recomputation: the backward pass counts two), r collectives of tensor ranks (4, or 6 with full recomputation).
 
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
@@ -409,8 +408,7 @@ def _optimizer(work: Workload, machine: Machine) -> float:
 # The time of a step when something is slow, narrow or missing, to first order.
 #
 # A synchronous step waits for its slowest member: a slow GPU holds up its tensor group, that one its stage, the stage
-# its
-# pipeline, and the pipeline all replicas; a collective runs at the bandwidth of its narrowest member.
+# its pipeline, and the pipeline all replicas; a collective runs at the bandwidth of its narrowest member.
 
 _EXCHANGES = ("tensor", "context", "expert", "pipeline", "data")
 
@@ -446,8 +444,7 @@ class Impairment:
         """Refuse what no job can step with."""
         for name in ("compute", "network", "scale_up"):
             if not 0 < getattr(self, name) <= 1:
-                msg = f"{name} is the share that is left, above 0 and at most 1, not {getattr(self, name)}"
-                raise ValueError(msg)
+                raise ValueError(f"{name} is the share that is left, above 0 and at most 1, not {getattr(self, name)}")
 
 
 def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
@@ -464,11 +461,9 @@ def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
     smaller batch the step takes as long as before, and trains on (d - k) / d of the samples.
     """
     if not 0 <= state.missing < work.data:
-        msg = f"{state.missing} of {work.data} replicas cannot be missing"
-        raise ValueError(msg)
+        raise ValueError(f"{state.missing} of {work.data} replicas cannot be missing")
     if not 0 <= state.tensor <= work.tensor:
-        msg = f"of {work.tensor} tensor ranks {state.tensor} cannot be left"
-        raise ValueError(msg)
+        raise ValueError(f"of {work.tensor} tensor ranks {state.tensor} cannot be left")
     left = work.data - state.missing
     sequences = work.sequences if state.keeps_batch else ceil(work.sequences * left / work.data)
     links = machine.links.with_network(state.network).with_scale_up(state.scale_up)
@@ -525,7 +520,6 @@ def rerouted_pace(microbatches: int, stages: int, replicas: int, missing: int) -
     same stage, in bubbles where the backward pass is split. The formula is ours, an approximation.
     """
     if not 0 <= missing < replicas:
-        msg = f"{missing} of {replicas} replicas cannot be missing"
-        raise ValueError(msg)
+        raise ValueError(f"{missing} of {replicas} replicas cannot be missing")
     whole = microbatches + stages - 1
     return float(whole / max(microbatches * replicas / (replicas - missing), whole))

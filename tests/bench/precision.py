@@ -9,8 +9,6 @@ from analysis.compare import Variant, compare
 from analysis.runs import replicate
 from analysis.statistics.differences import controlled
 
-__all__ = ["precision_rows"]
-
 REPLICATIONS = 60
 
 

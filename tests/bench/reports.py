@@ -8,8 +8,6 @@ import tempfile
 import time
 from pathlib import Path
 
-__all__ = ["report_rows"]
-
 _STUDY = """\
 name: bench
 question: What do checkpoints and repairs do to a small job?

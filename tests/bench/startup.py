@@ -15,8 +15,6 @@ import subprocess
 import sys
 import tempfile
 
-__all__ = ["startup_rows"]
-
 _LIBRARIES = "import numpy, pydantic, yaml, typer, simpy"
 _COMMAND = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
 _CASES = {

@@ -15,8 +15,6 @@ from analysis.sweep.campaign import Again, Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, crew_at
 
-__all__ = ["study_rows"]
-
 _STUDY = """\
 name: bench
 scenario: llama3-405b-54d

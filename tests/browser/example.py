@@ -5,8 +5,6 @@ from __future__ import annotations
 from analysis.page.charts import data
 from analysis.page.model import Column, Grid, Number, Opening, Picture, Report, Section
 
-__all__ = ["EVIL", "EXPLORER", "example_report"]
-
 EVIL = 'A & B <script>alert(1)</script> "quoted" </style> $x$ é'
 
 _AXES = [

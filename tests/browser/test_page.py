@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 REPORT = example_report()
 CELLS: list[dict[str, Any]] = EXPLORER["cells"]  # type: ignore[assignment]
 MEASURES = (Path(__file__).parent / "measures.js").read_text(encoding="utf-8")
+_TYPE = """[...box.querySelectorAll('svg text')].filter(text => text.getBoundingClientRect().width)
+    .map(text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
 
 
 def test_the_page_asks_for_nothing_and_says_nothing(opened: Callable[..., Opened]) -> None:
@@ -49,26 +51,32 @@ def test_nothing_overflows(opened: Callable[..., Opened], width: int) -> None:
 
 
 def test_a_picture_is_never_too_small_to_read(opened: Callable[..., Opened]) -> None:
-    """On a phone the type of pictures is at least 9 px high, and what is wider than the screen scrolls and says so.
-
-    The first picture is smaller, so that more of it is seen at once, and its type is at least 8 px high.
-    """
+    """On a phone the type of pictures is at least 9 px high, and what is wider than the screen scrolls and says so."""
     page = opened(width=360).page
-    boxes = page.evaluate("[...document.querySelectorAll('.picture')].map(box => [box.scrollWidth, box.clientWidth])")
-    assert len(boxes) == len(REPORT.sections) + 1  # the last section has tables only; explorer and opening have one
+    rest = "[...document.querySelectorAll('.picture')].slice(1)"
+    boxes = page.evaluate(f"{rest}.map(box => [box.scrollWidth, box.clientWidth])")
+    assert len(boxes) == len(REPORT.sections)  # the last section has tables only; the explorer has one
     assert all(inner > outer for inner, outer in boxes)
-    page.wait_for_function(
-        "document.querySelectorAll('.picture.cut').length === document.querySelectorAll('.picture').length"
-    )
-    hint = "getComputedStyle(document.querySelector('.picture'), '::after').content"
+    page.wait_for_function(f"{rest}.every(box => box.classList.contains('cut'))")
+    hint = "getComputedStyle(document.querySelector('.picture.cut'), '::after').content"
     assert "Scroll sideways" in page.evaluate(hint)
-    sizes = page.evaluate(
-        """[...document.querySelectorAll('.picture svg text')].map(text =>
-             [text.closest('.opening') !== null,
-              parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a])"""
+    assert min(page.evaluate(f"{rest}.flatMap(box => {_TYPE})")) >= 9
+
+
+@pytest.mark.parametrize("width", [360, 400, 800])
+def test_all_of_the_first_picture_is_seen(opened: Callable[..., Opened], width: int) -> None:
+    """No mark of the first picture is out of sight, on a phone neither, where its type is at least 8 px high."""
+    page = opened(width=width).page
+    first = "[document.querySelector('.opening .picture')]"
+    assert page.evaluate(f"{first}.every(box => box.scrollWidth <= box.clientWidth)")
+    assert min(page.evaluate(f"{first}.flatMap(box => {_TYPE})")) >= 8
+    shown = page.evaluate(f"{first}.flatMap(box => [...box.querySelectorAll('svg')].map(svg => svg.clientWidth > 0))")
+    assert sorted(shown) == [False, True]
+    marks = page.evaluate(
+        f"""{first}.flatMap(box => [...box.querySelectorAll('svg path, svg text')])
+            .map(mark => mark.getBoundingClientRect()).map(box => [box.left, box.right])"""
     )
-    assert min(size for is_first, size in sizes if size and not is_first) >= 9
-    assert 8 <= min(size for is_first, size in sizes if is_first) < 9
+    assert all(0 <= left <= right <= width for left, right in marks)
 
 
 def test_light_and_dark(opened: Callable[..., Opened], tmp_path: Path) -> None:
@@ -305,7 +313,7 @@ def test_the_numbers_can_be_copied(opened: Callable[..., Opened], allowed: bool)
 def test_without_scripting_all_pictures_are_there(opened: Callable[..., Opened]) -> None:
     """The explorer gives way to a line that says where the same is shown; everything else stays."""
     page = opened(scripts=False).page
-    pictures = page.locator(".picture svg")
+    pictures = page.locator(".picture svg:not(.narrow)")
     assert pictures.count() == len(REPORT.sections)
     assert all(pictures.nth(index).is_visible() for index in range(pictures.count()))
     assert not page.locator("#explorer-body").is_visible()
@@ -338,7 +346,7 @@ def images_of(path: Path) -> list[npt.NDArray[np.uint8]]:
 
 
 def test_print(printed: Path) -> None:
-    """On paper everything is there and unfolded, black on white, without what can only be clicked."""
+    """On paper all but long tables is there and unfolded, black on white, without what can only be clicked."""
     pages = images_of(printed)
     assert len(pages) > 3
     for page in pages:
@@ -350,8 +358,11 @@ def test_print(printed: Path) -> None:
     ).stdout
     said = "".join(text.split())
     titles = [section.title for section in REPORT.sections]
-    for words in (REPORT.title, REPORT.opening.question, "Saving remotely would add 2.4 points", "input 59", *titles):
+    for words in (REPORT.title, REPORT.opening.question, "Saving remotely would add 2.4 points", *titles):
         assert "".join(words.split()) in said, words
+    # A long table is for a screen too: paper says where it is.
+    assert "Allinputs(60rows):onascreen" in said
+    assert "input59" not in said
     assert "Explore" not in said
     # Pictures say it already: their numbers are printed for the first one alone, and places in files are for a screen.
     assert said.count("Thenumbersasatable") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,12 @@ def test_the_explorer_says_what_the_results_say(opened: Callable[..., Opened], r
                 form.range(found["mean"], found["mean_ci95"]).strip(),
             )
             assert sum(all(part in text for part in (*where, *wanted)) for text in said) == 1
+
+
+def test_a_real_page_is_a_few_sheets_of_paper(opened: Callable[..., Opened], results: Path) -> None:
+    """Nobody prints more than fifteen pages."""
+    if shutil.which("pdfinfo") is None:
+        pytest.skip("skipped: no poppler-utils on this machine")
+    opened(file=results / "report.html").page.pdf(path=results / "report.pdf", prefer_css_page_size=True)
+    said = subprocess.run(["pdfinfo", str(results / "report.pdf")], capture_output=True, text=True, check=True).stdout
+    assert int(said.partition("Pages:")[2].split()[0]) <= 15

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.formulas import expected_shares
 from sim.formulas.elastic import elastic_shares, share_in_place
+from sim.formulas.goodput import expected_shares
 from sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.oracle.grid_job import BUCKETS, MTTI, NODES, SEED, Setting, Shares, differing, ends, exact, severity
@@ -16,8 +16,6 @@ from tests.oracle.theory.nodes import starved_shares
 
 if TYPE_CHECKING:
     import sim
-
-__all__ = ["Elastic", "Starved"]
 
 
 @dataclass(frozen=True)

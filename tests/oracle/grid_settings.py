@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.formulas import expected_shares, first_order_efficiency
 from sim.formulas.arrays import real
-from sim.formulas.goodput import FailureClass, Store, shares_of_classes
+from sim.formulas.goodput import FailureClass, Store, expected_shares, first_order_efficiency, shares_of_classes
 from tests.harness import prepared
 from tests.oracle.grid_job import MTTI, NODES, SEED, Setting, Shares, differing, ends, exact, severity
 from tests.oracle.grid_nodes import Elastic, Starved
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     import sim
 
-__all__ = ["FAMILIES", "GRID"]
 
 REGIMES = (0.98, 0.95, 0.86, 0.75, 0.65, 0.55, 0.45, 0.35, 0.2)
 """Productive shares of the settings of a rigid job, in theory [-]."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.formulas import daly_interval, efficiency, optimal_interval, young_interval
+from sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
 from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import prepared

@@ -18,7 +18,7 @@ from analysis.study.load import load_study
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Crew, Serial
-from sim.formulas import optimal_interval
+from sim.formulas.goodput import optimal_interval
 from tests import small
 from tests.pace import SEED
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sim
-from sim.formulas import crew_limited_pmf
+from sim.formulas.nodes import crew_limited_pmf
 from tests.harness import Z, prepared
 from tests.intervals import student
 from tests.pace import one_in

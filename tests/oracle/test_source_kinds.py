@@ -12,6 +12,7 @@ from sim.failures import SOURCES, Replay, draw_trace
 from tests.cases import cases
 from tests.harness import check_source, prepared
 from tests.intervals import close
+from tests.pace import one_in
 from tests.source_checks import with_domains
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def build(entry: dict[str, Any]) -> Source:
     return source if source.blast is None else with_domains(source, COUNTS["node"])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_a_source_draws_what_it_says(name: str) -> None:
     """Law, mean count, victims, both prefixes and names, for every kind and every option."""
     check_source(build(CASES[name]), HORIZON, grows=name not in SHRINKING)

@@ -20,7 +20,7 @@ from scipy import integrate, stats
 
 import sim
 from sim.failures import Component, draw_trace
-from sim.failures.tempo import Tempo
+from sim.failures.variety import Tempo
 from sim.scenario.laws import Fixed
 from tests.cases import cases
 from tests.harness import prepared

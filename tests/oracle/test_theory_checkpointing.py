@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sim.formulas import daly_interval, optimal_interval, young_interval
+from sim.formulas.goodput import daly_interval, optimal_interval, young_interval
 from tests.cases import cases
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import sim
-from sim.formulas import expected_shares, steady_unavailability
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
+from sim.formulas.goodput import expected_shares
+from sim.formulas.nodes import steady_unavailability
 from sim.policies.contracts import Bucket
 from sim.steps import Impairment
 from tests.cases import cases

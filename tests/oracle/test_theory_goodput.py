@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sim.formulas import (
+from sim.formulas.goodput import (
     efficiency,
     expected_shares,
     expected_wallclock,

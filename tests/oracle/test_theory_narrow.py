@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.formulas import expected_shares
+from sim.formulas.goodput import expected_shares
 from sim.policies.contracts import Bucket, JobView
 from sim.policies.recovery import Narrow
 from tests.cases import cases

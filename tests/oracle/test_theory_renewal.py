@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.formulas import expected_shares
+from sim.formulas.goodput import expected_shares
 from sim.policies.contracts import Bucket
 from sim.scenario.laws import Weibull
 from tests.cases import cases

@@ -10,17 +10,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sim.formulas import (
-    crew_limited_pmf,
-    enough_probability,
-    exceedance,
-    missing_nodes_pmf,
-    quantile,
-    repairs_pmf,
-    spares_needed,
-    steady_unavailability,
-)
-from sim.formulas.arrays import expected_shortfall
+from sim.formulas.arrays import enough_probability, exceedance, expected_shortfall, quantile
+from sim.formulas.nodes import crew_limited_pmf, missing_nodes_pmf, repairs_pmf, spares_needed, steady_unavailability
 from tests.cases import cases
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import sim
-from sim.formulas import crew_limited_pmf, expected_shares, steady_unavailability
-from sim.formulas.nodes import gives_up, starvation
+from sim.formulas.goodput import expected_shares
+from sim.formulas.nodes import crew_limited_pmf, gives_up, starvation, steady_unavailability
 from sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import Z, prepared
@@ -129,7 +129,7 @@ def seen(case: sim.Prepared) -> tuple[dict[str, float], dict[str, float]]:
     )
 
 
-@pytest.mark.parametrize("name", one_in(3, CASES))
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_every_share_is_that_of_theory(name: str) -> None:
     """From plenty of spares to none: all six shares, and neither twice the rate nor one spare more would pass."""
     given = BASE | CASES[name]

@@ -16,7 +16,6 @@ from tests.strategies_laws import maybe, seconds
 if TYPE_CHECKING:
     from tests.strategies_laws import Draw
 
-__all__ = ["PACKS", "Fleet", "fleets"]
 
 PACKS = ("leaf", "pod", "rack", "pdu", "cooling", "scale_up")
 GROWTH = (1, 2, 4)

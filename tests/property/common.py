@@ -13,7 +13,6 @@ from tests.pace import IS_FULL, SEED, budget
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MOST_EVENTS", "Scenario", "at_its_best", "examples", "is_even", "larger", "play", "prepare", "slowest"]
 
 Scenario = dict[str, Any]
 

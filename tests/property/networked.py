@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sim.engine.lives import Failure
     from sim.failures import FailureTrace
 
-__all__ = ["Networked"]
-
 
 class Networked(_Watched):
     """A simulation that recounts its network after every event."""
@@ -117,7 +115,7 @@ class Networked(_Watched):
         own, causes = 1.0, set()
         for node in nodes:
             for fault in self.failures.silent.of_node.get(node, ()):
-                own = min(own, fault.speed, _pace(job.communication, fault.bandwidth))
+                own = min(own, fault.speed, _pace(job.spec.communication, fault.bandwidth))
                 causes.add(fault.failure.info.cause)
         healthy = min([*self._pool_paces(nodes), whole])
         assert job.speed == pytest.approx(min(1.0, healthy, left, own), rel=1e-12)
@@ -142,7 +140,7 @@ class Networked(_Watched):
             for node in nodes:
                 here[int(self.paths.class_of_node[node])] += 1
             share = self.fresh.share(np.array(here), set(nodes).__contains__) or 1.0
-        return _pace(job.communication, bandwidth), _pace(job.communication, bandwidth * share)
+        return _pace(job.spec.communication, bandwidth), _pace(job.spec.communication, bandwidth * share)
 
     def _pool_paces(self, nodes: list[int]) -> list[float]:
         """Return the pace of each node's accelerator, relative to those of the first pool."""

@@ -15,8 +15,6 @@ import simpy
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-__all__ = ["Outcome", "Setup", "play"]
-
 
 ROUNDING = 1e-9
 """Less than this is no time any more [s]."""

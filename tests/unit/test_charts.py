@@ -21,6 +21,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
+from analysis.amounts import decimals_of, number_text, signed_number
 from analysis.page import charts
 from analysis.page.charts import tables
 from analysis.page.charts.data import Bar, Bars, Calendar, Change, Curves, HeatMap, Phase, Scale, Series, Waterfall
@@ -37,12 +38,9 @@ from analysis.page.charts.sheet import (
     beside,
     block_width,
     cut,
-    decimals_of,
     lanes,
     on,
     pushed_apart,
-    signed,
-    told,
     width_of,
     wrapped,
 )
@@ -50,6 +48,7 @@ from analysis.page.charts.tables import color_of
 from sim import JOB_BUCKETS, Topology
 from tests.cases import cases
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
+from tests.pace import one_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,10 +97,12 @@ def test_every_kind_has_a_case() -> None:
     assert {type(chart) for chart in CASES.values()} | {Topology} == set(charts.CHARTS)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_words_can_be_read(name: str) -> None:
+@pytest.mark.parametrize("width", [7.0, charts.NARROW])
+@pytest.mark.parametrize("name", one_in(2, CASES))
+def test_words_can_be_read(name: str, width: float) -> None:
     """All words lie within the picture, no words lie on others, and none is an empty phrase of a program."""
-    figure = charts.draw(CASES[name])
+    figure = charts.draw(CASES[name], width)
+    assert figure.get_size_inches()[0] == width or name.startswith("heat map")
     with charts.style():
         figure.draw_without_rendering()
         renderer = FigureCanvasAgg(figure).get_renderer()
@@ -202,7 +203,7 @@ def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
     (axes,) = figure.axes
     low, high = axes.get_xlim()
     assert abs(bars(axes)[2].get_width()) / (high - low) > 1 / 3
-    assert signed(-span, decimals_of([span])) in words(figure)
+    assert signed_number(-span, decimals_of([span])) in words(figure)
 
 
 def test_bars_are_as_long_as_their_values() -> None:
@@ -420,7 +421,7 @@ def test_a_phase_has_one_colour_in_all_pictures() -> None:
 )  # fmt: skip
 def test_numbers_are_told(value: float | None, decimals: int, text: str) -> None:
     """Numbers have separators, a true minus and prefixes, and one that is not zero is not written as zero."""
-    assert told(value, decimals) == text
+    assert number_text(value, decimals) == text
 
 
 def test_digits_are_those_that_tell_numbers_apart() -> None:

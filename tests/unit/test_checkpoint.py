@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.formulas import daly_interval, optimal_interval, young_interval
+from sim.formulas.goodput import daly_interval, optimal_interval, young_interval
 from sim.policies.checkpoint import Periodic, Tiers
 from sim.policies.contracts import CheckpointState, Damage, Pace
 from tests.cases import cases

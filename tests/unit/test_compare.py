@@ -80,6 +80,7 @@ def test_without_failures_the_difference_is_that_of_the_stalls() -> None:
     assert change.replications_to_resolve == 2
 
 
+@pytest.mark.nightly
 def test_numbers_do_not_depend_on_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """One process and three give the same document, digit by digit."""
     monkeypatch.setattr(runs, "_TRIAL", 0.0)

@@ -194,7 +194,7 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", one_in(3, CASES))
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_the_luck_of_all_runs_together_is_none(name: str) -> None:
     """Each of the three numbers has the mean zero, whatever the policies are; and none is always zero.
 

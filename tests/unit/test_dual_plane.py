@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from sim.cluster.dual_plane import DualPlane
-from sim.cluster.fabric import FABRIC_PARTS, Hosts
-from sim.cluster.topology import edges
+from sim.cluster.fabric import DualPlane
+from sim.cluster.topology import FABRIC_PARTS, Hosts, edges
 from tests.cases import cases
 from tests.fabric_oracle import cables_of, flow_between, most_cut, topology_of
 

@@ -11,7 +11,7 @@ import networkx as nx
 import pytest
 
 from sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, to_networkx
-from sim.cluster.dual_plane import DualPlane
+from sim.cluster.fabric import DualPlane
 from sim.cluster.graph_file import GraphFile
 
 if TYPE_CHECKING:

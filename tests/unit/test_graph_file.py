@@ -11,12 +11,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sim.cluster import graph_file, graph_formats
-from sim.cluster.dual_plane import DualPlane
-from sim.cluster.fabric import Hosts
-from sim.cluster.fat_tree import FatTree
-from sim.cluster.graph_formats import to_networkx
-from sim.cluster.topology import edges
+from sim.cluster import graph_file
+from sim.cluster.fabric import DualPlane, FatTree
+from sim.cluster.graph_file import to_networkx
+from sim.cluster.topology import Hosts, edges
 from tests.cases import cases
 from tests.fabric_oracle import cables_of, topology_of
 from tests.graph_documents import Document, add, document, drop, edge, imported, join, two_tiers, vertex, written
@@ -147,7 +145,7 @@ def test_two_homes_are_found_in_either_order(tmp_path: Path, by_plane: bool) -> 
             graph.add_edge(host, f"p{plane}r{rail}")
     graph.add_edges_from((f"p{plane}r{rail}", f"spine {plane}") for plane, rail in switches)
     kind = imported(written(tmp_path, graph, ".json"), rails=3)
-    names = graph_formats.read_graph(kind.file).vertices
+    names = graph_file.read_graph(kind.file).vertices
     leaves = [name for name in names if str(name).startswith("p")]
     assert kind.homes == 2
     for low, high, tier, rail, bandwidth in cables_of(topology_of(kind, Hosts(2, 3))).elements():
@@ -265,9 +263,11 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytes
     path = written(tmp_path, two_tiers(), ".json")
     read: list[str] = []
 
-    def counted(name: str) -> graph_formats.Description:
+    original = graph_file.read_graph
+
+    def counted(name: str) -> graph_file.Description:
         read.append(name)
-        return graph_formats.read_graph(name)
+        return original(name)
 
     monkeypatch.setattr(graph_file, "read_graph", counted)
     kind, hosts = imported(path, rails=2), Hosts(4, 8)

@@ -12,7 +12,7 @@ import networkx as nx
 import pytest
 
 from sim.cluster import ClusterSpec
-from sim.cluster.fabric import FABRIC_PARTS, Hosts
+from sim.cluster.topology import FABRIC_PARTS, Hosts
 from sim.scenario.fields import RuleError
 from tests.cases import cases
 from tests.fabric_oracle import flow_between, most_cut, topology_of

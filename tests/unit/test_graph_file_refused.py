@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.cluster.fabric import Hosts
+from sim.cluster.topology import Hosts
 from sim.scenario.fields import RuleError
 from tests.cases import cases
 from tests.graph_documents import (

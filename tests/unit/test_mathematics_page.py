@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 import sim
 from docs.pictures.mathematics import PICTURE, efficiency_of, main, picture, simulated
-from sim.formulas import efficiency, optimal_interval
+from sim.formulas.goodput import efficiency, optimal_interval
 from tests.cases import cases
 from tests.intervals import Z
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sim
-from analysis.metrics import METRICS, SHARES, TIME_SHARE, job_ratios, ratios, time_shares
+from analysis.amounts import (
+    PERCENT,
+    capital,
+    cell_forms,
+    count_text,
+    form_of,
+    name_of,
+    people_form,
+    percent_text,
+    points_text,
+    signed_text,
+)
+from analysis.compare import Variant, compare, compare_document
+from analysis.metrics import BUCKETS, METRICS, SHARES, TIME_SHARE, job_ratios, ratios, time_shares
+from analysis.page.chapters.compare import _metrics
+from analysis.page.charts.tables import color_of
+from analysis.page.glossary import bucket_words, metric_words
+from analysis.results.run import render
 from analysis.statistics.estimates import lower_bound, means, summaries
 from sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import small
@@ -281,8 +301,120 @@ def test_every_metric_of_a_scenario_is_known_by_name(name: str) -> None:
     assert set(ratios(prepared, result) | time_shares(result)) <= set(METRICS)
 
 
-def test_every_known_metric_is_documented() -> None:
-    """The reference names each; shares of time follow from the buckets."""
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    assert [name for name in METRICS if not name.startswith("time_shares.") and f"`{name}`" not in page] == []
-    assert len([name for name in METRICS if name.startswith("time_shares.")]) == len(sim.JOB_BUCKETS)
+# ---------------------------------------------------------------------------------------------- one vocabulary
+
+RICH: dict[str, Any] = {
+    "cluster": {**small.SMALL["cluster"], "accelerator": "h100", "rack": {"nodes": 4}},
+    "jobs": [
+        {
+            "name": "train",
+            "gpus": 96,
+            "model": "llama3-8b",
+            "batch": {"tokens": "6 Mi", "sequence": 8192},
+            "parallelism": {"tensor": 8, "data": 12},
+            "step_time": "40 s",
+            "work": {"time": "12 h"},
+            "deadline": "3 d",
+        }
+    ],
+    "cost": {"gpu_hour": 2, "currency": "EUR"},
+    "spares": {"hot": 4, "unit": "rack"},
+}
+"""States whatever a metric may need."""
+
+OWN = [name for name in METRICS if not name.startswith(TIME_SHARE)]
+
+
+@pytest.fixture(scope="module")
+def comparison() -> dict[str, Any]:
+    """Return a comparison of two scenarios that have every metric."""
+    variants = [
+        Variant(name, small.prepare(**RICH, repair={"time": time})) for name, time in (("a", "4 h"), ("b", "1 h"))
+    ]
+    found: dict[str, Any] = json.loads(render(compare_document(compare(variants, 2, processes=1), {}, command="")))
+    return found
+
+
+def test_what_a_scenario_states_is_what_its_metrics_need() -> None:
+    """A scenario that states everything has every metric; one that states nothing has those that need nothing."""
+    rich, bare = small.prepare(**RICH), small.prepare()
+    for prepared in (rich, bare):
+        result = sim.run(prepared, 0)
+        found = set(ratios(prepared, result) | time_shares(result))
+        lacking = {name for name, metric in METRICS.items() if metric.lacks(prepared)}
+        assert not found & lacking
+        assert found | lacking >= set(METRICS) - {"domain_availability"}
+    assert all(metric.lacks(rich) is None for metric in METRICS.values())
+    assert METRICS["cost_per_token"].lacks(bare)
+
+
+def test_a_metric_stands_on_every_surface(comparison: dict[str, Any]) -> None:
+    """JSON, tables of the page, sentences, cells of the terminal and the reference have each, and none by its key."""
+    variant = comparison["variants"]["a"]
+    assert set(variant["metrics"]) == set(OWN)
+    assert {f"{TIME_SHARE}{name}" for name in variant["time_shares"]} == set(METRICS) - set(OWN)
+    rows = [row[0] for row in _metrics(comparison).rows]
+    reference = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    for name, metric in METRICS.items():
+        for text in (metric.label, metric.short, metric.plain, metric_words(name), name_of(name)):
+            assert text, name
+            assert not re.search(r"_|\bnan\b|None", text), text
+        told = [
+            form_of(name, [0.5], "EUR").plain(0.5),
+            people_form(name, [0.5], "EUR").plain(0.5),
+            cell_forms(name, "EUR").value(0.5),
+        ]
+        wanted = {"share": "%", "currency": "EUR", "currency per token": "EUR"}.get(metric.unit, "")
+        assert all(wanted in text for text in told), told
+        if name in OWN:
+            assert f"`{name}`" in reference
+            assert name == "effective_mfu" or any(row.startswith(capital(metric.label)) for row in rows), name
+
+
+def test_the_reference_has_the_unit_of_each_metric() -> None:
+    """Times, energies, money and rates have theirs in brackets; what is per token is so by its name."""
+    reference = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    for name in OWN:
+        unit = METRICS[name].unit.removesuffix(" per token")
+        assert unit in ("share", "count") or f"`{name}` [{unit}]" in reference, name
+
+
+def test_a_bucket_stands_on_every_surface(comparison: dict[str, Any]) -> None:
+    """The table of buckets is the ledger's, and JSON, page, pictures and the reference have each."""
+    assert tuple(BUCKETS) == sim.CLUSTER_BUCKETS
+    assert set(comparison["variants"]["a"]["cluster_shares"]) == set(BUCKETS)
+    assert {color_of(name) for name in BUCKETS}.isdisjoint({color_of("of_another_kind")})
+    assert len({color_of(name) for name in sim.JOB_BUCKETS}) == len(sim.JOB_BUCKETS)
+    reference = (Path(__file__).parents[2] / "docs" / "reference" / "buckets.md").read_text(encoding="utf-8")
+    for name, bucket in BUCKETS.items():
+        assert f"`{name}`" in reference
+        assert all("_" not in text for text in (bucket.label, bucket.gloss, bucket.lost_to, bucket_words(name)))
+
+
+def test_no_other_table_names_metrics_or_buckets() -> None:
+    """What a metric or a bucket is called stands in analysis/metrics.py alone."""
+    root = Path(__file__).parents[2] / "analysis"
+    for path in sorted(root.rglob("*.py")):
+        if path.name == "metrics.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Dict):
+                continue
+            names = [
+                key.value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+                and isinstance(value, ast.Constant)
+                and re.search(r"\w{3}", str(value.value))
+            ]
+            assert len({*METRICS, *BUCKETS} & {str(name) for name in names}) < 5, f"{path}:{node.lineno}"
+
+
+def test_numbers_of_nothing_have_no_sign() -> None:
+    """What rounds to nothing is nothing: neither more nor less."""
+    assert [points_text(value) for value in (-1e-6, 0.0, 1e-6)] == ["0.00 pt"] * 3
+    assert [points_text(value) for value in (-1e-4, 1e-4)] == ["-0.01 pt", "+0.01 pt"]
+    assert [signed_text(value) for value in (-0.0, -1.0, 1.0)] == ["0", "-1", "+1"]
+    assert [percent_text(value) for value in (-1e-6, 0.0, -0.01)] == ["0.00 %", "0.00 %", "-1.00 %"]
+    assert [count_text(value) for value in (-0.01, 0.0)] == ["0.0"] * 2
+    assert [PERCENT.plain(value, (-0.01, 0.01)) for value in (-1e-6, 0.0)] == ["0.0 %"] * 2

@@ -16,7 +16,7 @@ import sim
 from analysis.page import charts
 from analysis.page.charts.cluster import PLAIN, Drawing, Text, draw_parts, draw_tiers, is_small
 from sim.cluster import ClusterSpec, Edges, FatTree, Hosts, Topology, edges
-from sim.cluster.dual_plane import DualPlane
+from sim.cluster.fabric import DualPlane
 from tests.cases import cases
 
 if TYPE_CHECKING:

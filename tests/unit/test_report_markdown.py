@@ -74,7 +74,7 @@ def test_each_picture_is_there_as_a_table() -> None:
         key = name.replace(" ", "-")
         assert f"`ettrick plot DIR {key} -o {key}.svg`" in TEXT
     cells = {cell for table in found for row in table for cell in row}
-    wanted = {"−4.25", "−4.50 to −4.00", "93.12", "not known", "91.50 to 94.50", "does not fit", "+1.50 at 4"}
+    wanted = {"−4.25", "−4.50 to −4.00", "93.12", "no value", "91.50 to 94.50", "does not fit", "+1.50 at 4"}
     assert wanted | {"300", "96.25", "own memory", "not beaten", "2,500", "1.75", "98.50 (98.00 to 99.00)"} <= cells
 
 

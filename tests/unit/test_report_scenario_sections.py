@@ -13,9 +13,10 @@ import pytest
 from scipy import stats
 
 import sim
+from analysis.amounts import PERCENT, compact, gpu_hours
 from analysis.cluster import describe
 from analysis.metrics import nodes_down
-from analysis.page.account import account_of, compact, gpu_hours, percent
+from analysis.page.account import account_of
 from analysis.page.chapters import cluster, run, typical
 from analysis.page.chapters import cluster as step
 from analysis.page.chapters.typical import DAY, phases_of
@@ -200,7 +201,7 @@ def test_amounts_of_gpu_time_are_readable() -> None:
     """To three digits, with words for what is large."""
     told = [gpu_hours(3600 * amount) for amount in (0.5, 12.34, 5376.4, 459_573, 21_233_700, 2_123_370_000)]
     assert told == [
-        f"{text} GPU-hours" for text in ("0.5", "12.3", "5,380", "460,000", "21.2 million", "2,120 million")
+        f"{text} GPU-hours" for text in ("0.500", "12.3", "5,380", "459,573", "21.2 million", "2.12 billion")
     ]
     assert [compact(3600 * amount) for amount in (0, 0.0123, 999.4, 999.7, 12_345, -2e6, 3e9)] == [
         *("0", "0.01", "999", "1 k", "12.3 k", "-2 M", "3,000 M")
@@ -532,7 +533,7 @@ def test_the_time_in_which_spares_are_too_few_is_that_with_more_nodes_down_than_
     assert found is not None
     times = [item for result in focus.ensemble.results for item in result.down_times.items()]
     share = sum(time for down, time in times if down > focus.prepared.spares) / sum(time for _, time in times)
-    assert f"are missing for {percent(share)} of the time; of independent" in plain(found.text[0])
+    assert f"are missing for {PERCENT.value(share)} of the time; of independent" in plain(found.text[0])
 
 
 def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:

@@ -17,8 +17,7 @@ from pptx.util import Length
 
 from analysis.page.charts import data
 from analysis.page.formats import slides
-from analysis.page.formats.deck import BODY, REST, Deck, fitted, lines_of
-from analysis.page.formats.slide_charts import show_picture
+from analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
 from analysis.page.material import ReportError
 from analysis.page.model import Opening, Picture, Report, plain
 from tests.report_sample import CHARTS, picture, report

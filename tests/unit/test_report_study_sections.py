@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.amounts import in_words, label_text, phrase, phrases
+from analysis.amounts import ends_of, in_words, label_text, phrase, phrases, shown
 from analysis.page.cells import Axis, axes_of, levels_of, lines_along
 from analysis.page.chapters import answers, compare, front, optimum
 from analysis.page.chapters import sensitivity as drivers
@@ -25,7 +25,6 @@ from analysis.page.chapters.study import MOST_LINES, few_lines
 from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
 from analysis.page.material import COMPARE, OPTIMIZE, RUN, SENSITIVITY, Material, Results, read_results
 from analysis.page.model import Grid, Picture, Section, plain
-from analysis.page.traced import ends_of, shown
 from analysis.results import run as documents
 from analysis.statistics.differences import Difference, difference
 from sim import JOB_BUCKETS

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analysis.amounts import COUNT, PERCENT, POINTS, gpu_hours_form
 from analysis.page.model import Number, plain
-from analysis.page.traced import COUNT, PERCENT, POINTS, Places, Traced, gpu_hours_form, number, ranged, told, total
+from analysis.page.traced import Places, Traced, number, ranged, told, total
 from tests.cases import cases
 from tests.trace_numbers import check_number, check_words, evaluated, quotes, value_at
 

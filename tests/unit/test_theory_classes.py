@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.formulas import expected_shares
 from sim.formulas.arrays import Expansion, decay, mean_decay, real
-from sim.formulas.goodput import ClassShares, FailureClass, Store, shares_of_classes
+from sim.formulas.goodput import ClassShares, FailureClass, Store, expected_shares, shares_of_classes
 from tests.cases import cases
 from tests.oracle.theory.multilevel import multilevel_shares
 

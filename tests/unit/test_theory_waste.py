@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.formulas import first_order_efficiency
 from sim.formulas.arrays import decay, real
-from sim.formulas.goodput import ORDERS, FailureClass, Store, waste_by_class
+from sim.formulas.goodput import ORDERS, FailureClass, Store, first_order_efficiency, waste_by_class
 from tests.cases import cases
 
 if TYPE_CHECKING:

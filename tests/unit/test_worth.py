@@ -14,14 +14,13 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.amounts import range_text
-from analysis.page.chapters.worth import _points, _signed
+from analysis.amounts import range_text, signed_text
 from analysis.page.chapters.worth import format_worth as typed_format_worth
 from analysis.results.explained import WorthDocument
 from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth
 from analysis.worth import worth_document as typed_worth_document
 from sim import Ratio, catalog, units
-from sim.formulas import optimal_interval
+from sim.formulas.goodput import optimal_interval
 from tests import small
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
@@ -547,7 +546,7 @@ def test_money_has_its_interval_beside_it(priced: tuple[Worth, dict[str, Any]]) 
     (line,) = (line for line in format_worth(priced[1]).splitlines() if line.startswith("MTBF +10 %"))
     assert line.count("..") == 3
     low, high = row["money_per_year"]["ci95"]
-    assert range_text([low, high], _signed) in line
+    assert range_text([low, high], signed_text) in line
 
 
 def same_in_all(row: dict[str, Any], value: float) -> dict[str, Any]:
@@ -585,13 +584,6 @@ def test_a_replayed_log_is_one_history(priced: tuple[Worth, dict[str, Any]]) -> 
     # Nor is there one where repairs of random length make a difference.
     tables = format_worth({**priced[1], "one_history": True}).partition("\n  - ")[0]
     assert ".." not in tables
-
-
-def test_nothing_has_no_sign() -> None:
-    """What rounds to nothing is nothing: neither more nor less."""
-    assert [_points(value) for value in (-1e-6, 0.0, 1e-6)] == ["0.00 pt"] * 3
-    assert [_points(value) for value in (-1e-4, 1e-4)] == ["-0.01 pt", "+0.01 pt"]
-    assert [_signed(value) for value in (-0.0, -1.0, 1.0)] == ["0", "-1", "+1"]
 
 
 def test_without_a_closed_form_the_note_says_so(priced: tuple[Worth, dict[str, Any]]) -> None:

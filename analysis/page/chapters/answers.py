@@ -10,7 +10,21 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import Form, capital, in_words, label_text, listed, name_of, number_of
+from analysis.amounts import (
+    COUNT,
+    GPU_YEARS,
+    PERCENT,
+    Form,
+    Shown,
+    capital,
+    in_words,
+    label_text,
+    listed,
+    name_of,
+    number_of,
+    people_form,
+    time_form,
+)
 from analysis.metrics import lower_is_better
 from analysis.page.cells import axes_of, best_of, lines_along, missing_text, running, status_text
 from analysis.page.chapters.inputs import more_runs
@@ -18,11 +32,7 @@ from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Inter
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Picture, Section, joined, plain
 from analysis.page.traced import (
-    COUNT,
-    GPU_YEARS,
-    PERCENT,
     Estimate,
-    Shown,
     Traced,
     apart,
     band_text,
@@ -32,11 +42,9 @@ from analysis.page.traced import (
     has_bands,
     line,
     number,
-    people_form,
     ranged,
     sentence,
     shown_of_cells,
-    time_form,
     told,
     whole,
 )

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import amount_text, bar_text, empty_table, label_grid, listed, percent_text, range_text, time_text
-from analysis.page.account import percent
+from analysis.amounts import (
+    PERCENT,
+    amount_text,
+    bar_text,
+    empty_table,
+    label_grid,
+    listed,
+    percent_text,
+    range_text,
+    time_text,
+)
 from analysis.page.chapters.run import print_explained
 from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Column, Grid, Picture, Section
@@ -205,7 +214,7 @@ def step_section(material: Material) -> Section | None:
         return Section("the-step", title, (f"{_told(step)} {text}",), (), notes)
     shares = _shares(step.breakdown)
     alt = f"One bar of a step of {time}: " + ", ".join(
-        f"{_PART_NAMES[part]} {percent(share)}" for part, share in shares.items() if share
+        f"{_PART_NAMES[part]} {PERCENT.value(share)}" for part, share in shares.items() if share
     )
     caption = "Communication that computing hides takes no time of the step and is not in the bar."
     picture = Picture("the-step", stack, f"{alt}.", caption, _table_of_step(step))
@@ -233,9 +242,9 @@ def step_stack(step: Step) -> Stack | None:
     shares = _shares(breakdown)
     others = [part for part in shares if part != "computing" and shares[part]]
     largest = max(others, key=lambda part: shares[part], default=None)
-    title = f"{percent(shares['computing'])} of a step of {time_text(step.time_s)} is computing"
+    title = f"{PERCENT.value(shares['computing'])} of a step of {time_text(step.time_s)} is computing"
     if largest is not None:
-        title += f"; {_PART_NAMES[largest]} takes {percent(shares[largest])}"
+        title += f"; {_PART_NAMES[largest]} takes {PERCENT.value(shares[largest])}"
     return Stack(title, unit, tuple(parts))
 
 
@@ -264,7 +273,8 @@ def _told(step: Step) -> str:
         )
     if step.mfu is not None:
         parts.append(
-            f"It uses {percent(step.mfu)} of the peak of the GPUs (model FLOP utilisation, MFU: {step.mfu_convention})."
+            f"It uses {PERCENT.value(step.mfu)} of the peak of the GPUs (model FLOP utilisation, MFU: "
+            f"{step.mfu_convention})."
         )
     return " ".join(parts)
 
@@ -273,12 +283,12 @@ def _table_of_step(step: Step) -> Grid:
     """Return the terms of a step in seconds and in percent."""
     breakdown, total = step.breakdown, sum(step.breakdown.values())
     rows = [
-        (_TERMS[term], _PART_NAMES[part], f"{breakdown[term]:.4g}", percent(breakdown[term] / total))
+        (_TERMS[term], _PART_NAMES[part], f"{breakdown[term]:.4g}", PERCENT.value(breakdown[term] / total))
         for part, terms in PARTS.items()
         for term in terms
         if breakdown[term] > 0
     ]
-    rows.append(("the step", "", f"{total:.4g}", percent(1.0)))
+    rows.append(("the step", "", f"{total:.4g}", PERCENT.value(1.0)))
     columns = (Column("term", is_number=False), Column("part", is_number=False), Column("seconds"), Column("share"))
     return Grid("What a healthy step is made of", columns, rows)
 
@@ -369,7 +379,7 @@ def _first(shares: dict[str, float]) -> str:
         return "nobody"
     often = sorted(shares.items(), key=lambda item: -round(item[1], 6))
     named = [(_WHO.get(name, name), share) for name, share in often if share >= _LEAST]
-    return ", ".join(f"{name} {100 * share:.3g} %" for name, share in named)
+    return ", ".join(f"{name} {PERCENT.brief(share)}" for name, share in named)
 
 
 def _print_stores(out: Console, stores: Sequence[Store]) -> None:
@@ -395,7 +405,7 @@ def _print_stores(out: Console, stores: Sequence[Store]) -> None:
             read[0] if read[0] == read[1] else f"{read[0]}, own lost {read[1]}",
             _lost_with(row),
             kept,
-            *([f"{100 * row.unreadable:.3g} %"] if corrupt else []),
+            *([PERCENT.brief(row.unreadable)] if corrupt else []),
         )
     out.print()
     out.print(table)

@@ -8,17 +8,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
+    COUNT,
+    GPU_YEARS,
+    PERCENT,
+    POINTS,
     CellForms,
+    Shown,
     capital,
     cell_forms,
     empty_table,
-    form_of,
+    hours_of,
     label_text,
     listed,
+    money_form,
     number_of,
+    people_form,
     percent_text,
     phrases,
+    points_form,
     range_text,
+    shown,
     text_or_dash,
 )
 from analysis.compare import by_value
@@ -31,22 +40,7 @@ from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.material import chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import (
-    COUNT,
-    GPU_YEARS,
-    PERCENT,
-    POINTS,
-    Places,
-    Shown,
-    hours_of,
-    money_form,
-    number,
-    people_form,
-    points_form,
-    ranged,
-    shown,
-    told,
-)
+from analysis.page.traced import Places, number, ranged, told
 from analysis.statistics.differences import MANY, Difference, difference
 from analysis.terminal import Page, console
 from sim import JOB_BUCKETS, Ratio
@@ -1106,8 +1100,6 @@ def _mean(variant: VariantFound, metric: str) -> float | None:
 # ----------------------------------------
 # From one scenario to another, bucket by bucket: what changed, and what that was worth.
 
-_SHARE = form_of("ettr", [])
-
 _HOURS_OF_A_YEAR = YEAR / HOUR
 
 
@@ -1126,12 +1118,12 @@ def bridge_section(material: Material) -> Section | None:
     speeds = _speeds(before, after, count)
     title = title_of(found, (shortly(material, names[0]), names[1]), _place(material), whole, speeds)
     if not found.steps:
-        alike = f"ETTR is {_SHARE.plain(found.after)} with both, and every bucket has the same share."
+        alike = f"ETTR is {PERCENT.plain(found.after)} with both, and every bucket has the same share."
         return Section("bridge", title, (alike,), (), tuple(_notes_of_bridge(material, before, after, count)))
     text = [_lead(found, names, hours, count)]
     if whole is not None and count < before.wanted:
         text.append(
-            f"Over all {before.wanted:,} replications it is {_SHARE.change(whole.mean, _ends(whole))}, which is what "
+            f"Over all {before.wanted:,} replications it is {PERCENT.change(whole.mean, _ends(whole))}, which is what "
             "decides."
         )
     if hours is None:
@@ -1141,13 +1133,13 @@ def bridge_section(material: Material) -> Section | None:
     if speeds is not None:
         text.append(
             "This is about time alone. While they train, the two do not use their GPUs equally well: "
-            f"{_SHARE.plain(speeds[0])} of the peak with {names[0]}, {_SHARE.plain(speeds[1])} with {names[1]}."
+            f"{PERCENT.plain(speeds[0])} of the peak with {names[0]}, {PERCENT.plain(speeds[1])} with {names[1]}."
         )
     changes = tuple(Change(step.name, 100 * step.gain, _points_of_bridge(step.found)) for step in found.drawn)
     chart = Waterfall(title, "%", (names[0], 100 * found.before), changes, (names[1], 100 * found.after))
     table = _table(found, names, hours)
-    told = "; ".join(f"{step.name} {_SHARE.change(step.gain)}" for step in found.steps[:6])
-    alt = f"From {_SHARE.plain(found.before)} of {names[0]} to {_SHARE.plain(found.after)} of {names[1]}: {told}."
+    told = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in found.steps[:6])
+    alt = f"From {PERCENT.plain(found.before)} of {names[0]} to {PERCENT.plain(found.after)} of {names[1]}: {told}."
     caption = (
         "ETTR is the share of the requested GPU-time that became training. A loss that falls is a gain, in points."
     )
@@ -1210,16 +1202,16 @@ def title_of(
     gain = found.after - found.before if documented is None else documented.mean
     if speeds is not None and _is_mostly_speed(found, speeds):
         return (
-            f"Time is not what {after} and {before} differ in most{place}: ETTR is {_SHARE.plain(found.after)} and "
-            f"{_SHARE.plain(found.before)}, but training uses {_SHARE.plain(speeds[1])} and "
-            f"{_SHARE.plain(speeds[0])} of the peak"
+            f"Time is not what {after} and {before} differ in most{place}: ETTR is {PERCENT.plain(found.after)} and "
+            f"{PERCENT.plain(found.before)}, but training uses {PERCENT.plain(speeds[1])} and "
+            f"{PERCENT.plain(speeds[0])} of the peak"
         )
     ends = None if whole is None else _ends(whole)
     if whole is not None and not whole.resolved:
-        told = _SHARE.change(gain, ends)
+        told = PERCENT.change(gain, ends)
         return f"ETTR with {after} and with {before} cannot be told apart{place}: {told} of ETTR"
     way = "higher" if gain >= 0 else "lower"
-    told = f"With {after} instead of {before}, ETTR is {_SHARE.distance(gain, ends)} {way}{place}"
+    told = f"With {after} instead of {before}, ETTR is {PERCENT.distance(gain, ends)} {way}{place}"
     return f"{told}, {_mainly(found.steps, gain)}"
 
 
@@ -1243,10 +1235,10 @@ def _lead(found: Bridge, names: tuple[str, str], hours: float | None, count: int
     """Return the change in a sentence, in points and in GPU-hours a year."""
     gain, whole = found.after - found.before, found.whole
     ends = None if whole is None else _ends(whole)
-    told = f"{_SHARE.change(gain, ends)} of ETTR"
+    told = f"{PERCENT.change(gain, ends)} of ETTR"
     text = (
-        f"ETTR goes from {_SHARE.plain(found.before)} with {names[0]} to {_SHARE.plain(found.after)} with {names[1]}: "
-        f"{told}"
+        f"ETTR goes from {PERCENT.plain(found.before)} with {names[0]} to {PERCENT.plain(found.after)} with "
+        f"{names[1]}: {told}"
     )
     if hours is not None:
         ends = None if ends is None else (ends[0] * hours, ends[1] * hours)
@@ -1264,14 +1256,14 @@ def _table(found: Bridge, names: tuple[str, str], hours: float | None) -> Grid:
     rows = []
     for step in found.steps:
         ends = None if step.found is None else _ends(step.found)
-        row = [capital(step.name), _SHARE.plain(step.before), _SHARE.plain(step.after)]
-        row += [_SHARE.change(step.gain, ends)]
+        row = [capital(step.name), PERCENT.plain(step.before), PERCENT.plain(step.after)]
+        row += [PERCENT.change(step.gain, ends)]
         if hours is not None:
             row.append(hours_of(step.gain * hours, None if ends is None else (ends[0] * hours, ends[1] * hours)))
         rows.append([*row, BUCKETS[step.bucket].gloss if step.bucket in BUCKETS else ""])
     whole = None if found.whole is None else _ends(found.whole)
     gain = found.after - found.before
-    total = ["ETTR", _SHARE.plain(found.before), _SHARE.plain(found.after), _SHARE.change(gain, whole)]
+    total = ["ETTR", PERCENT.plain(found.before), PERCENT.plain(found.after), PERCENT.change(gain, whole)]
     if hours is not None:
         total.append(hours_of(gain * hours, None if whole is None else (whole[0] * hours, whole[1] * hours)))
     rows.append([*total, "the share of the requested GPU-time that became training"])

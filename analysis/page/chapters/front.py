@@ -7,7 +7,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import capital, form_of, label_text, name_of, number_of
+from analysis.amounts import PERCENT, capital, label_text, name_of, number_of
 from analysis.metrics import lower_is_better
 from analysis.page.cells import axes_of, best_of, place_of, running
 from analysis.page.charts.data import Curves, Front, FrontPoint, Scale, Series
@@ -16,14 +16,15 @@ from analysis.page.model import Column, Grid, Picture, Section
 from analysis.page.traced import shown_of_cells
 from analysis.statistics.estimates import contributions
 from analysis.statistics.intervals import binomial_interval
-from sim import Ratio, units
+from sim import Ratio
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from analysis.amounts import Shown
     from analysis.page.cells import Axis
     from analysis.page.material import Focus, Material
-    from analysis.page.traced import Shown
 
 # ----------------------------------------
 # The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.
@@ -290,8 +291,6 @@ def _caption(data: Content, content: Content, points: int, count: int) -> str:
 
 METRIC = "time_to_work"
 
-DAY = units.DURATION.units["d"]
-
 
 class Sample(NamedTuple):
     """When runs were finished.
@@ -384,8 +383,6 @@ def column_of(row: Mapping[str, str], axis: str) -> str:
 # When the work is finished: the chance of it by each date.
 
 _MOST_CURVES = 8
-
-_PERCENT = form_of("p_finish_by", [])
 
 
 def finish_section(material: Material) -> Section | None:
@@ -493,7 +490,7 @@ def _title_of_finish(samples: Sequence[Sample], deadline: float | None, horizon:
     ends = list(dict.fromkeys((samples[0], samples[-1])))
     with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
     if deadline is not None:
-        shares = [_PERCENT.plain(sample.chance(deadline)) for sample in ends]
+        shares = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
         first = f"{shares[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g},{with_what[0]}"
         told = [
             first.removesuffix(","),
@@ -512,8 +509,8 @@ def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
     """Return what is to be seen."""
     told = []
     for sample in samples:
-        finished = _PERCENT.plain(len(sample.times) / sample.runs)
-        by = "" if deadline is None else f"{_PERCENT.plain(sample.chance(deadline))} by the deadline, "
+        finished = PERCENT.plain(len(sample.times) / sample.runs)
+        by = "" if deadline is None else f"{PERCENT.plain(sample.chance(deadline))} by the deadline, "
         told.append(f"{sample.name}: {by}{finished} at the horizon")
     return f"Chance to be finished by each date. {'; '.join(told)}."
 
@@ -543,7 +540,7 @@ def _table(
     rows = []
     for sample in samples:
         row = [sample.name]
-        row += [_PERCENT.plain(sample.chance(deadline))] if deadline is not None else []
+        row += [PERCENT.plain(sample.chance(deadline))] if deadline is not None else []
         for share in (0.5, 0.9):
             time = sample.by(share)
             row.append(_by(time, horizon).removeprefix("by "))
@@ -576,7 +573,7 @@ def _notes(material: Material, samples: Sequence[Sample], axis: Axis | None, *, 
         low, high = binomial_interval(samples[0].runs / 2, samples[0].runs)
         notes.append(
             f"With {number_of(samples[0].runs, 'run')} a chance of 50 % is known to be within "
-            f"{_PERCENT.plain(low)} to {_PERCENT.plain(high)} (95 %)."
+            f"{PERCENT.plain(low)} to {PERCENT.plain(high)} (95 %)."
         )
     if content is not None and axis is not None:
         chosen = chosen_cells(content)

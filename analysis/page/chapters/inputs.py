@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import capital, listed, name_of, number_of
+from analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
 from analysis.page.charts.data import Part, Stack
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.traced import COUNT, number, ranged
+from analysis.page.traced import number, ranged
 from analysis.results.step import unit_text
 from sim import catalog, units, yamlfile
 
@@ -729,7 +729,7 @@ def _missing(material: Material) -> tuple[str, ...]:
 
 def _percent(share: float) -> str:
     """Return a share to two digits; of what is next to nothing, that it is."""
-    return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.1f} %"
+    return percent_text(share, 0 if share >= 0.095 or share == 0 else 1)
 
 
 # ----------------------------------------

@@ -7,19 +7,21 @@ import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
-    amount_text,
+    COUNT,
+    PERCENT,
     capital,
-    dimension_of,
+    cell_forms,
     empty_table,
-    is_share,
     listed,
     name_of,
     number_of,
+    people_form,
     percent_text,
     phrase,
+    points_form,
     range_text,
+    shown,
     text_or_dash,
-    time_text,
 )
 from analysis.optimize.play import why
 from analysis.page.account import currency_of
@@ -29,20 +31,19 @@ from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Inter
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import OPTIMIZE
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import COUNT, PERCENT, Places, number, people_form, points_form, ranged, shown, told
+from analysis.page.traced import Places, number, ranged, told
 from analysis.terminal import Page, console
-from sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
-    from analysis.amounts import Form
+    from analysis.amounts import Form, Shown
     from analysis.page.material import Material
     from analysis.page.model import Words
-    from analysis.page.traced import Estimate, Shown
+    from analysis.page.traced import Estimate
 
 # ----------------------------------------
 # Tables of an optimisation, and the words that they share with its sentences.
@@ -100,7 +101,10 @@ def print_confirmation(out: Console, content: dict[str, Any]) -> None:
     for row, first in zip(found["trials"], before, strict=False):
         cells = [where_text(row["values"], content)]
         for name in measured:
-            cells += [text_or_dash(first["aims"][name]["mean"], _form(name)), *_cells(name, row["aims"][name])]
+            cells += [
+                text_or_dash(first["aims"][name]["mean"], cell_forms(name).value),
+                *_cells(name, row["aims"][name]),
+            ]
             cells += _gain_cells(name, row["gain"][name])
         table.add_row(*cells, *_condition_cells(row))
     start = found["as_it_is"]
@@ -131,10 +135,8 @@ def estimate_text(metric: str, found: dict[str, Any]) -> str:
 
 def change_text(metric: str, change: float, *, sign: bool = False) -> str:
     """Return a difference of two values of a metric; shares in points."""
-    if is_share(metric):
-        return f"{100 * change:{'+' if sign else ''}.2f} pt"
-    minus = "-" if change < 0 else "+" if sign else ""
-    return f"{minus}{_form(metric)(abs(change))}"
+    text = cell_forms(metric).change(change)
+    return text if sign else text.removeprefix("+")
 
 
 def _measured(content: dict[str, Any]) -> list[str]:
@@ -182,17 +184,8 @@ def _gain_cells(metric: str, gain: dict[str, Any] | None) -> list[str]:
 
 
 def _cells(metric: str, found: dict[str, Any]) -> list[str]:
-    form = _form(metric)
+    form = cell_forms(metric).value
     return [text_or_dash(found["mean"], form), range_text(found["ci95"], form)]
-
-
-def _form(metric: str) -> Callable[[float], str]:
-    """Return how values of a metric are told."""
-    if is_share(metric):
-        return percent_text
-    if dimension_of(metric) is units.DURATION:
-        return time_text
-    return lambda value: amount_text(value) if abs(value) >= 1000 else f"{value:.4g}"
 
 
 # ----------------------------------------

@@ -9,33 +9,37 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from analysis.amounts import (
+    COUNT,
+    GPU_YEARS,
+    OF_HUNDRED,
+    PERCENT,
+    POINTS,
     Form,
     bar_text,
     capital,
     cell_forms,
+    compact,
     count_text,
     empty_table,
+    ends_of,
     form_of,
+    gpu_hours,
+    gpu_hours_form,
+    hours,
     label_grid,
+    money,
+    money_form,
     number_of,
     percent_text,
+    points_text,
     range_text,
     text_or_dash,
+    time_form,
     time_text,
 )
 from analysis.explain import stores_of
 from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
-from analysis.page.account import (
-    account_of,
-    asked_for,
-    basis,
-    cause_name,
-    compact,
-    gpu_hours,
-    hours,
-    money,
-    percent,
-)
+from analysis.page.account import account_of, asked_for, basis, cause_name
 from analysis.page.chapters.inputs import chance, luck, not_covered, not_known, stated
 from analysis.page.charts.data import (
     Bar,
@@ -53,22 +57,7 @@ from analysis.page.charts.data import (
 )
 from analysis.page.glossary import bucket_words, cause_words, glossed
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import (
-    COUNT,
-    GPU_YEARS,
-    OF_HUNDRED,
-    PERCENT,
-    POINTS,
-    Estimate,
-    Places,
-    Traced,
-    gpu_hours_form,
-    money_form,
-    number,
-    time_form,
-    told,
-    total,
-)
+from analysis.page.traced import Estimate, Places, Traced, number, told, total
 from analysis.results.models import NodesDown
 from analysis.results.run import replays_a_log
 from analysis.statistics.differences import FEWEST_EVENTS
@@ -76,8 +65,9 @@ from analysis.statistics.estimates import ratio_interval
 from analysis.statistics.intervals import unseen
 from analysis.terminal import Page, console
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
-from sim.formulas import exceedance, missing_nodes_pmf
-from sim.units import HOUR
+from sim.formulas.arrays import exceedance
+from sim.formulas.nodes import missing_nodes_pmf
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -189,7 +179,7 @@ def compared_text(formula: ClosedForm) -> str:
         return text
     if not outside:
         return f"{text}: inside the 95 % interval"
-    return f"{text}: outside the 95 % interval by {100 * outside:.2f} pt"
+    return f"{text}: outside the 95 % interval by {points_text(outside, '')}"
 
 
 def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
@@ -344,7 +334,7 @@ def _print_scenario(out: Console, content: RunDocument, prepared: Prepared) -> N
             low, high = plan.plan.band90
             text += f" (modelled: {low:.2f}..{high:.2f})"
         if plan.mfu is not None:
-            text += f", MFU {100 * plan.mfu:.1f} %"
+            text += f", MFU {percent_text(plan.mfu, 1)}"
         rows.append(("job", text))
     first = prepared.jobs[0]
     expected = f", one interruption in {time_text(first.mtti)} expected" if first.mtti < float("inf") else ""
@@ -413,7 +403,7 @@ def _print_shares(out: Console, content: RunDocument) -> None:
     shares = content.time_shares
     if shares["productive"] is None:
         return
-    hours = sum(job.requested_gpu_s for job in content.per_job.values()) / 3600
+    hours = sum(job.requested_gpu_s for job in content.per_job.values()) / HOUR
     out.print("\nWhere every GPU-hour went", style="bold")
     table = empty_table("", "share", "GPU-hours", "", "mostly because of")
     losses = content.loss_gpu_s
@@ -455,7 +445,7 @@ def _print_causes_of_console(out: Console, content: RunDocument) -> None:
     table = empty_table("", "mean", "95 % interval", "GPU-hours lost", "")
     total = sum(row.mean for row in causes.values())
     for name, row in causes.items():
-        lost = sum(content.loss_gpu_s[name].values()) / 3600
+        lost = sum(content.loss_gpu_s[name].values()) / HOUR
         interval = range_text(row.mean_ci95, count_text)
         table.add_row(name, count_text(row.mean), interval, f"{lost:,.0f}", bar_text(row.mean / total))
     out.print(table)
@@ -507,7 +497,7 @@ def _main_cause(losses: dict[str, dict[str, float]], bucket: str) -> str:
         return ""
     name = max(amounts, key=lambda key: amounts[key])
     label = "no failure" if name == "no_failure" else name
-    return f"{label} ({100 * amounts[name] / total:.0f} %)"
+    return f"{label} ({percent_text(amounts[name] / total, 0)})"
 
 
 _MOST_BARS = 8
@@ -780,7 +770,7 @@ def _picture(losses: list[_Loss]) -> Picture | None:
 # ----------------------------------------
 # Where the requested GPU-time went, step by step, and where that of the whole cluster did.
 
-_DAY, _MWH_WHERE_TIME_GOES = units.DURATION.units["d"], units.ENERGY.units["MWh"]
+_MWH = units.ENERGY.units["MWh"]
 
 _CHAIN = {
     "scheduling_goodput": ("", "share of the requested GPU-time in which the jobs had their nodes"),
@@ -800,7 +790,7 @@ def section(material: Material) -> Section | None:
     chart = waterfall(focus)
     lost = sorted(chart.changes, key=lambda change: change.amount)
     largest = f"; the largest loss is {lost[0].name}" if lost else ""
-    alt = f"Waterfall from 100 % of the requested GPU-time down to {percent(chart.end[1] / 100)} productive. " + (
+    alt = f"Waterfall from 100 % of the requested GPU-time down to {PERCENT.value(chart.end[1] / 100)} productive. " + (
         f"The largest steps: {', '.join(f'{change.name} {-change.amount:.2g} %' for change in lost[:3])}."
         if lost
         else "Nothing is lost."
@@ -811,7 +801,7 @@ def section(material: Material) -> Section | None:
     stack = cluster_stack(focus.document.cluster_shares)
     second = () if stack is None else (_of_cluster(stack, focus, account),)
     notes = [basis(focus), *_notes(account)]
-    title = f"{percent(chart.end[1] / 100)} of the GPU-time that was asked for became training{largest}"
+    title = f"{PERCENT.value(chart.end[1] / 100)} of the GPU-time that was asked for became training{largest}"
     return Section("where-the-time-goes", title, _text(focus, account), (first, _chain(focus), *second), tuple(notes))
 
 
@@ -825,7 +815,7 @@ def waterfall(focus: Focus) -> Waterfall:
         for name in sorted(losses, key=lambda name: -shares[name])
     )
     left = 100 * shares["productive"]
-    title = f"{percent(shares['productive'])} of the requested GPU-time is productive"
+    title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time is productive"
     if changes:
         title += f"; {changes[0].name} costs {-changes[0].amount:.2g} points"
     return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", left))
@@ -862,8 +852,10 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     parts = [Part("productive", 100 * (productive + min(lost, 0.0)), 0), Part("lost by jobs", 100 * max(lost, 0.0), 1)]
     outside.sort(key=lambda name: -shares[name])
     parts += [Part(bucket_label(name), 100 * shares[name], BUCKETS[name].hue) for name in outside]
-    largest = f"{bucket_label(outside[0])} ({percent(shares[outside[0]])})"
-    title = f"{percent(productive)} of all GPU-time owned is productive; outside jobs the largest part is {largest}"
+    largest = f"{bucket_label(outside[0])} ({PERCENT.value(shares[outside[0]])})"
+    title = (
+        f"{PERCENT.value(productive)} of all GPU-time owned is productive; outside jobs the largest part is {largest}"
+    )
     return Stack(title, "%", tuple(part for part in parts if part.amount > 0))
 
 
@@ -877,7 +869,7 @@ def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
         amounts = [] if account.owned is None else [hours(shares[name] * account.owned)]
         if account.price is not None and account.owned is not None:
             amounts.append(money(shares[name] * account.owned * account.price, account.currency))
-        rows.append((bucket_label(name), percent(shares[name]), *amounts, BUCKETS[name].gloss))
+        rows.append((bucket_label(name), PERCENT.value(shares[name]), *amounts, BUCKETS[name].gloss))
     heads = ["share of owned"] + (["GPU-hours"] if account.owned is not None else [])
     heads += [account.currency] if account.price is not None else []
     columns = (
@@ -902,7 +894,7 @@ def _table(focus: Focus, account: Account) -> Grid:
     heads += [f"{account.currency} a year"] if account.price is not None else []
 
     def row(label: str, share: float, gloss: str) -> tuple[str, ...]:
-        amounts = [percent(share), hours(share * account.requested)]
+        amounts = [PERCENT.value(share), hours(share * account.requested)]
         if account.a_year is not None:
             amounts.append(hours(share * account.requested * account.a_year))
         if account.a_year is not None and account.price is not None:
@@ -920,7 +912,11 @@ def _chain(focus: Focus) -> Grid:
     """Return goodput as a product, with a gloss for each factor."""
     metrics = focus.document.metrics
     rows = [
-        (f"{sign}{METRICS[name].label}", percent(mean, metrics[name].mean_ci95), gloss)
+        (
+            f"{sign}{METRICS[name].label}",
+            PERCENT.value(mean, ends_of(metrics[name].mean_ci95)),
+            gloss,
+        )
         for name, (sign, gloss) in _CHAIN.items()
         if name in metrics and (mean := metrics[name].mean) is not None
     ]
@@ -939,7 +935,7 @@ def _text(focus: Focus, account: Account) -> tuple[str, ...]:
     share = content.time_shares["productive"]
     text = f"The jobs asked for {gpu_hours(account.requested)}"
     if account.window is not None:
-        text += f" in {account.window / _DAY:.3g} days"
+        text += f" in {account.window / DAY:.3g} days"
     text += f"; {gpu_hours(share * account.requested)} became training whose result was kept."
     parts = [text]
     if account.price is not None and account.owned is not None:
@@ -950,7 +946,7 @@ def _text(focus: Focus, account: Account) -> tuple[str, ...]:
             f"jobs lost is worth {money(lost, account.currency)}."
         )
     if content.energy is not None:
-        parts.append(f"The facility took {Form('MWh', _MWH_WHERE_TIME_GOES).plain(content.energy.total_j)}.")
+        parts.append(f"The facility took {Form('MWh', _MWH).plain(content.energy.total_j)}.")
     return tuple(parts)
 
 
@@ -1080,18 +1076,20 @@ def _all_lost(amounts: NDArray[np.float64]) -> float:
 
 def _of(amount: float, amounts: NDArray[np.float64]) -> str:
     """Return a part of all that is lost."""
-    return f"{percent(float(amount) / _all_lost(amounts))} of all that is lost"
+    return f"{PERCENT.value(float(amount) / _all_lost(amounts))} of all that is lost"
 
 
 def _text_of_losses(phases: list[str], amounts: NDArray[np.float64], account: Account) -> tuple[str, ...]:
     """Return how much is lost, and how much of that to the largest causes and phases."""
     total = float(amounts.sum())
-    text = f"The jobs lost {gpu_hours(total)}, {percent(total / account.requested)} of what they asked for"
+    text = f"The jobs lost {gpu_hours(total)}, {PERCENT.value(total / account.requested)} of what they asked for"
     if account.price is not None:
         text += f", worth {money(total * account.price, account.currency)}"
     columns = amounts.sum(axis=0)
     order, gross = np.argsort(-columns, kind="stable")[:3], _all_lost(amounts)
-    text += ". By phase: " + ", ".join(f"{bucket_label(phases[i])} {percent(float(columns[i]) / gross)}" for i in order)
+    text += ". By phase: " + ", ".join(
+        f"{bucket_label(phases[i])} {PERCENT.value(float(columns[i]) / gross)}" for i in order
+    )
     return (f"{text}.",)
 
 
@@ -1118,7 +1116,7 @@ def _table_of_losses(
             f"{count:,.3g}" if count < 1000 else f"{count:,.0f}",
             *map(hours, cells),
             hours(lost),
-            percent(lost / total),
+            PERCENT.value(lost / total),
             *priced,
         )
 
@@ -1139,7 +1137,6 @@ def _table_of_losses(
 # ----------------------------------------
 # Goodput day by day: how far single days are from the mean.
 
-_DAY_ROLLING = units.DURATION.units["d"]
 
 _FEWEST_WINDOWS, _FEWEST_RUNS = 5, 5
 
@@ -1161,15 +1158,14 @@ def rolling_section(material: Material) -> Section | None:
         return None
     width = focus.prepared.windows
     assert width is not None, "windows have a width"
-    window = "day" if width == _DAY_ROLLING else f"window of {time_text(width)}"
-    title = (
-        f"A typical run keeps between {percent(known.min())} and {percent(known.max())} of the GPU-time of a {window}"
-    )
+    window = "day" if width == DAY else f"window of {time_text(width)}"
+    low, high = PERCENT.plain(known.min()), PERCENT.plain(known.max())
+    title = f"A typical run keeps between {low} and {high} of the GPU-time of a {window}"
     each = shares_of_windows(focus.ensemble.results)
     chart = _chart(title, window, focus.typical.edges, typical, each, focus.ensemble.results)
     alt = (
-        f"ETTR in each {window} of one run: from {percent(known.min())} to {percent(known.max())}, half of them above "
-        f"{percent(float(np.median(known)))}."
+        f"ETTR in each {window} of one run: from {low} to {high}, half of them above "
+        f"{PERCENT.plain(float(np.median(known)))}."
     )
     caption = f"Share of the GPU-time requested in each {window} that was training whose result was kept."
     if len(chart.series) > _PLAIN:
@@ -1219,10 +1215,16 @@ def _chart(
 ) -> Curves:
     """Return the typical run, and where there are several the mean of all and where four fifths of them lie."""
     count = len(typical)
-    middle = tuple(
-        (float(low) + float(high)) / 2 / _DAY_ROLLING for low, high in itertools.pairwise(edges[: count + 1])
-    )
-    series = [Series("typical run", middle, tuple(_percent(share) for share in typical), look="line", hue=1)]
+    middle = tuple((float(low) + float(high)) / 2 / DAY for low, high in itertools.pairwise(edges[: count + 1]))
+    series = [
+        Series(
+            "typical run",
+            middle,
+            tuple(None if np.isnan(share) else 100 * float(share) for share in typical),
+            look="line",
+            hue=1,
+        )
+    ]
     if len(results) > 1:
         sums = [np.zeros((2, count)) for _ in results]
         for table, result in zip(sums, results, strict=True):
@@ -1251,16 +1253,12 @@ def _tenths(middle: tuple[float, ...], each: NDArray[np.float64]) -> list[Series
     return found
 
 
-def _percent(share: float) -> float | None:
-    return None if np.isnan(share) else 100 * float(share)
-
-
 def _table_of_rolling(known: NDArray[np.float64], each: NDArray[np.float64], window: str) -> Grid:
     """Return how the windows of the typical run, and of all, are spread."""
     everyone = each[~np.isnan(each)]
     rows = []
     for name, level in (("worst", 0.0), ("one in ten is below", 0.1), ("half are below", 0.5), ("best", 1.0)):
-        cells = [percent(float(np.quantile(values, level))) for values in (known, everyone)]
+        cells = [PERCENT.value(float(np.quantile(values, level))) for values in (known, everyone)]
         rows.append((name, *cells))
     heads = ("typical run", f"all {len(each)} runs")
     return Grid(f"ETTR of a {window}", (Column("", is_number=False), *map(Column, heads)), rows)
@@ -1270,8 +1268,8 @@ def _text_of_rolling(known: NDArray[np.float64], window: str) -> tuple[str, ...]
     low = float(np.quantile(known, 0.1))
     return (
         f"One {window} of the same run is not like another: the worst of {known.size} has an ETTR of "
-        f"{percent(float(known.min()))}, one in ten is below {percent(low)}, and half are below "
-        f"{percent(float(np.median(known)))}.",
+        f"{PERCENT.value(float(known.min()))}, one in ten is below {PERCENT.value(low)}, and half are below "
+        f"{PERCENT.value(float(np.median(known)))}.",
     )
 
 
@@ -1365,7 +1363,7 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
     """
     lengths = np.array([sum(result.down_times.values()) for result in results])
     longest = float(lengths.max())
-    count = min(int(np.ceil(longest / _DAY_ROLLING)), _MOST_WINDOWS_MISSING_NODES)
+    count = min(int(np.ceil(longest / DAY)), _MOST_WINDOWS_MISSING_NODES)
     if len(results) < _FEWEST_RUNS_MISSING_NODES or count < 2 or not any(result.outages for result in results):
         return None
     width = longest / count
@@ -1513,7 +1511,7 @@ def _time(share: float) -> str:
     """Return a share of the time, of which tiny ones are not told exactly."""
     if not share:
         return "none of the time"
-    return "less than 0.01 % of the time" if share < _TINY else f"{percent(float(share))} of the time"
+    return "less than 0.01 % of the time" if share < _TINY else f"{PERCENT.value(float(share))} of the time"
 
 
 def _table_of_missing_nodes(found: Mapping[str, Any], curves: Exceedance, focus: Focus) -> Grid:
@@ -1579,8 +1577,8 @@ def closed_form_section(material: Material) -> Section | None:
     ends = None if interval is None else (100 * interval[0], 100 * interval[1])
     row = Interval("simulated", 100 * found.ettr, ends, note=number_of(found.replications, "replication"))
     chart = Intervals(title, "%", (row,), (100 * formula.ettr, "formula"))
-    told = percent(found.ettr, None if interval is None else (interval[0], interval[1]))
-    alt = f"Simulated ETTR {told}, beside a line at {percent(formula.ettr)}, which is the formula's."
+    told = PERCENT.value(found.ettr, ends_of(interval))
+    alt = f"Simulated ETTR {told}, beside a line at {PERCENT.value(formula.ettr)}, which is the formula's."
     picture = Picture("closed-form", chart, alt, "Whisker: 95 % interval of the mean.", _table_of_closed_form(content))
     items: list[Picture | Grid] = [picture]
     if formula.waste is not None and converges(formula):
@@ -1621,7 +1619,7 @@ def distance(formula: ClosedForm) -> float:
 
 def _title(formula: float, found: Simulated, apart: float) -> str:
     """Return how far apart both are."""
-    said = f"A formula says {percent(formula)}, the simulation {percent(found.ettr or 0.0)}"
+    said = f"A formula says {PERCENT.value(formula)}, the simulation {PERCENT.value(found.ettr or 0.0)}"
     if apart:
         return f"{said}: {abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
     if _width(found) > _POINT:
@@ -1661,16 +1659,15 @@ def _table_of_closed_form(content: RunDocument) -> Grid:
     """Return the shares of the formula beside those of the simulation."""
     rows = []
     for name, (formula, simulated) in beside(content).items():
-        told = ("not in the formula", "") if formula is None else (percent(formula), _points(simulated - formula))
+        told = (
+            ("not in the formula", "")
+            if formula is None
+            else (PERCENT.value(formula), PERCENT.change(simulated - formula))
+        )
         label = f"restart ({', '.join(RESTART)})" if name == "restart" else bucket_label(name)
-        rows.append((label, told[0], percent(simulated), told[1]))
+        rows.append((label, told[0], PERCENT.value(simulated), told[1]))
     heads = ("formula", "simulated", "simulated less formula")
     return Grid("Formula beside simulation", (Column("share of the time", is_number=False), *map(Column, heads)), rows)
-
-
-def _points(difference: float) -> str:
-    text = f"{difference / _POINT:+.3f} points"
-    return text if text.strip("+-0. points") else "0 points"
 
 
 def _orders(waste: Mapping[str, Mapping[str, float]]) -> Grid:
@@ -1678,7 +1675,7 @@ def _orders(waste: Mapping[str, Mapping[str, float]]) -> Grid:
     buckets = list(dict.fromkeys(bucket for order in _ORDERS_CLOSED_FORM for bucket in waste[order]))
     buckets.sort(key=lambda bucket: bucket == "total")
     rows = [
-        (bucket_label(bucket), *(percent(waste[order].get(bucket, 0.0)) for order in _ORDERS_CLOSED_FORM))
+        (bucket_label(bucket), *(PERCENT.value(waste[order].get(bucket, 0.0)) for order in _ORDERS_CLOSED_FORM))
         for bucket in buckets
     ]
     note = "First order: each failure by itself. Second order: two that meet, too. Exact: all of them."

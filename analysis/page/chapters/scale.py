@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
-from analysis.amounts import form_of, listed, time_text
+from analysis.amounts import PERCENT, ends_of, listed, time_text
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.material import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
 from analysis.page.model import Column, Grid, Picture, Section
-from analysis.page.traced import ends_of
 from sim import units
-from sim.units import HOUR
+from sim.units import HOUR, MINUTE
 from sim.yamlfile import load
 
 if TYPE_CHECKING:
@@ -321,19 +320,11 @@ def _smooth(places: Any, shares: Any, at: Any) -> Any:
 
 def _at_scale(prepared: Prepared, scale: float) -> Prepared:
     """Return the scenario with all times of detection and recovery so many times as long."""
-    scenario = prepared.scenario
-    changes: dict[str, Any] = {}
-    for part in ("detection", "recovery"):
-        strategy = getattr(scenario, part)
-        changes[part] = strategy.model_copy(update={"scale": scale * strategy.scale})
     if scale == 1:
         return prepared
-    # The topology does not change, and takes longest to build.
-    found = sim.examine(scenario.model_copy(update=changes))
-    pairs = zip(found.sources, prepared.sources, strict=True)
-    sources = tuple(replace(source, blast=known.blast) for source, known in pairs)
-    same = {name: getattr(prepared, name) for name in ("blast", "network", "packed_by")}
-    return replace(found, sources=sources, **same)
+    parts = {name: getattr(prepared.scenario, name) for name in ("detection", "recovery")}
+    changes = {name: part.model_copy(update={"scale": scale * part.scale}) for name, part in parts.items()}
+    return sim.prepare(prepared.scenario.model_copy(update=changes))
 
 
 def _ettr(prepared: Prepared) -> float:
@@ -351,9 +342,6 @@ def _shares(prepared: Prepared) -> dict[str, float]:
 # ----------------------------------------
 # How reliable and how fast to come back: what it takes for 90, 95 and 97 %.
 
-_MINUTE = 60.0
-
-_SHARE = form_of("ettr", [])
 
 _HALF = 0.5
 
@@ -422,15 +410,15 @@ def _told(now: float, answers: dict[float, float | None], asked: float | None, n
         level = missed[0]
         factor = answers[level]
         if factor is None:
-            return f"{_percent(level)} of productive time is out of reach {where}, however rare failures are"
+            return f"{PERCENT.exact(level)} of productive time is out of reach {where}, however rare failures are"
         if math.isinf(factor):
             factor_text = f"more than {FACTORS[-1]:g} times"
-            return f"{_percent(level)} of productive time takes failures {factor_text} as rare as {where}"
-        return f"{_percent(level)} of productive time takes failures {_times(factor)} as rare as {where}"
+            return f"{PERCENT.exact(level)} of productive time takes failures {factor_text} as rare as {where}"
+        return f"{PERCENT.exact(level)} of productive time takes failures {_times(factor)} as rare as {where}"
     level = LEVELS[-1] if asked is None else asked
     factor = answers[level]
     times = _times(1 / factor) if factor else f"more than {1 / FACTORS[0]:g} times"
-    return f"failures could be {times} as frequent as {where} before productive time falls below {_percent(level)}"
+    return f"failures could be {times} as frequent as {where} before productive time falls below {PERCENT.exact(level)}"
 
 
 def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> Contours:
@@ -443,10 +431,10 @@ def _chart(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
         Scale("time between failures, relative to the scenario", is_log=True, ticks=ticks),
         Scale("minutes from a failure to stepping again"),
         factors,
-        tuple(pause / _MINUTE for pause in pauses),
+        tuple(pause / MINUTE for pause in pauses),
         tuple(tuple(100 * value for value in row) for row in grid),
         tuple(100 * level for level in levels),
-        ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / _MINUTE),
+        ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / MINUTE),
     )
 
 
@@ -457,7 +445,7 @@ def _table(focus: Focus, requirement: Requirement, answers: dict[float, float | 
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
         (
-            _percent(level),
+            PERCENT.exact(level),
             _needed(answers[level], mtti),
             _needed(requirement.factor_for(level, _HALF), mtti),
         )
@@ -492,8 +480,8 @@ def _notes(focus: Focus, now: float) -> tuple[str, ...]:
     simulated = focus.document.closed_form.simulated
     notes = ["A formula for the long run, not a simulation: between the places at which it was asked, it is smooth."]
     if found.mean is not None:
-        told = f"For the scenario it says {_SHARE.plain(now)} where the simulation says "
-        notes.append(f"{told}{_SHARE.value(found.mean, ends_of(found.mean_ci95))}.")
+        told = f"For the scenario it says {PERCENT.plain(now)} where the simulation says "
+        notes.append(f"{told}{PERCENT.value(found.mean, ends_of(found.mean_ci95))}.")
         if simulated is not None and simulated.replications < focus.wanted:
             notes.append(f"The simulation is of {simulated.replications} replications, played again.")
     broken = focus.document.closed_form.assumptions
@@ -505,10 +493,6 @@ def _notes(focus: Focus, now: float) -> tuple[str, ...]:
 def _times(factor: float) -> str:
     """Return a factor in words; near 1 with a digit more."""
     return f"{factor:.2f} times" if 0.9 < factor < 1.1 else f"{factor:.2g} times"
-
-
-def _percent(level: float) -> str:
-    return f"{100 * level:g} %"
 
 
 # ----------------------------------------
@@ -713,17 +697,17 @@ def _told_of_scale(here: int, rows: Sequence[Row], simulated: Sequence[Simulated
     if len(simulated) > 1:
         first, last = simulated[0], simulated[-1]
         return (
-            f"With the same policies simulated ETTR goes from {_SHARE.plain(first.mean, first.ci95)} at "
-            f"{first.gpus:,} GPUs to {_SHARE.plain(last.mean, last.ci95)} at {last.gpus:,}"
+            f"With the same policies simulated ETTR goes from {PERCENT.plain(first.mean, first.ci95)} at "
+            f"{first.gpus:,} GPUs to {PERCENT.plain(last.mean, last.ci95)} at {last.gpus:,}"
         )
     if not rows:
         only = simulated[0]
-        return f"{only.gpus:,} GPUs have an ETTR of {_SHARE.plain(only.mean, only.ci95)}; no formula says more of it"
+        return f"{only.gpus:,} GPUs have an ETTR of {PERCENT.plain(only.mean, only.ci95)}; no formula says more of it"
     (now,) = (row for row in rows if row[0] == here)
     size, share, _ = rows[-1]
     assert now[1] is not None
     assert share is not None
-    known = f" (simulated here: {_SHARE.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
+    known = f" (simulated here: {PERCENT.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
     goes = "falls" if share < now[1] else "rises"
     before, after = _percent_of_scale(now[1]), _percent_of_scale(share)
     return f"By the formula ETTR {goes} from {before} at {here:,} GPUs to {after} at {size:,}{known}"
@@ -812,7 +796,7 @@ def _value(point: MeasuredPoint, text: Callable[[float], str]) -> str:
 
 
 def _percent_of_scale(value: float) -> str:
-    return f"below {100 * _LEAST_SCALE:g} %" if value < _LEAST_SCALE else f"{100 * value:.3g} %"
+    return f"below {PERCENT.exact(_LEAST_SCALE)}" if value < _LEAST_SCALE else PERCENT.brief(value)
 
 
 def _notes_of_scale(focus: Focus, sizes: Sequence[AtSize]) -> tuple[str, ...]:

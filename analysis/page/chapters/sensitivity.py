@@ -5,20 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
+    COUNT,
+    PERCENT,
+    CellForms,
+    Shown,
     bar_text,
     capital,
-    dimension_of,
+    cell_forms,
     empty_table,
-    form_of,
-    is_share,
+    ends_of,
     label_text,
     listed,
     name_of,
     number_of,
+    people_form,
     percent_text,
+    points_form,
     range_text,
+    shown,
     text_or_dash,
-    time_text,
 )
 from analysis.page.account import currency_of
 from analysis.page.chapters.compare import difference_note
@@ -27,26 +32,13 @@ from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import (
-    COUNT,
-    PERCENT,
-    Places,
-    Shown,
-    ends_of,
-    number,
-    people_form,
-    points_form,
-    ranged,
-    shown,
-    told,
-)
+from analysis.page.traced import Places, number, ranged, told
 from analysis.results.models import DifferenceFound
 from analysis.statistics.differences import MANY
 from analysis.terminal import Page, console
-from sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -139,43 +131,16 @@ def title(content: dict[str, Any], axis: str) -> str:
     return str(content["axes"][axis]["title"])
 
 
-class Forms(NamedTuple):
-    """How values of a metric, changes of it, and its spread are told."""
-
-    value: Callable[[float], str]
-    change: Callable[[float], str]
-    spread: Callable[[float], str]
-
-
-def forms(content: dict[str, Any]) -> Forms:
-    """Return how the metric of a document is told."""
-    metric, size = content["metric"], abs(content["center"]["mean"] or 0.0)
-    if is_share(metric):
-        return Forms(percent_text, _points, lambda spread: f"{100 * spread:.2f} pt")
-    plain: Callable[[float], str] = time_text if dimension_of(metric) is units.DURATION else "{:.4g}".format
-
-    def change(amount: float) -> str:
-        # What the order of a sum leaves of nothing.
-        return "0" if abs(amount) <= _SAME * size else f"{'-' if amount < 0 else '+'}{plain(abs(amount))}"
-
-    return Forms(plain, change, plain)
-
-
-def _points(change: float) -> str:
-    """Return a difference of shares in points."""
-    text = f"{100 * change:+.2f} pt"
-    return "0.00 pt" if text[1:] == "0.00 pt" else text
-
-
-def percent(share: float) -> str:
-    """Return a share in whole percent: its interval is seldom narrower."""
-    return f"{100 * share:.0f} %"
+def forms(content: dict[str, Any]) -> CellForms:
+    """Return how the metric of a document is told; what the order of a sum leaves of nothing is none."""
+    found, size = cell_forms(content["metric"]), abs(content["center"]["mean"] or 0.0)
+    return found._replace(change=lambda amount: found.change(amount if abs(amount) > _SAME * size else 0.0))
 
 
 def _share(found: dict[str, Any]) -> str:
     """Return a share with its interval, in percent."""
     low, high = found["ci95"]
-    return f"{percent(found['value'])} [{100 * low:.0f}..{100 * high:.0f}]"
+    return f"{percent_text(found['value'], 0)} [{100 * low:.0f}..{100 * high:.0f}]"
 
 
 # ----------------------------------------
@@ -235,7 +200,7 @@ def _print_variance(out: Console, content: dict[str, Any]) -> None:
     for name, label in labels.items():
         part = found["variance"][name]
         value, interval = part["share"]["value"], part["share"]["ci95"]
-        table.add_row(label, spread(part["variance"] ** 0.5), percent(value), _range(interval), bar_text(value))
+        table.add_row(label, spread(part["variance"] ** 0.5), percent_text(value, 0), _range(interval), bar_text(value))
     out.print()
     out.print(table)
 
@@ -250,8 +215,8 @@ def _print_indices(out: Console, content: dict[str, Any]) -> None:
     )
     for row in rows:
         parts = [row["first"], row["total"]]
-        forms = [[percent(row["closed_form"][key])] if has_form else [] for key in ("first", "total")]
-        cells = [[percent(part["value"]), _range(part["ci95"])] for part in parts]
+        forms = [[percent_text(row["closed_form"][key], 0)] if has_form else [] for key in ("first", "total")]
+        cells = [[percent_text(part["value"], 0), _range(part["ci95"])] for part in parts]
         table.add_row(
             title(content, row["axis"]), *cells[0], *forms[0], bar_text(row["first"]["value"]), *cells[1], *forms[1]
         )
@@ -313,14 +278,16 @@ def _notes(content: dict[str, Any]) -> Iterator[str]:
         yield "alone: by how much the variance would fall if this one were known; in all: what it takes part in"
         noise = found["noise_of_means"]
         if noise >= 0.005:
-            yield f"luck makes {percent(noise)} of the variance of the means of points; it is taken out above"
+            yield f"luck makes {percent_text(noise, 0)} of the variance of the means of points; it is taken out above"
     chosen = [axis["title"] for axis in content["axes"].values() if not axis["unknown"]]
     if found is not None and chosen:
         yield f"chosen, not unknown: {', '.join(chosen)}; all values of the study count as equally likely"
     if content["tornado"] is not None:
         unknown = any(axis["unknown"] for axis in content["axes"].values())
         low = content["low"]
-        ends = f"; the ends of what is unknown are its quantiles of {percent(low)} and {percent(1 - low)}"
+        ends = (
+            f"; the ends of what is unknown are its quantiles of {percent_text(low, 0)} and {percent_text(1 - low, 0)}"
+        )
         yield f"one at a time: changes on the same failures, each interval 95 % by itself{ends if unknown else ''}"
         yield from _without_luck(content)
     for line in content["assumptions"]:
@@ -793,8 +760,6 @@ def _notes_of_tornado(content: Content) -> Iterator[str]:
 # ----------------------------------------
 # Which inputs the scatter of the answer comes from.
 
-_SHARE = form_of("ettr", [])
-
 
 def variance_section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
@@ -825,7 +790,7 @@ def _whole(content: Content) -> str:
 
 def _told_of_variance(found: Content) -> str:
     """Return a share with its interval."""
-    return _SHARE.value(found["value"], ends_of(found["ci95"]))
+    return PERCENT.value(found["value"], ends_of(found["ci95"]))
 
 
 def _parts_of_variance(content: Content) -> Picture | None:
@@ -897,7 +862,7 @@ def _notes_of_variance(content: Content) -> Iterator[str]:
     yield f"{samples}{left}. Brackets are 95 % intervals."
     noise = found["noise_of_means"]
     if noise is not None:
-        yield f"Luck makes {_SHARE.plain(noise)} of the variance of the means of points; it is taken out."
+        yield f"Luck makes {PERCENT.plain(noise)} of the variance of the means of points; it is taken out."
     chosen = [str(axis["title"]) for axis in content["axes"].values() if not axis["unknown"]]
     if chosen:
         yield f"Chosen, not unknown: {listed(chosen)}; all their values count as equally likely."

@@ -7,7 +7,22 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.amounts import capital, empty_table, label_text, name_of, number_of, phrases
+from analysis.amounts import (
+    COUNT,
+    PERCENT,
+    POINTS,
+    Shown,
+    capital,
+    empty_table,
+    ends_of,
+    label_text,
+    name_of,
+    number_of,
+    people_form,
+    phrases,
+    points_form,
+    verb,
+)
 from analysis.metrics import TIME_SHARE, lower_is_better
 from analysis.page.cell_text import (
     Sheet,
@@ -42,27 +57,19 @@ from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.material import SENSITIVITY, chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
 from analysis.page.traced import (
-    COUNT,
-    PERCENT,
-    POINTS,
     Estimate,
     Places,
-    Shown,
     apart,
     band_text,
     between,
     cell_mean,
-    ends_of,
     has_bands,
     line,
     listed,
     number,
-    people_form,
-    points_form,
     sentence,
     shown_of_cells,
     told,
-    verb,
 )
 from sim import JOB_BUCKETS, catalog
 
@@ -847,7 +854,7 @@ def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown, levels: Seque
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
     name = capital(metric.name)
     if len({metric.form.plain(mean) for mean in means}) == 1:
-        return f"{name} {verb(metric.name, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
+        return f"{name} {verb(metric.metric, 'is', 'are')} {metric.form.plain(means[0])} at every value of {axis.title}"
     if levels and len(levels[0].sentence) <= _LONGEST:
         return levels[0].sentence
     if len(lines) == 1:
@@ -863,7 +870,7 @@ def _one_line(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Show
     first, last = cells[0], cells[-1]
     if all(_is_apart(best, end, metric) for end in (first, last)):
         word = "lowest" if is_lowest else "highest"
-        told = f"{name} {verb(metric.name, 'is', 'are')} {word}"
+        told = f"{name} {verb(metric.metric, 'is', 'are')} {word}"
         here = axis.phrase(best["values"][axis.name])
         alike = [cell for cell in cells if not _is_apart(best, cell, metric)]
         if len(alike) == 1:
@@ -871,7 +878,7 @@ def _one_line(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Show
         ends = [label_text(cell["values"][axis.name]) for cell in (alike[0], alike[-1])]
         return f"{told} around {here}, {cell_mean(best, metric)}: intervals from {ends[0]} to {ends[1]} overlap"
     labels = [axis.phrase(first["values"][axis.name]), label_text(last["values"][axis.name])]
-    goes = verb(metric.name, "goes", "go")
+    goes = verb(metric.metric, "goes", "go")
     means = [cell_mean(cell, metric) for cell in (first, last)]
     if _is_apart(first, last, metric):
         return f"{name} {goes} from {means[0]} with {labels[0]} to {means[1]} with {labels[1]}"
@@ -905,7 +912,7 @@ def _span(cells: Sequence[Content_of_curve_titles], axis: Axis, metric: Shown) -
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
     if low == high:
         low, high = (metric.form.plain(mean_of(cell, metric.metric) or 0.0) for cell in (order[0], order[-1]))
-    return f"{capital(metric.name)} {verb(metric.name, 'is', 'are')} between {low} and {high} over {axis.title}"
+    return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
 
 
 def _is_apart(one: Content_of_curve_titles, other: Content_of_curve_titles, metric: Shown) -> bool:
@@ -950,7 +957,7 @@ def section(material: Material) -> Section | None:
         told = shown_of_cells(running(content), metric, content["currency"])
         if _is_level(content, told):
             value = told.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
-            notes.append(f"{capital(told.name)} {verb(told.name, 'is', 'are')} {value} in all combinations.")
+            notes.append(f"{capital(told.name)} {verb(told.metric, 'is', 'are')} {value} in all combinations.")
     titles = list(dict.fromkeys(picture.chart.title for picture in pictures))
     return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
 
@@ -1261,11 +1268,11 @@ def _title_of_heat_maps(
     """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     if high == low:
-        told = f"{metric.name} {verb(metric.name, 'is', 'are')} {high} in all combinations"
+        told = f"{metric.name} {verb(metric.metric, 'is', 'are')} {high} in all combinations"
     else:
         as_good = sum(cell_mean(cell, metric) == high for cell in best)
         where = f"with {place_of(best[0], pair)}" if as_good == 1 else f"in {as_good} combinations"
-        moves = f"{metric.name} {verb(metric.name, 'goes', 'go')}"
+        moves = f"{metric.name} {verb(metric.metric, 'goes', 'go')}"
         told = f"{moves} from {low} with {place_of(best[-1], pair)} to {high} {where}"
     return capital(f"{place}: {told}" if place else told)
 

@@ -6,13 +6,14 @@ import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import number_of, time_text
+from analysis.amounts import PERCENT, ends_of, number_of, time_text
 from analysis.metrics import bucket_label
-from analysis.page.account import cause_name, percent
+from analysis.page.account import cause_name
 from analysis.page.charts.data import Calendar, Phase
 from analysis.page.model import Column, Grid, Picture, Section
 from analysis.timeline import STEPPING
-from sim import JOB_BUCKETS, units
+from sim import JOB_BUCKETS
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # What a job did when, phase by phase, with the training that a rollback threw away.
 
-DAY = units.DURATION.units["d"]
 
 _LOST = "lost_work"
 
@@ -197,7 +197,7 @@ def _length(days: float) -> str:
 def _alt(phases: Sequence[Phase], days: float) -> str:
     """Return what is to be seen: how much of the time is which phase."""
     shares = sorted(_times(phases).items(), key=lambda item: -item[1])
-    text = ", ".join(f"{bucket_label(bucket)} {percent(time / days)}" for bucket, time in shares[:4])
+    text = ", ".join(f"{bucket_label(bucket)} {PERCENT.value(time / days)}" for bucket, time in shares[:4])
     return f"Calendar of {_length(days)}, coloured by what the job does: {text}."
 
 
@@ -215,7 +215,9 @@ def _table(phases: Sequence[Phase], days: float) -> Grid:
     for bucket, time in sorted(_times(phases).items(), key=lambda item: -item[1]):
         lengths = [phase.end - phase.start for phase in phases if phase.bucket == bucket]
         longest = time_text(max(lengths) * DAY)
-        rows.append((bucket_label(bucket), time_text(time * DAY), percent(time / days), f"{len(lengths):,}", longest))
+        rows.append(
+            (bucket_label(bucket), time_text(time * DAY), PERCENT.value(time / days), f"{len(lengths):,}", longest)
+        )
     heads = ("in all", "share of the time", "how often", "longest")
     return Grid("What the job did, by phase", (Column("phase", is_number=False), *map(Column, heads)), rows)
 
@@ -229,7 +231,8 @@ def _which(focus: Focus) -> str:
     text = f"This is replication {result.replication} (the first has number 0)"
     if focus.replications > 1:
         text += f", the middle one by ETTR of the {number_of(focus.replications, 'replication')} played again"
-    return f"{text}. Its ETTR is {percent(own)}; the mean of all is {percent(mean.mean or 0.0, mean.mean_ci95)}."
+    of_all = PERCENT.value(mean.mean or 0.0, ends_of(mean.mean_ci95))
+    return f"{text}. Its ETTR is {PERCENT.value(own)}; the mean of all is {of_all}."
 
 
 def _counted(focus: Focus, stops: int) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ import string
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import Form, empty_table, listed
+from analysis.amounts import COUNT, PERCENT, Form, empty_table, listed
 from analysis.page.charts.data import Bar, Bars
 from analysis.page.glossary import glossed
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
-from analysis.page.traced import COUNT, PERCENT, Places, Traced, number, total
+from analysis.page.traced import Places, Traced, number, total
 from analysis.results.models import ValidateDocument
 from analysis.terminal import Page, console
 from analysis.validation.play import HEADS, LABELS, against, cells_of, conventions, in_words

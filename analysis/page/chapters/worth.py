@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.amounts import amount_text, empty_table, number_of, percent_text, range_text, text_or_dash
+from analysis.amounts import (
+    amount_text,
+    empty_table,
+    number_of,
+    percent_text,
+    points_text,
+    range_text,
+    signed_text,
+    text_or_dash,
+)
 from analysis.statistics.differences import MANY
 from analysis.terminal import Page, console
 from analysis.worth import SAME
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +79,7 @@ def _heading(content: WorthDocument) -> Iterator[str]:
         yield f"          {text_or_dash(base['tokens_per_day'].mean, amount_text)} tokens a day"
     price = content.price_of_work
     if price is not None:
-        scale, what = (1e6, "a million tokens") if content.by == "tokens_per_day" else (3600.0, "a productive GPU-hour")
+        scale, what = (1e6, "a million tokens") if content.by == "tokens_per_day" else (HOUR, "a productive GPU-hour")
         yield f"          {scale * price:.4g} {content.currency} for {what}"
 
 
@@ -103,12 +113,12 @@ def _label(row: WorthRow, *, is_cause: bool) -> str:
 def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterator[str]:
     """Yield the numbers of a row."""
     one_history = content.one_history
-    yield from _both(row.gained["ettr"], _points, one_history=one_history)
-    yield text_or_dash(row.closed_form.get("ettr"), _points)
+    yield from _both(row.gained["ettr"], points_text, one_history=one_history)
+    yield text_or_dash(row.closed_form.get("ettr"), points_text)
     if has_tokens:
-        yield from _both(row.gained["tokens_per_day"], _signed, one_history=one_history)
+        yield from _both(row.gained["tokens_per_day"], signed_text, one_history=one_history)
     if content.currency is not None:
-        yield from _both(row.money_per_year, _signed, one_history=one_history)
+        yield from _both(row.money_per_year, signed_text, one_history=one_history)
 
 
 def _both(found: DifferenceFound | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
@@ -157,17 +167,3 @@ def _notes(content: WorthDocument) -> Iterator[str]:
         yield f"the closed form does not apply: {line}"
     for line in content.closed_form_assumptions:
         yield f"the closed form assumes: {line}"
-
-
-def _points(change: float) -> str:
-    """Return a difference of shares in points."""
-    text = f"{100 * change:+.2f} pt"
-    return "0.00 pt" if text[1:] == "0.00 pt" else text
-
-
-def _signed(value: float) -> str:
-    """Return a number with its sign."""
-    size = abs(value)
-    if size == 0:
-        return "0"
-    return f"{'-' if value < 0 else '+'}{amount_text(size) if size >= 1000 else f'{size:.4g}'}"

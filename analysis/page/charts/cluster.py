@@ -1,4 +1,4 @@
-"""The picture of a large cluster: tiers as boxes with counts, cables as bands, a few of many pods."""
+"""The picture of a cluster: every host, switch and cable of a small one; of a large one tiers, bands and a few pods."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ class Text(NamedTuple):
 class Drawing:
     """A picture of `width` x `height` inches, the origin at the lower left."""
 
+    topology: Topology
     width: float
     height: float
     opacity: float = 1.0
@@ -84,15 +85,25 @@ class Drawing:
     bands: list[Band] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
 
-    def title(self, topology: Topology, cables: Any) -> None:
+    def write(self, x: float, y: float, words: str, **look: Any) -> None:
+        """Put words at a place."""
+        self.texts.append(Text(x, y, words, **look))
+
+    def title(self, cables: Any) -> None:
         """Put the name of the cluster and its size at the top."""
+        topology = self.topology
         nic = float(cables.bandwidth[cables.tier == 0].sum()) / topology.counts["nic"]
-        rails = f"{topology.rails} rail{'s' if topology.rails > 1 else ''} of {gigabits(nic)}"
+        rails = f"{_count(topology.rails, 'rail')} of {gigabits(nic)}"
         size = f"{topology.counts['gpu']:,} GPUs in {topology.nodes:,} hosts with {rails}"
         name, letters = " ".join(topology.name.split()), int(72 * (self.width - 0.5) / (14 * _WIDTH_OF_BOLD))
-        name = name if len(name) <= letters else f"{name[: letters - 1]}…"
-        self.texts.append(Text(0.25, self.height - 0.3, name, size=14.0, bold=True))
-        self.texts.append(Text(0.25, self.height - 0.58, size, size=10.0))
+        self.write(
+            0.25, self.height - 0.3, name if len(name) <= letters else f"{name[: letters - 1]}…", size=14.0, bold=True
+        )
+        self.write(0.25, self.height - 0.58, size, size=10.0)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
 def fitting(choices: Sequence[str], width: float, sizes: Sequence[float] = (8.0, 6.5)) -> tuple[str, float]:
@@ -125,8 +136,7 @@ def of_each(ids: NDArray[np.int32]) -> str:
     """Return how many nodes the domains have."""
     sizes = np.bincount(ids)
     least, most = int(sizes.min()), int(sizes.max())
-    number = f"{most:,}" if least == most else f"{least:,}-{most:,}"
-    return f"{number} host{'' if most == 1 else 's'}"
+    return _count(most, "host") if least == most else f"{least:,}-{_count(most, 'host')}"
 
 
 def gigabits(bandwidth: float) -> str:
@@ -143,9 +153,10 @@ _LEFT, _RIGHT = 1.9, 1.75  # margins for words [in]
 
 _PARTS = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core"}
 
-_DOMAINS = {"leaf": "leaf group", "pod": "pod", "rack": "rack", "scale_up": "scale-up domain", "pdu": "pdu"}
-
-_DOMAINS |= {"cooling": "cooling"}
+_DOMAINS = {
+    "leaf": "leaf group", "pod": "pod", "rack": "rack", "scale_up": "scale-up domain", "pdu": "pdu",
+    "cooling": "cooling",
+}  # fmt: skip
 
 
 class _Row(NamedTuple):
@@ -178,17 +189,17 @@ def draw_parts(topology: Topology) -> Drawing:
     inner = float(np.clip(0.62 * max(topology.counts[part] for part in parts), 6.5, 13.0))
     bottom = 0.55 + 0.3 * len(shared)
     hue, by_plane, rail = _hues(topology, cables)
-    drawing = Drawing(_LEFT + inner + _RIGHT, bottom + 1.75 * (len(parts) - 1) + (1.4 if by_plane else 1.2))
+    drawing = Drawing(topology, _LEFT + inner + _RIGHT, bottom + 1.75 * (len(parts) - 1) + (1.4 if by_plane else 1.2))
     drawing.opacity = 0.8 if cables.lower.size <= 600 else 0.5
     rows = _rows(topology, parts, hue if by_plane else None, inner, bottom)
     for part, row in rows.items():
-        _draw_row(drawing, topology, part, row, hue, rail)
-    _draw_cables(drawing, topology, cables, rows, hue)
+        _draw_row(drawing, part, row, hue, rail)
+    _draw_cables(drawing, cables, rows, hue)
     if by_plane:
-        _name_planes(drawing, topology, rows, hue)
+        _name_planes(drawing, rows, hue)
     for place, (names, ids) in enumerate(shared):
         _draw_domains(drawing, rows["node"], names, ids, bottom - 0.42 - 0.3 * place)
-    drawing.title(topology, cables)
+    drawing.title(cables)
     return drawing
 
 
@@ -231,10 +242,9 @@ def _rows(
     return rows
 
 
-def _draw_row(
-    drawing: Drawing, topology: Topology, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]
-) -> None:
+def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]) -> None:
     """Draw the boxes of one tier, and what it is at its left."""
+    topology = drawing.topology
     first = topology.vertices(part).start - topology.nodes
     forms = [[f"{_PARTS[part]} {index}" for index in range(row.x.size)], [f"{index}" for index in range(row.x.size)]]
     if part == "leaf" and (rail >= 0).all():
@@ -245,20 +255,17 @@ def _draw_row(
     for index, (x, text) in enumerate(zip(row.x.tolist(), words, strict=True)):
         color = PLAIN if part == "node" else int(hue[first + index])
         drawing.boxes.append(Box(x, row.y, row.width, row.height, text, color, size))
-    count = topology.counts[part]
-    plural = "es" if part == "leaf" else "s"
-    label = f"{count:,} {_PARTS[part]}{plural if count > 1 else ''}"
+    label = _count(topology.counts[part], _PARTS[part])
     if part == "node":
-        label += f"\nof {topology.gpus_per_node} GPU{'s' if topology.gpus_per_node > 1 else ''}"
+        label += f"\nof {_count(topology.gpus_per_node, 'GPU')}"
     elif "\nr" in last and "rail" not in last:
         label += "\n(r: rail)"
-    drawing.texts.append(Text(0.25, row.y, label, bold=True))
+    drawing.write(0.25, row.y, label, bold=True)
 
 
-def _draw_cables(
-    drawing: Drawing, topology: Topology, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]
-) -> None:
+def _draw_cables(drawing: Drawing, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
     """Draw every cable from a place of its own on one box to a place of its own on the other."""
+    topology = drawing.topology
     weight = 0.9 if cables.lower.size <= 600 else 0.5
     names = list(_PARTS)
     for tier in range(int(cables.tier.max()) + 1):
@@ -273,8 +280,7 @@ def _draw_cables(
         top, foot = below.y + below.height / 2, above.y - above.height / 2
         for one, other, color in zip(start.tolist(), end.tolist(), hue[switch].tolist(), strict=True):
             drawing.lines.append(Line(((one, top), (other, foot)), color, weight))
-        words = link_words(topology, tier, cables)
-        drawing.texts.append(Text(drawing.width - _RIGHT + 0.15, (top + foot) / 2, words))
+        drawing.write(drawing.width - _RIGHT + 0.15, (top + foot) / 2, link_words(topology, tier, cables))
 
 
 def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> NDArray[np.float64]:
@@ -287,18 +293,14 @@ def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> ND
     return ports
 
 
-def _name_planes(drawing: Drawing, topology: Topology, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
+def _name_planes(drawing: Drawing, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
     """Write the name of each plane above its highest switches."""
     for plane in range(int(hue.max()) + 1):
-        for part in reversed(rows):
-            numbers = [vertex - topology.nodes for vertex in topology.vertices(part)] if part != "node" else []
-            here = [place for place, number in enumerate(numbers) if hue[number] == plane]
-            if here:
-                row = rows[part]
-                x = float(row.x[here].mean())
-                drawing.texts.append(
-                    Text(x, row.y + row.height / 2 + 0.16, f"plane {plane}", "center", 9.0, plane, True)
-                )
+        for part in reversed([part for part in rows if part != "node"]):
+            here = np.flatnonzero(hue[np.array(drawing.topology.vertices(part)) - drawing.topology.nodes] == plane)
+            if here.size:
+                x, y = float(rows[part].x[here].mean()), rows[part].y + rows[part].height / 2 + 0.16
+                drawing.write(x, y, f"plane {plane}", align="center", hue=plane, bold=True)
                 break
 
 
@@ -323,32 +325,32 @@ def _draw_domains(drawing: Drawing, hosts: _Row, names: list[str], ids: NDArray[
     every, each = ", ".join(names), of_each(ids)
     two_lines = f"{', '.join(names[:half])},\n{', '.join(names[half:])}"
     words, size = fitting([f"{every}: {each}", f"{every}\n{each}", two_lines], _LEFT - 0.25, (8.0, 7.0, 6.0))
-    drawing.texts.append(Text(0.25, y, words, size=size))
+    drawing.write(0.25, y, words, size=size)
     starts = np.flatnonzero(np.concatenate(([True], np.diff(ids) != 0)))
     for first, after in zip(starts.tolist(), [*starts[1:].tolist(), ids.size], strict=True):
         left, right = hosts.x[first] - hosts.width / 2, hosts.x[after - 1] + hosts.width / 2
         drawing.lines.append(Line(((float(left), y), (float(right), y)), PLAIN, 1.6))
         text, size = fitting([str(ids[first])], float(right - left), (7.5,))
         if text:
-            drawing.texts.append(Text(float(left + right) / 2, y, text, "center", size, opaque=True))
+            drawing.write(float(left + right) / 2, y, text, align="center", size=size, opaque=True)
 
 
-_LEFT_DRAWING_TIERS, _INNER, _RIGHT_DRAWING_TIERS = 1.75, 7.0, 1.85  # margins for words, and what is between them [in]
+# ----------------------------------------
+# The picture of a large cluster: tiers as boxes with counts, cables as bands, a few of many pods.
+
+_BEFORE, _INNER, _BEHIND = 1.75, 7.0, 1.85  # margins for words, and what is between them [in]
 
 _HOSTS, _STEP, _HEIGHT = 1.5, 1.2, 0.55  # height of the lowest row, from row to row, of a box [in]
 
 _MOST_COLUMNS, _MOST_PLANES = 4, 4
 
-_NAMES = ("host", "leaf switch", "spine", "core switch")
-
 _Point: TypeAlias = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class _Tally:
+class _Tally(NamedTuple):
     """Switches and cables by pod and plane.
 
-    Attributes
+    Parameters
     ----------
     switches : list of (pods, planes) int64
         Leaf switches and spines [-].
@@ -378,20 +380,26 @@ def draw_tiers(topology: Topology) -> Drawing:
     tally = _tally(topology, cables)
     tiers = [tier for tier in range(3) if (cables.tier == tier).any()]
     rows = [_HOSTS + _STEP * level + (0.4 if level == 3 else 0.0) for level in range(len(tiers) + 1)]
-    drawing = Drawing(_LEFT_DRAWING_TIERS + _INNER + _RIGHT_DRAWING_TIERS, rows[-1] + 1.35)
-    columns = _columns(topology)
-    for place, (pod, x, width) in enumerate(columns):
+    drawing = Drawing(topology, _BEFORE + _INNER + _BEHIND, rows[-1] + 1.35)
+    pods = int(topology.domains["pod"].max()) + 1
+    shown: list[int | None] = list(range(pods)) if pods <= _MOST_COLUMNS else [0, 1, None, pods - 1]
+    widths = np.array([0.45 if pod is None else 1.0 for pod in shown])  # None stands for those that are left out
+    widths *= _INNER / widths.sum()
+    middles = _BEFORE + np.cumsum(widths) - widths / 2
+    for place, (pod, x, width) in enumerate(zip(shown, middles.tolist(), (widths - 0.2).tolist(), strict=True)):
         if pod is None:
-            more = topology.counts["pod"] - len(columns) + 1
-            drawing.texts.append(Text(x, rows[min(1, len(rows) - 1)], f"…\n{more:,} more\npods", "center", 9.0))
-        else:
-            _draw_pod(drawing, topology, tally, pod, x, width, rows)
-            if len(rows) > 3:
-                _draw_trunks(drawing, tally, columns, place, rows)
-    if len(rows) > 3:
-        _draw_cores(drawing, tally, rows[3])
-    _draw_margins(drawing, topology, cables, rows)
-    drawing.title(topology, cables)
+            drawing.write(x, rows[min(1, len(rows) - 1)], f"…\n{pods - 3:,} more\npods", align="center")
+            continue
+        _draw_pod(drawing, tally, pod, x, width, rows)
+        if len(rows) > 3:
+            _draw_trunks(drawing, tally, pod, (x, width), (place + 0.5) / len(shown) - 0.5, rows)
+    for plane, middle, part in _cores(tally) if len(rows) > 3 else []:
+        count = _count(int(tally.cores[plane]), "core switch")
+        words = f"plane {plane}: {count}" if tally.cores.size > 1 else count
+        if tally.cores[plane]:
+            drawing.boxes.append(Box(middle, rows[3], part, _HEIGHT, words, plane, 9.0))
+    _draw_margins(drawing, cables, rows)
+    drawing.title(cables)
     return drawing
 
 
@@ -423,39 +431,25 @@ def _tally(topology: Topology, cables: Any) -> _Tally:
     return _Tally(switches, np.bincount(plane[leaves + spines :], minlength=shape[1]), counted, speeds)
 
 
-def _columns(topology: Topology) -> list[tuple[int | None, float, float]]:
-    """Return pod, middle and width of each column; None stands for the pods that are left out."""
-    pods = int(topology.domains["pod"].max()) + 1
-    shown: list[int | None] = list(range(pods)) if pods <= _MOST_COLUMNS else [0, 1, None, pods - 1]
-    widths = [0.45 if pod is None else 1.0 for pod in shown]
-    unit = _INNER / sum(widths)
-    middles = np.cumsum(widths) - np.array(widths) / 2
-    return [
-        (pod, _LEFT_DRAWING_TIERS + unit * middle, unit * width - 0.2)
-        for pod, middle, width in zip(shown, middles.tolist(), widths, strict=True)
-    ]
-
-
-def _draw_pod(
-    drawing: Drawing, topology: Topology, tally: _Tally, pod: int, x: float, width: float, rows: list[float]
-) -> None:
+def _draw_pod(drawing: Drawing, tally: _Tally, pod: int, x: float, width: float, rows: list[float]) -> None:
     """Draw hosts, leaf switches and spines of one pod, and the cables between them."""
+    topology, inner = drawing.topology, width - 0.24
     top = min(len(rows), 3) - 1
     foot, head = rows[0] - _HEIGHT / 2 - 0.12, rows[top] + _HEIGHT / 2 + 0.12
     if topology.counts["pod"] > 1:
         drawing.boxes.append(Box(x, (foot + head) / 2, width, head - foot, frame=True))
-        drawing.texts.append(Text(x, foot - 0.14, f"pod {pod}", "center", 8.5, bold=True))
+        drawing.write(x, foot - 0.14, f"pod {pod}", align="center", size=8.5, bold=True)
     here = topology.domains["pod"] == pod
     hosts, groups = int(here.sum()), np.unique(topology.domains["leaf"][here]).size
-    gpus = f"{hosts:,} host{'s' if hosts > 1 else ''}, {hosts * topology.gpus_per_node:,} GPUs"
-    words = [f"{gpus}\nin {groups:,} leaf group{'s' if groups > 1 else ''}", gpus.replace(", ", "\n")]
-    text, size = fitting(words, width - 0.24, (8.5, 7.5, 6.5))
-    drawing.boxes.append(Box(x, rows[0], width - 0.24, _HEIGHT, text, PLAIN, size))
-    for plane, middle, part in _halves(tally, x, width - 0.24):
+    gpus = f"{_count(hosts, 'host')}, {hosts * topology.gpus_per_node:,} GPUs"
+    words = [f"{gpus}\nin {_count(groups, 'leaf group')}", gpus.replace(", ", "\n")]
+    text, size = fitting(words, inner, (8.5, 7.5, 6.5))
+    drawing.boxes.append(Box(x, rows[0], inner, _HEIGHT, text, PLAIN, size))
+    for plane, middle, part in _halves(tally, x, inner):
         for tier in range(top):
             _draw_switches(drawing, tally, tier, (pod, plane), (middle, rows[tier + 1]), part)
             ends = ((middle, rows[tier] + _HEIGHT / 2), (middle, rows[tier + 1] - _HEIGHT / 2))
-            _draw_cables_of_drawing_tiers(drawing, tally, tier, (pod, plane), ends, part)
+            _draw_band(drawing, tally, tier, (pod, plane), ends, part)
 
 
 def _halves(tally: _Tally, x: float, width: float) -> list[tuple[int, float, float]]:
@@ -465,25 +459,24 @@ def _halves(tally: _Tally, x: float, width: float) -> list[tuple[int, float, flo
     return [(plane, x - width / 2 + part / 2 + plane * (part + 0.1), part) for plane in range(number)]
 
 
-def _hue(tally: _Tally, plane: int) -> int:
-    return plane if tally.cores.size > 1 else 0
+def _cores(tally: _Tally) -> list[tuple[int, float, float]]:
+    return _halves(tally, _BEFORE + _INNER / 2, _INNER - 0.2)
 
 
 def _draw_switches(drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], at: _Point, width: float) -> None:
     """Draw the leaf switches, or the spines, that a pod has in a plane."""
-    count, plane = int(tally.switches[tier][cell]), cell[1]
+    count = int(tally.switches[tier][cell])
     if not count:
         return
-    short = ("leaf", "leaves") if tier == 0 else ("spine", "spines")
-    long = ("leaf switch", "leaf switches") if tier == 0 else short
-    words = [f"{count:,} {long[count != 1]}", f"{count:,} {short[count != 1]}", f"{count:,}\n{short[count != 1]}"]
+    noun = ("leaf" if count == 1 else "leaves") if tier == 0 else "spine" if count == 1 else "spines"
+    words = [_count(count, "leaf switch" if tier == 0 else "spine"), f"{count:,} {noun}", f"{count:,}\n{noun}"]
     if tally.cores.size > 1:
-        words = [f"plane {plane}\n{word}" for word in words[:2]] + words[1:]
+        words = [f"plane {cell[1]}\n{word}" for word in words[:2]] + words[1:]
     text, size = fitting(words, width, (8.5, 7.5, 6.5))
-    drawing.boxes.append(Box(*at, width, _HEIGHT, text, _hue(tally, plane), size))
+    drawing.boxes.append(Box(*at, width, _HEIGHT, text, cell[1], size))
 
 
-def _draw_cables_of_drawing_tiers(
+def _draw_band(
     drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], ends: tuple[_Point, _Point], room: float
 ) -> None:
     """Draw the cables of a tier that a pod has in a plane: as wide as their bandwidth, beside that of the hosts."""
@@ -492,70 +485,51 @@ def _draw_cables_of_drawing_tiers(
         return
     (low, foot), (high, head) = ends
     width = max(0.72 * room * min(1.0, tally.bandwidth[tier][cell] / tally.bandwidth[0][cell]), 0.03)
-    half, hue = width / 2, _hue(tally, cell[1])
-    drawing.bands.append(Band(((low - half, foot), (low + half, foot), (high + half, head), (high - half, head)), hue))
+    half = width / 2
+    corners = ((low - half, foot), (low + half, foot), (high + half, head), (high - half, head))
+    drawing.bands.append(Band(corners, cell[1]))
     words, size = fitting([f"{number:,} cables", f"{number:,}"], max(width, room / 2), (8.0, 7.0))
     # Slanted bands cross further up.
     part = 0.5 if low == high else 0.17
     x, y = low + part * (high - low), foot + part * (head - foot)
     if fitting([words], width, (size,))[0]:
-        drawing.texts.append(Text(x, y, words, "center", size, opaque=True))
+        drawing.write(x, y, words, align="center", size=size, opaque=True)
     else:
-        drawing.texts.append(Text(x + half + 0.06, y, words, "left", size))
+        drawing.write(x + half + 0.06, y, words, size=size)
 
 
-def _draw_trunks(drawing: Drawing, tally: _Tally, columns: list[Any], place: int, rows: list[float]) -> None:
-    """Draw the cables from the spines of a pod to the cores."""
-    pod, x, width = columns[place]
+def _draw_trunks(
+    drawing: Drawing, tally: _Tally, pod: int, column: tuple[float, float], aside: float, rows: list[float]
+) -> None:
+    """Draw the cables from the spines of a pod to the cores, which are aside from the middle of theirs by a share."""
+    x, width = column
     low, high = rows[2] + _HEIGHT / 2, rows[3] - _HEIGHT / 2
-    cores = {
-        plane: (middle, part) for plane, middle, part in _halves(tally, _LEFT_DRAWING_TIERS + _INNER / 2, _INNER - 0.2)
-    }
-    for plane, middle, part in _halves(tally, x, width - 0.24):
+    for (plane, middle, part), (_, core, span) in zip(_halves(tally, x, width - 0.24), _cores(tally), strict=True):
         # One plane of cores lies above all pods; of several each pod has its place below each.
-        end = middle
-        if tally.cores.size > 1:
-            core, span = cores[plane]
-            end = core + span * ((place + 0.5) / len(columns) - 0.5)
-        _draw_cables_of_drawing_tiers(drawing, tally, 2, (pod, plane), ((middle, low), (end, high)), part)
+        end = core + span * aside if tally.cores.size > 1 else middle
+        _draw_band(drawing, tally, 2, (pod, plane), ((middle, low), (end, high)), part)
 
 
-def _draw_cores(drawing: Drawing, tally: _Tally, y: float) -> None:
-    for plane, middle, part in _halves(tally, _LEFT_DRAWING_TIERS + _INNER / 2, _INNER - 0.2):
-        count = int(tally.cores[plane])
-        if not count:
-            continue
-        words = f"{count:,} core switch{'es' if count > 1 else ''}"
-        if tally.cores.size > 1:
-            words = f"plane {plane}: {words}"
-        drawing.boxes.append(Box(middle, y, part, _HEIGHT, words, _hue(tally, plane), 9.0))
-
-
-def _draw_margins(drawing: Drawing, topology: Topology, cables: Any, rows: list[float]) -> None:
+def _draw_margins(drawing: Drawing, cables: Any, rows: list[float]) -> None:
     """Write the totals of the tiers at the left, of the cables at the right, and what hosts share below."""
-    counts = [topology.counts[part] for part in ("node", "leaf", "spine", "core")]
-    for y, name, count in zip(rows, _NAMES, counts, strict=False):
-        plural = "" if count == 1 else "es" if name.endswith("ch") else "s"
-        drawing.texts.append(Text(0.25, y, f"{count:,} {name}{plural}", bold=True))
+    topology = drawing.topology
+    names = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core switch"}
+    for y, (part, name) in zip(rows, names.items(), strict=False):
+        drawing.write(0.25, y, _count(topology.counts[part], name), bold=True)
     for tier, (low, high) in enumerate(pairwise(rows)):
-        x = drawing.width - _RIGHT_DRAWING_TIERS + 0.1
-        drawing.texts.append(Text(x, (low + high) / 2, link_words(topology, tier, cables), size=8.5))
+        words = link_words(topology, tier, cables)
+        drawing.write(drawing.width - _BEHIND + 0.1, (low + high) / 2, words, size=8.5)
     several = int(planes(topology).max()) + 1
     notes = [f"{several:,} planes"] if several > _MOST_PLANES else []
     for name, title in (("leaf", "leaf group"), ("rack", "rack"), ("pdu", "pdu"), ("cooling", "cooling unit")):
         ids = topology.domains[name]
-        notes.append(f"{int(ids.max()) + 1:,} {title}{'s' if ids.max() else ''} of {of_each(ids)}")
+        notes.append(f"{_count(int(ids.max()) + 1, title)} of {of_each(ids)}")
     domain = topology.domains["scale_up"]
     size = int(np.bincount(domain).max())
-    gpus = f"{size * topology.gpus_per_node} GPUs"
-    notes.append(
-        f"{int(domain.max()) + 1:,} scale-up domains of {gpus}"
-        if size > 1
-        else f"each host is a scale-up domain of {gpus}"
-    )
-    notes.append("a band is as wide as its bandwidth")
-    drawing.texts.append(Text(0.25, 0.5, "   ·   ".join(notes[: len(notes) // 2 + 1]), size=8.5))
-    drawing.texts.append(Text(0.25, 0.27, "   ·   ".join(notes[len(notes) // 2 + 1 :]), size=8.5))
+    each = f"{int(domain.max()) + 1:,} scale-up domains of" if size > 1 else "each host is a scale-up domain of"
+    notes += [f"{each} {size * topology.gpus_per_node} GPUs", "a band is as wide as its bandwidth"]
+    for y, line in ((0.5, notes[: len(notes) // 2 + 1]), (0.27, notes[len(notes) // 2 + 1 :])):
+        drawing.write(0.25, y, "   ·   ".join(line), size=8.5)
 
 
 # ----------------------------------------

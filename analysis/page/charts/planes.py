@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import with_unit
 from analysis.page.charts.data import Contours, Curves, Front
 from analysis.page.charts.sheet import (
     BLUE,
@@ -40,8 +41,8 @@ from analysis.page.charts.sheet import (
     scale_x,
     scale_y,
     share,
+    sized,
     width_of,
-    with_unit,
     wrapped,
 )
 
@@ -188,12 +189,12 @@ def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
     for each in chart.series:
         if each.name:
             x, y = max((x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None)
-            labels.append(_Label(wrapped(each.name, _LABEL), x, y, hue(each.hue), each.look == "dashed", each))
-    names = [(wrapped(name, _LABEL), level) for level, name in chart.levels if name]
+            labels.append(_Label(wrapped(each.name, sized(_LABEL)), x, y, hue(each.hue), each.look == "dashed", each))
+    names = [(wrapped(name, sized(_LABEL)), level) for level, name in chart.levels if name]
     labels += [_Label(name, ends[0][1], level, GREY, is_dashed=True) for name, level in names]
     right = max((block_width(label.text) + _LEADER + 0.1 for label in labels), default=0.25)
     height = max(3.2, sum(block_height(label.text) for label in labels) + 0.1)
-    flags = _flags(chart, ends[0], WIDTH - right - left_of(chart.y, ends[1]), right)
+    flags = _flags(chart, ends[0], sized(WIDTH) - right - left_of(chart.y, ends[1]), right)
     above = _LINE * max((lane + 1 for _, _, lane in flags), default=0)
     plane = open_plane(
         chart.title, (chart.x, chart.y), ends, height=height, right=right, above=above, note=note,
@@ -348,8 +349,8 @@ def _write_name(plane: Plane, text: str, spot: tuple[float, float], box: Box | N
 
 def _named(dot: Dot) -> str:
     """Return the name of a measured value with who measured it, if that is short enough to be read in a picture."""
-    text = wrapped(f"{dot.name} ({dot.source})", _NAME) if dot.source else dot.name
-    return text if dot.source and text.endswith(")") and "…" not in text else wrapped(dot.name, _NAME)
+    text = wrapped(f"{dot.name} ({dot.source})", sized(_NAME)) if dot.source else dot.name
+    return text if dot.source and text.endswith(")") and "…" not in text else wrapped(dot.name, sized(_NAME))
 
 
 def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
@@ -368,7 +369,9 @@ def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
 # ----------------------------------------
 # Many curves: one panel each.
 
-_COLUMNS = 3
+_COLUMN = 2.1
+
+"""Width of a panel with the room around it at least [in]."""
 
 _HEIGHT = 1.15
 
@@ -384,19 +387,21 @@ def _draw_panels(chart: Curves) -> Figure:
     """
     shown = chart.series[:_MOST]
     ends = _ends_of(chart)
-    rows = math.ceil(len(shown) / _COLUMNS)
+    width = sized(WIDTH)
+    columns = int(width / _COLUMN)
+    rows = math.ceil(len(shown) / columns)
     left = left_of(chart.y, ends[1])
-    across = (WIDTH - left - 0.2 - 0.15 * (_COLUMNS - 1)) / _COLUMNS
+    across = (width - left - 0.2 - 0.15 * (columns - 1)) / columns
     each_up = _HEIGHT + _LINE + 0.1
     note = _panels_note(chart, len(shown))
     figure, frame = open_sheet(chart.title, rows * each_up, Margins(left, 0.2, 0.0, 0.5), note, _key_of(shown))
     frame.set_axis_off()
     height = float(figure.get_size_inches()[1])
     for number, one in enumerate(shown):
-        row, column = divmod(number, _COLUMNS)
+        row, column = divmod(number, columns)
         bottom = 0.6 + (rows - row - 1) * each_up
         start = left + column * (across + 0.15)
-        axes = open_axes(figure, (start / WIDTH, bottom / height, across / WIDTH, _HEIGHT / height), grid="both")
+        axes = open_axes(figure, (start / width, bottom / height, across / width, _HEIGHT / height), grid="both")
         _draw_ground(axes, chart, ends[0])
         for place, _ in chart.edges:
             axes.axvline(place, **_DOTTED)
@@ -404,7 +409,7 @@ def _draw_panels(chart: Curves) -> Figure:
             axes.plot([dot.x], [dot.y], marker="D", markersize=4, color=INK, markeredgecolor="white", zorder=4)
         scale_x(axes, chart.x._replace(title=""), ends[0])
         scale_y(axes, chart.y, ends[1])
-        axes.tick_params(labelleft=column == 0, labelbottom=number + _COLUMNS >= len(shown))
+        axes.tick_params(labelleft=column == 0, labelbottom=number + columns >= len(shown))
         for other in shown:
             if other is not one:
                 _draw_series(axes, other, is_faint=True)
@@ -496,7 +501,7 @@ def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
 def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[FrontPoint]) -> int:
     """Write names beside their points, joined to them where these are far; return how many have no room."""
     order = sorted(named, key=lambda point: list(_KEYS).index(point.standing))
-    texts = [wrapped(point.name, _NAME) for point in order]
+    texts = [wrapped(point.name, sized(_NAME)) for point in order]
     sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
     dots = [plane.inches(point.x, point.y) for point in others]
     filled = [Box(x - 0.03, y - 0.03, x + 0.03, y + 0.03) for x, y in dots]

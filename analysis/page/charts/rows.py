@@ -6,13 +6,13 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
 from analysis.page.charts.data import Bars, Intervals, Scale, Stack, Tornado, Waterfall
 from analysis.page.charts.sheet import (
     BLUE,
     GREEN,
     GREY,
     INK,
-    NOTHING,
     ORANGE,
     QUIET,
     TEXT,
@@ -23,16 +23,13 @@ from analysis.page.charts.sheet import (
     block_width,
     chart_kind,
     cut,
-    decimals_of,
     extent,
     hue,
     named_rows,
     open_sheet,
     scale_x,
-    signed,
-    told,
+    sized,
     width_of,
-    with_unit,
     wrapped,
 )
 
@@ -70,14 +67,15 @@ def _open_rows(
     note, key
         What to know to read the picture.
     """
-    lines, across, height = named_rows(names)
-    aside = max((block_width(text) for text in column), default=0.0)
-    unit = "" if chart.unit == "%" else chart.unit
-    margins = Margins(0.2 + across, 0.15 + (aside + 0.1 if column else 0.0), top, 0.5 if unit else 0.34)
-    figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
+    aside = max((block_width(text) + 0.1 for text in column), default=0.0)
     pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
+    free = sized(WIDTH) - 0.35 - aside - sum(pads)  # of which the bars have half an inch at least
+    lines, across, height = named_rows(names, min(sized(2.3), free - 0.5))
+    unit = "" if chart.unit == "%" else chart.unit
+    margins = Margins(0.2 + across, 0.15 + aside, top, 0.5 if unit else 0.34)
+    figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
     low, high = ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
-    inch = (high - low) / max(WIDTH - margins.left - margins.right - sum(pads), 0.5)
+    inch = (high - low) / (free - across)
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), lines)
     scale_x(axes, Scale(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
@@ -121,7 +119,7 @@ def draw_bars(chart: Bars) -> Figure:
     spans = [span for row in chart.rows for span in row.ci95 if span is not None]
     spots = [0.0, *(value for value in values if value is not None), *chain(*spans)]
     decimals = decimals_of(values)
-    texts = [[with_unit(told(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
+    texts = [[with_unit(number_text(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
     figure, axes = _open_rows(
         chart, [row.name for row in chart.rows], (min(spots), max(spots)), row=0.1 + 0.16 * count,
         column=[*chain(*texts)], note="Dark lines: 95 % interval." if spans else "",
@@ -154,12 +152,12 @@ def draw_intervals(chart: Intervals) -> Figure:
     spots = [spot for row in chart.rows for spot in (row.mean, *(row.ci95 or ()), *(row.band90 or ()))]
     spots += [] if chart.reference is None else [chart.reference[0]]
     decimals = _decimals(chart)
-    values = [with_unit(told(row.mean, decimals), chart.unit) for row in chart.rows]
+    values = [with_unit(number_text(row.mean, decimals), chart.unit) for row in chart.rows]
     words = [
         row.note if row.note and value == NOTHING else f"{value} {row.note}"
         for value, row in zip(values, chart.rows, strict=True)
     ]
-    texts = [wrapped(text, _WORDS) for text in words]
+    texts = [wrapped(text, sized(_WORDS)) for text in words]
     key = [Entry("95 % interval of the mean", BLUE, 1.0, "line")] if any(row.ci95 for row in chart.rows) else []
     if any(row.band90 for row in chart.rows):
         key.append(Entry("90 % band: inputs that are not known exactly", BLUE, 0.22))
@@ -196,10 +194,11 @@ def _draw_reference(axes: Axes, value: float, name: str) -> None:
     axes.axvline(value, color=ORANGE, linewidth=1.2)
     low, high = axes.get_xlim()
     place = axes.get_position()
-    left, across = WIDTH * place.x0, WIDTH * place.width
-    name = cut(name, WIDTH - 0.3)
+    width = sized(WIDTH)
+    left, across = width * place.x0, width * place.width
+    name = cut(name, width - 0.3)
     half = width_of(name) / 2
-    middle = min(max(left + across * (value - low) / (high - low), 0.1 + half), WIDTH - 0.1 - half)
+    middle = min(max(left + across * (value - low) / (high - low), 0.1 + half), width - 0.1 - half)
     axes.text(
         (middle - left) / across, 1.0, name, transform=axes.transAxes, ha="center", va="bottom", size=TEXT, color=INK
     )
@@ -237,13 +236,16 @@ def draw_tornado(chart: Tornado) -> Figure:
     """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes."""
     arms = [arm for row, swing in enumerate(chart.swings) for arm in _arms(row, swing)]
     decimals = decimals_of([arm.end[1] for arm in arms])
-    texts = [f"{cut(arm.end[0], _LABEL)}: {with_unit(signed(arm.end[1], decimals), chart.unit)}" for arm in arms]
+    texts = [
+        f"{cut(arm.end[0], sized(_LABEL))}: {with_unit(signed_number(arm.end[1], decimals), chart.unit)}"
+        for arm in arms
+    ]
     sides = [[text for arm, text in zip(arms, texts, strict=True) if arm.is_left is side] for side in (True, False)]
     edges = [0.0, *(arm.edge for arm in arms)]
     figure, axes = _open_rows(
         chart, [swing.name for swing in chart.swings], (min(edges), max(edges)), before=sides[0], behind=sides[1],
         row=0.36 if any(arm.height < _FULL for arm in arms) else 0.28,
-        note=f"Change from {chart.center[0]}: {with_unit(told(chart.center[1], decimals), chart.unit)}",
+        note=f"Change from {chart.center[0]}: {with_unit(number_text(chart.center[1], decimals), chart.unit)}",
         key=[Entry("low end of the input", BLUE), Entry("high end of the input", ORANGE)],
     )  # fmt: skip
     for arm, text in zip(arms, texts, strict=True):
@@ -283,7 +285,7 @@ def draw_stack(chart: Stack) -> Figure:
     key: list[Entry] = []
     for part in chart.parts:
         fade = _FADED[sum(entry.color == hue(part.hue) for entry in key) % len(_FADED)]
-        text = f"{part.name} {with_unit(told(part.amount, decimals), chart.unit)}{unit}"
+        text = f"{part.name} {with_unit(number_text(part.amount, decimals), chart.unit)}{unit}"
         key.append(Entry(text, hue(part.hue), fade))
     high = sum(part.amount for part in chart.parts if part.amount > 0)
     low = sum(part.amount for part in chart.parts if part.amount < 0)
@@ -327,8 +329,8 @@ def draw_waterfall(chart: Waterfall) -> Figure:
     every = [*levels, chart.end[1], *chain(*spots)]
     base = _base(min(every), max(every))
     decimals = decimals_of([change.amount for change in chart.changes])
-    first, last = (with_unit(told(total, decimals), chart.unit) for _, total in (chart.start, chart.end))
-    texts = [first, *(signed(change.amount, decimals) for change in chart.changes), last]
+    first, last = (with_unit(number_text(total, decimals), chart.unit) for _, total in (chart.start, chart.end))
+    texts = [first, *(signed_number(change.amount, decimals) for change in chart.changes), last]
     names = [chart.start[0], *(change.name for change in chart.changes), chart.end[0]]
     figure, axes = _open_rows(
         chart, names, (min(base, *every), max(base, *every)), behind=texts, note=_note(chart, base)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from analysis.amounts import decimals_of, number_text, with_unit
+from analysis.page.charts.data import Scale
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from analysis.page.charts.data import Range, Scale
 
 # ----------------------------------------
-# The one style of all pictures, and how they become files.
+# Colours of all pictures, and formats of their files.
 
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
 
@@ -69,6 +72,10 @@ def on(shade: int) -> str:
     return ON_DARK if shade >= _DARK_FROM else ON_LIGHT
 
 
+# ----------------------------------------
+# The kinds of pictures, and the one style of all.
+
+
 class Kind(NamedTuple):
     """A kind of picture: how it is drawn, and its rank, from 1 on, among those that a slide shows where it fits.
 
@@ -97,19 +104,33 @@ def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_D
     return register
 
 
-def draw(chart: Any) -> Figure:
-    """Return the picture of plain data, whose type is one of `CHARTS`."""
-    with style():
+WIDTH, NARROW = 7.0, 4.6
+
+"""Width of a picture, and of one for the screen of a phone [in]."""
+
+
+def draw(chart: Any, width: float = WIDTH) -> Figure:
+    """Return the picture of plain data, whose type is one of `CHARTS`; of clusters the width is what they need."""
+    with style(width):
         return CHARTS[type(chart)].draw(chart)
 
 
+def sized(inches: float) -> float:
+    """Return a length of pictures of `WIDTH` in the width of this one [in]."""
+    import matplotlib as mpl
+
+    width: float = mpl.rcParams["figure.figsize"][0]
+    return inches * width / WIDTH
+
+
 @contextlib.contextmanager
-def style() -> Iterator[None]:
-    """Set the one style of all pictures: plain type on white, and the same bytes from the same data."""
+def style(width: float = WIDTH) -> Iterator[None]:
+    """Set the one style of all pictures: plain type on white, so wide [in], and the same bytes from the same data."""
     import matplotlib as mpl
 
     settings: Any = {
         "figure.facecolor": "white",
+        "figure.figsize": (width, width),
         "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"],
         "font.size": 9.0,
@@ -229,18 +250,16 @@ def wrapped(text: str, room: float, size: float = TEXT, lines: int = 2, is_bold:
 
 
 def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
-    """Return a word in parts that each fit on a line."""
+    """Return a word in parts that each fit on a line, broken after a hyphen where there is one."""
     while word:
         length = len(word)
         while length > 1 and width_of(word[:length], size, is_bold) > room:
             length = max(min(length - 1, int(length * room / width_of(word[:length], size, is_bold))), 1)
+        if length < len(word):
+            length = word.rfind("-", 0, length) + 1 or length
         yield word[:length]
         word = word[length:]
 
-
-WIDTH = 7.0
-
-"""Width of a picture [in]."""
 
 _EDGE = 0.1
 
@@ -266,7 +285,7 @@ class Margins(NamedTuple):
 
 
 def open_sheet(
-    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = WIDTH
+    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = 0.0
 ) -> tuple[Figure, Axes]:
     """Return a figure with a title at the left above, and axes below it.
 
@@ -283,10 +302,11 @@ def open_sheet(
     key
         What colours mean, below that.
     width
-        Of the figure [in].
+        Of the figure, if it needs more than others [in].
     """
     from matplotlib.figure import Figure
 
+    width = max(width, sized(WIDTH))
     room = width - 2 * _EDGE
     title = wrapped(title, room, TITLE, 4, is_bold=True)
     note = wrapped(note, room, TEXT, 3)
@@ -362,7 +382,7 @@ def open_message(title: str, text: str) -> Figure:
     return figure
 
 
-def named_rows(names: Sequence[str], room: float = 2.3) -> tuple[list[str], float, float]:
+def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, float]:
     """Return names of rows in lines, how wide the widest is, and how high each row has to be [in].
 
     Parameters
@@ -528,70 +548,6 @@ def _tries(x: float, y: float, width: float, height: float, room: Box) -> NDArra
 
 
 # ----------------------------------------
-# Numbers as pictures write them: the digits that tell them apart, and no more.
-
-NOTHING = "no value"
-
-"""What stands where the data say nothing."""
-
-_LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
-
-_MOST = 6
-
-
-def decimals_of(values: Iterable[float | None]) -> int:
-    """Return the decimals that numbers beside each other are written with: three digits of the largest, one of all.
-
-    Whole numbers have none, and a number that is much smaller than the others gets one more than the largest.
-    """
-    sizes = [abs(value) for value in values if value is not None and math.isfinite(value) and value]
-    if all(size == round(size) for size in sizes):
-        return 0
-    wanted = 2 - _place(max(sizes))
-    least = -_place(min(sizes))
-    return min(max(wanted, min(least, wanted + 1), 0), _MOST)
-
-
-def _place(size: float) -> int:
-    return math.floor(math.log10(float(f"{size:.6g}")))
-
-
-def told(value: float | None, decimals: int) -> str:
-    """Return a number in words: with separators of thousands, a true minus, and a prefix from a million on."""
-    if value is None or not math.isfinite(value):
-        return NOTHING
-    size = abs(value)
-    sign = "−" if value < 0 else ""
-    if size >= 1e15:
-        mantissa, exponent = f"{size:.2e}".split("e")
-        return f"{sign}{mantissa}×10^{int(exponent)}"
-    for prefix, unit in _LARGE:
-        if size >= unit:
-            return f"{sign}{_plain(size / unit)} {prefix}"
-    text = f"{size:,.{decimals}f}"
-    if size and not text.strip("0.,"):
-        text = f"{size:.{-_place(size)}f}" if size >= 10.0**-_MOST else f"{size:.0e}"
-    return f"{sign}{text}" if text.strip("0.,") else text
-
-
-def _plain(size: float) -> str:
-    """Return three digits, without zeros at the end."""
-    text = f"{size:.{max(2 - _place(size), 0)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def signed(value: float, decimals: int) -> str:
-    """Return a change in words: it always has its sign, unless it is none."""
-    text = told(value, decimals)
-    return f"+{text}" if value > 0 else text
-
-
-def with_unit(text: str, unit: str) -> str:
-    """Return a number with the percent sign, if it is one; other units stand once beside the picture."""
-    return f"{text} %" if unit == "%" and text != NOTHING else text
-
-
-# ----------------------------------------
 # Axes: where they are labelled and how, on equal distances or equal ratios.
 
 Tick = tuple[float, str]
@@ -644,10 +600,10 @@ def ticks_of(scale: Scale, low: float, high: float, count: int, unit: str = "") 
         return [(value, text) for value, text in scale.ticks if low <= value <= high]
     values = _ratios(low, high, count) if scale.is_log else steps(low, high, count)
     if scale.is_log:
-        return [(value, with_unit(told(value, _digits(value)), unit)) for value in values]
+        return [(value, with_unit(number_text(value, _digits(value)), unit)) for value in values]
     apart = [right - left for left, right in itertools.pairwise(values)]
     decimals = max((_digits(each) for each in apart), default=decimals_of(values))
-    return [(value, with_unit(told(value, decimals), unit)) for value in values]
+    return [(value, with_unit(number_text(value, decimals), unit)) for value in values]
 
 
 def _digits(value: float) -> int:
@@ -655,13 +611,13 @@ def _digits(value: float) -> int:
     return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
 
 
-def scale_x(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "") -> None:
+def scale_x(axes: Axes, scale: Scale, ends: Range, unit: str = "") -> None:
     """Give the horizontal axis its ends, its title, and as many labels as there is room for."""
     left, across, right = _inches(axes, 0)
 
-    def room(tick: Tick) -> tuple[float, float]:
-        middle = across * share(tick[0], ends, scale.is_log)
-        return middle - width_of(tick[1]) / 2 - 0.04, middle + width_of(tick[1]) / 2 + 0.04
+    def room(tick: Tick) -> Range:
+        middle, half = across * share(tick[0], ends, scale.is_log), width_of(tick[1]) / 2 + 0.04
+        return middle - half, middle + half
 
     def inside(tick: Tick) -> bool:
         return -left < room(tick)[0] and room(tick)[1] < across + right
@@ -674,15 +630,15 @@ def scale_x(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "")
         axes.set_xlabel(cut(scale.title, across + left), size=TEXT, color=INK, alpha=QUIET, labelpad=3)
 
 
-def scale_y(axes: Axes, scale: Scale, ends: tuple[float, float], unit: str = "") -> None:
+def scale_y(axes: Axes, scale: Scale, ends: Range) -> None:
     """Give the vertical axis its ends and labels; its title belongs above it, where it can be read."""
     _, up, _ = _inches(axes, 1)
 
-    def room(tick: Tick) -> tuple[float, float]:
-        middle = up * share(tick[0], ends, scale.is_log)
-        return middle - LINE * TEXT / 144, middle + LINE * TEXT / 144
+    def room(tick: Tick) -> Range:
+        middle, half = up * share(tick[0], ends, scale.is_log), LINE * TEXT / 144
+        return middle - half, middle + half
 
-    ticks = _fitting(lambda count: ticks_of(scale, *ends, count, unit), 7, room)
+    ticks = _fitting(lambda count: ticks_of(scale, *ends, count), 7, room)
     axes.set(yscale="log" if scale.is_log else "linear", ylim=ends)
     axes.set_yticks([value for value, _ in ticks], [text for _, text in ticks])
     axes.set_yticks([], minor=True)
@@ -705,17 +661,13 @@ def _inches(axes: Axes, side: int) -> tuple[float, float, float]:
     return size * start, size * (end - start), size * (1 - end)
 
 
-def _fitting(
-    ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callable[[Tick], tuple[float, float]]
-) -> list[Tick]:
+def _fitting(ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callable[[Tick], Range]) -> list[Tick]:
     """Return as many labels as there is room for: round numbers further apart, or else every second, third, ... one."""
     tries = [ticks_at_most(count) for count in range(most, 1, -1)]
-    tries += [tries[0][::stride] for stride in range(1, len(tries[0]) + 1)]
-    return next((ticks for ticks in tries if _are_apart(ticks, room)), [])
-
-
-def _are_apart(ticks: list[Tick], room: Callable[[Tick], tuple[float, float]]) -> bool:
-    return all(room(one)[1] <= room(other)[0] for one, other in itertools.pairwise(ticks))
+    for ticks in (*tries, *(tries[0][::stride] for stride in range(1, len(tries[0]) + 1))):
+        if all(room(one)[1] <= room(other)[0] for one, other in itertools.pairwise(ticks)):
+            return ticks
+    return []
 
 
 # ----------------------------------------
@@ -793,12 +745,12 @@ def open_plane(
     line = LINE * TEXT / 72
     margins = Margins(left, right, above + (line + 0.12 if y.title else 0.08), 0.48)
     figure, axes = open_sheet(title, height, margins, note, key)
-    across = WIDTH - left - right
+    across = sized(WIDTH) - left - right
     axes.grid(axis="both", color=FAINT, linewidth=0.7)
     scale_x(axes, x, x_ends)
     scale_y(axes, y, y_ends)
     plane = Plane(figure, axes, across, height, x, y, x_ends, y_ends)
     if y.title:
-        text = cut(y.title, WIDTH - 0.2)
+        text = cut(y.title, sized(WIDTH) - 0.2)
         plane.write(0.1 - left, height + above + line / 2 + 0.1, text, alpha=QUIET)
     return plane

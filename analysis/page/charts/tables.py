@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import decimals_of, number_text, with_unit
 from analysis.metrics import BUCKETS, bucket_label
 from analysis.page.charts.data import Calendar, HeatMap, Scale
 from analysis.page.charts.sheet import (
@@ -25,19 +26,18 @@ from analysis.page.charts.sheet import (
     block_width,
     chart_kind,
     cut,
-    decimals_of,
     hue,
     named_rows,
     on,
     open_sheet,
     scale_x,
+    sized,
     style,
-    told,
     width_of,
-    with_unit,
     wrapped,
 )
 from sim import units
+from sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -64,10 +64,10 @@ def draw_heat_map(chart: HeatMap) -> Figure:
     """Draw a table: dark cells are those to look at, and every cell says its number."""
     from matplotlib.patches import Rectangle
 
-    names, aside, least = named_rows(chart.rows, 2.0)
+    names, aside, least = named_rows(chart.rows, sized(2.0))
     count = max(len(chart.columns), 1)
     left = 0.25 + max(aside, width_of(chart.row_title, TEXT, is_bold=True))
-    cells = _cells(chart.texts, (WIDTH - left - 0.15) / count)
+    cells = _cells(chart.texts, (sized(WIDTH) - left - 0.15) / count)
     word = max((width_of(part) for text in chart.columns for part in text.split()), default=0.0)
     is_upright = word + 0.04 > cells.across
     heads = [
@@ -75,7 +75,7 @@ def draw_heat_map(chart: HeatMap) -> Figure:
     ]
     head = max((block_width(text) if is_upright else block_height(text) for text in heads), default=0.0) + 0.08
     top = head + (block_height(chart.column_title) + 0.02 if chart.column_title else 0.0)
-    width = max(WIDTH, left + count * cells.across + 0.15)
+    width = max(sized(WIDTH), left + count * cells.across + 0.15)
     margins = Margins(left, width - left - count * cells.across, top, 0.1)
     height = max(cells.up, least) * max(len(names), 1)
     figure, axes = open_sheet(chart.title, height, margins, _note(chart), width=width)
@@ -130,7 +130,7 @@ def _note(chart: HeatMap) -> str:
     ends = chart.ends()
     if ends is None or ends[0] == ends[1]:
         return unit.strip()
-    light, dark = (with_unit(told(value, decimals_of(ends)), chart.unit) for value in ends)
+    light, dark = (with_unit(number_text(value, decimals_of(ends)), chart.unit) for value in ends)
     return f"Darker is worse: from {light} to {dark}{unit}"
 
 
@@ -172,8 +172,11 @@ def draw_calendar(chart: Calendar) -> Figure:
     spent = chart.spent()
     buckets = [*(name for name in BUCKETS if name in spent), *sorted(spent.keys() - BUCKETS.keys())]
     total = sum(spent.values()) or 1.0
-    key = [Entry(f"{bucket_label(name)} {told(100 * spent[name] / total, 1)} %", *color_of(name)) for name in buckets]
-    note = f"Each column is {units.show(hours * 3600, units.DURATION)}; its colours are the shares of that time."
+    key = [
+        Entry(f"{bucket_label(name)} {number_text(100 * spent[name] / total, 1)} %", *color_of(name))
+        for name in buckets
+    ]
+    note = f"Each column is {units.show(hours * HOUR, units.DURATION)}; its colours are the shares of that time."
     margins = Margins(0.2 + max(map(width_of, names)), 0.2, 0.05, 0.48)
     figure, axes = open_sheet(chart.title, high * rows, margins, note, key)
     axes.grid(visible=False)

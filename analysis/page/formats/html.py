@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.page.charts import CONTROLS, draw, render
-from analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP
+from analysis.page.charts import CONTROLS, NARROW, draw, render
+from analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP, WIDTH
 from analysis.page.model import Number, Picture
 
 if TYPE_CHECKING:
@@ -97,15 +97,21 @@ _SHORT = ("d", "x", "y", "width", "height", "points", "transform", "cx", "cy", "
 """Attributes whose numbers need no more than two decimals: hundredths of a point."""
 
 
+_LEAST = 0.97
+
+"""Pixels of a screen that a point of a narrow picture has at least, so that its type is read."""
+
+
 class Inline(NamedTuple):
-    """A picture as text of a page, the colours that it uses, as ``#rrggbb``, and its height over its width."""
+    """A picture as text of a page, the colours that it uses, as ``#rrggbb``, and its width and height [pt]."""
 
     markup: str
     colors: frozenset[str]
-    ratio: float
+    width: float
+    height: float
 
 
-def inline_svg(chart: Any, name: str) -> Inline:
+def inline_svg(chart: Any, name: str, width: float = WIDTH) -> Inline:
     """Return a picture as a part of a page.
 
     Parameters
@@ -114,10 +120,12 @@ def inline_svg(chart: Any, name: str) -> Inline:
         What is drawn: one of the types of `analysis.page.charts.CHARTS`.
     name
         What its ids begin with, so that no two pictures of a page share one.
+    width
+        How wide it is drawn [in]; one that is narrower than others is for the screen of a phone.
     """
     from xml.etree import ElementTree
 
-    root = ElementTree.fromstring(render(draw(chart), ".svg"))
+    root = ElementTree.fromstring(render(draw(chart, width), ".svg"))
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
         for child in [child for child in element if child.tag.rpartition("}")[2] in _LEFT_OUT]:
@@ -129,9 +137,11 @@ def inline_svg(chart: Any, name: str) -> Inline:
         if element.tag not in ("text", "tspan"):
             element.text = None
         element.tail = None
-    size = root.attrib["viewBox"].split()
-    root.attrib = {"viewBox": root.attrib["viewBox"], "width": size[2], "height": size[3], "aria-hidden": "true"}
-    return Inline(ElementTree.tostring(root, encoding="unicode"), frozenset(colors), float(size[3]) / float(size[2]))
+    _, _, across, up = root.attrib["viewBox"].split()
+    root.attrib = {"viewBox": root.attrib["viewBox"], "width": across, "height": up, "aria-hidden": "true"}
+    if width < WIDTH:
+        root.attrib |= {"class": "narrow", "style": f"min-width:{_LEAST * float(across):.0f}px"}
+    return Inline(ElementTree.tostring(root, encoding="unicode"), frozenset(colors), float(across), float(up))
 
 
 def _rename(root: Element, name: str) -> None:
@@ -205,15 +215,20 @@ def write(report: Report) -> bytes:
     )
     terms = dict(report.opening.glossary)
     environment.filters |= {"words": _markup, "glossed": lambda words: _markup(words, terms), "css": _css_text}
-    first = None if report.opening.picture is None else inline_svg(report.opening.picture.chart, "first")
+    first: list[Inline] = []
+    if report.opening.picture is not None:
+        chart = report.opening.picture.chart
+        first = [inline_svg(chart, "first"), inline_svg(chart, "narrow", NARROW)]
+        if first[1].width >= first[0].width:  # what has a width of its own is the same on any screen
+            first.pop()
     drawn = _drawn(report)
-    colors = {color for picture in (first, *drawn.values()) if picture is not None for color in picture.colors}
+    colors = {color for picture in (*first, *drawn.values()) for color in picture.colors}
     scripts = [_part(name) for name in ("page.js", *(_EXPLORER if report.explorer is not None else ()))]
     page = environment.get_template("page.html").render(
         report=report,
         opening=report.opening,
-        first=None if first is None else _safe(first.markup),
-        is_low=first is not None and first.ratio < _LOW,
+        first=_safe("".join(picture.markup for picture in first)),
+        is_low=bool(first) and first[0].height < _LOW * first[0].width,
         pictures={key: _safe(picture.markup) for key, picture in drawn.items()},
         paints=paints(colors),
         style=_safe(_part("style.css")),

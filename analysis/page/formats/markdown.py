@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from analysis.amounts import number_text
 from analysis.page.charts.data import Value
 from analysis.page.model import Column, Grid, plain
 
@@ -61,14 +62,6 @@ def digits_of(values: Iterable[float | None]) -> int:
     if size >= 1000 or size == 0:
         return 0
     return 1 if size > 100 else 2 if size >= 1 else 2 + math.ceil(-math.log10(size))
-
-
-def number_text(value: float | None, digits: int) -> str:
-    """Return a number as text; in words where the data do not support one."""
-    if value is None:
-        return "not known"
-    text = f"{value:,.{digits}f}"
-    return text.replace("-", "−")
 
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>|$~&{}])")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.amounts import capital, form_of, listed, name_of
+from analysis.amounts import PERCENT, capital, form_of, listed, name_of
 from analysis.runs import RequestError
 from analysis.statistics.differences import difference_data
 from analysis.study.questions.question import METRIC, Answer, Question, silence, versus_text
 from analysis.study.table import summary_of
 
 if TYPE_CHECKING:
-    from analysis.study.questions.sobol import Estimate, Indices
+    from analysis.study.questions.sobol import Indices
     from analysis.study.questions.tornado import Swing
     from analysis.study.table import Table
 
@@ -88,13 +88,15 @@ class Sensitivity(Question):
         data = {"metric": metric, "kind": "sobol", **_indices_data(found)}
         if found.shares is None:
             return Answer(self.ask, (f"{capital(name)} is the same at every point.",), data)
-        shares = listed([f"{_PARTS[part]} {_percent(share)}" for part, share in found.shares.items()])
+        shares = listed(
+            [f"{_PARTS[part]} {PERCENT.value(share.value, share.ci95)}" for part, share in found.shares.items()]
+        )
         sentences = [f"Of the variance of {name} in one run {shares}."]
         if found.reason:
             sentences.append(f"No indices of {name}: {found.reason}.")
         sentences += [
-            f"{table.title(index.axis)} alone brings {_percent(index.first)} of the variance that the axes make, "
-            f"with the others {_percent(index.total)}."
+            f"{table.title(index.axis)} alone brings {PERCENT.value(index.first.value, index.first.ci95)} of the "
+            f"variance that the axes make, with the others {PERCENT.value(index.total.value, index.total.ci95)}."
             for index in found.axes
         ]
         return Answer(self.ask, tuple(sentences), data)
@@ -144,8 +146,3 @@ def _indices_data(found: Indices) -> dict[str, Any]:
         ],
         "reason": found.reason,
     }
-
-
-def _percent(share: Estimate) -> str:
-    """Return an estimated share with its interval."""
-    return form_of("ettr", []).value(share.value, share.ci95)

@@ -7,9 +7,8 @@ and all for the stall j when it is back. To first order elasticity pays if
 
 .. math:: \frac{a}{R} + \frac{R - 1}{R} (c + T) + j < u + r + \frac{\tau + b}{2} + w
 
-Detection is the same for both. Below, both sides are exact as far as `sim.formulas.goodput` and
-`sim.formulas.elastic` are,
-or simulated on the same failures. All times [s].
+Detection is the same for both. Below, both sides are exact as far as `sim.formulas.goodput` and `sim.formulas.elastic`
+are, or simulated on the same failures. All times [s].
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, estimate, seconds
-from sim.formulas import expected_shares
 from sim.formulas.elastic import elastic_shares
+from sim.formulas.goodput import expected_shares
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 _SPARES = 16
 
 """Hot spares: with repairs of an hour a node is at hand whenever one fails."""
-
-
-_DAY = 86400.0
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,7 @@ class Rivals:
     def __post_init__(self) -> None:
         """Refuse what neither formula nor simulation describes."""
         if self.replicas < 2:
-            message = f"replicas must be at least 2: one alone leaves nobody behind, got {self.replicas}"
-            raise ValueError(message)
+            raise ValueError(f"replicas must be at least 2: one alone leaves nobody behind, got {self.replicas}")
         if self.absence < self.restart:
             message = f"absence must be at least restart, which is a part of it: {self.absence} s and {self.restart} s"
             raise ValueError(message)
@@ -224,7 +220,7 @@ class Crossing(NamedTuple):
 
 
 def simulated_crossover(
-    rivals: Rivals, replications: int = 24, *, horizon: float = 18 * _DAY, seed: int = 1
+    rivals: Rivals, replications: int = 24, *, horizon: float = 18 * DAY, seed: int = 1
 ) -> Crossing | None:
     """Return the reconfiguration time at which both jobs got as much done on the same failures.
 
@@ -303,7 +299,7 @@ def _rivals(replicas: int) -> Rivals:
 def crossover(lab: Lab, replications: int, replicas: int) -> Estimate:
     """Return the reconfiguration time at which elastic replicas do as well as a restart [s], beside the closed form."""
     rivals = _rivals(replicas)
-    seen = simulated_crossover(rivals, replications, horizon=10 * _DAY, seed=lab.seed)
+    seen = simulated_crossover(rivals, replications, horizon=10 * DAY, seed=lab.seed)
     assert seen is not None, "elasticity pays if it takes no time"
     return Estimate(seen.seconds, seen.error, replications, expected_crossover(rivals))
 
@@ -311,7 +307,7 @@ def crossover(lab: Lab, replications: int, replicas: int) -> Estimate:
 def elastic_gain(lab: Lab, replications: int, replicas: int, reconfigure: float) -> Estimate:
     """Return what elasticity gains over a restart [-] at a reconfiguration time [s], beside the closed form."""
     rivals = _rivals(replicas)
-    gains = paired_gains(rivals, replications, horizon=10 * _DAY, seed=lab.seed)(reconfigure)
+    gains = paired_gains(rivals, replications, horizon=10 * DAY, seed=lab.seed)(reconfigure)
     return estimate(gains, rivals.gain(reconfigure))
 
 
@@ -331,7 +327,7 @@ class Published(NamedTuple):
     migration: float = 405 * 60.0
     restart: float = 818 * 60.0
     elastic: float = 930 * 60.0
-    between: float = 3600.0
+    between: float = HOUR
     steps: int = 3000
     saves: int = 30
 

@@ -10,7 +10,7 @@ import numpy as np
 import sim
 from analysis.validation.lab import Estimate, bare, estimate, seconds
 from sim import Bucket
-from sim.formulas import (
+from sim.formulas.goodput import (
     daly_interval,
     efficiency,
     expected_wallclock,
@@ -18,6 +18,7 @@ from sim.formulas import (
     optimal_interval,
     young_interval,
 )
+from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from analysis.validation.lab import Lab
     from sim import Prepared, Result
-
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 
 def one_job(
@@ -170,7 +169,7 @@ def daly_gain(lab: Lab, replications: int, *, mtti_min: float, factor: float) ->
 SAVE, RECOVERY, DOWNTIME = 600.0, 600.0, 60.0
 
 
-INDIVIDUAL_MTBF = 125 * 365 * 86400.0
+INDIVIDUAL_MTBF = 125 * 365 * DAY
 
 
 FAILURES = 1000

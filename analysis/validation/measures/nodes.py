@@ -12,14 +12,9 @@ import numpy as np
 
 import sim
 from analysis.validation.lab import Estimate, bare, estimate
-from sim.formulas import (
-    crew_limited_pmf,
-    enough_probability,
-    missing_nodes_pmf,
-    repairs_pmf,
-    spares_needed,
-    steady_unavailability,
-)
+from sim.formulas.arrays import enough_probability
+from sim.formulas.nodes import crew_limited_pmf, missing_nodes_pmf, repairs_pmf, spares_needed, steady_unavailability
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +25,6 @@ if TYPE_CHECKING:
     from sim import Prepared, Result
 
     FloatArray = NDArray[np.float64]
-
-_DAY = 86400.0
 
 
 def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
@@ -114,7 +107,7 @@ def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
 @functools.lru_cache(maxsize=1)
 def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
     """Return the same from the 80th day on: the job begins with nobody in repair."""
-    begin, end = 80 * _DAY, 400 * _DAY
+    begin, end = 80 * DAY, 400 * DAY
     data = _idle(200, 400.0, [_fault(40.0, _lognormal(3.0, 1.0), clock="busy")])
     data |= {"jobs": [{"name": "job", "gpus": 100}], "recovery": {**data["recovery"], "pools": ["idle"]}}
     prepared = lab.scenario(data)
@@ -150,12 +143,12 @@ def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
 # Leaf switches that die.
 
 
-_LEAF_RATE = 0.08 / (365.25 * _DAY)
+_LEAF_RATE = 0.08 / (365.25 * DAY)
 
 """Failures of one leaf switch [1/s], as in the scenario."""
 
 
-_LEAF_OUT = 8 * 3600.0
+_LEAF_OUT = 8 * HOUR
 
 """How long it is out [s], as in the scenario."""
 
@@ -372,7 +365,7 @@ def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
     """Return the statistics of one simulated trace."""
     outages = sim.run(prepared, number, keeps_log=True).outages
     node = np.array([outage.node for outage in outages], dtype=np.int64)
-    start, end = (np.array([outage[column] for outage in outages]) / _DAY for column in (1, 2))
+    start, end = (np.array([outage[column] for outage in outages]) / DAY for column in (1, 2))
     faults = Faults(node, start, end, NODES, DAYS)
     return tuple(statistic(faults) for statistic in STATISTICS.values())
 
@@ -380,8 +373,7 @@ def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
 def _present() -> Path:
     """Return where the log is."""
     if not LOG.exists():
-        message = "reference data not present"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError("reference data not present")
     return LOG
 
 

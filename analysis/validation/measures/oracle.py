@@ -13,15 +13,16 @@ import numpy as np
 import sim
 from analysis.validation.lab import bare, estimate, seconds
 from sim import Bucket
-from sim.formulas import expected_shares, missing_nodes_pmf, steady_unavailability
 from sim.formulas.elastic import elastic_shares
+from sim.formulas.goodput import expected_shares
+from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from analysis.validation.lab import Estimate, Lab
 
-HOUR, DAY = 3600.0, 86400.0
 
 _BUCKETS = {
     "productive": (Bucket.PRODUCTIVE,),

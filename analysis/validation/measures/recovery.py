@@ -13,6 +13,7 @@ import numpy as np
 import sim
 from analysis.validation.lab import Estimate, bare, estimate
 from sim import units
+from sim.units import DAY, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from analysis.validation.lab import Lab
     from sim import Prepared, Result
-
-_MINUTE = 60.0
 
 
 # ----------------------------------------
@@ -191,9 +190,9 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
         )
     )
     if not replications:
-        return Estimate(prepared.jobs[0].mtti / _MINUTE)
+        return Estimate(prepared.jobs[0].mtti / MINUTE)
     count = estimate(sum(result.jobs[0].interruptions.values()) for result in lab.results(prepared, replications))
-    mean = prepared.horizon / _MINUTE / count.value
+    mean = prepared.horizon / MINUTE / count.value
     return Estimate(mean, mean * count.error / count.value, replications)
 
 
@@ -254,8 +253,8 @@ def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: 
 
 def wasted_minutes(lab: Lab, replications: int, save: float, load: float, interval: float) -> Estimate:
     """Return the same in minutes, of times in minutes."""
-    seconds = wasted(lab, replications, save * _MINUTE, load * _MINUTE, interval * _MINUTE)
-    return Estimate(seconds.value / _MINUTE)
+    seconds = wasted(lab, replications, save * MINUTE, load * MINUTE, interval * MINUTE)
+    return Estimate(seconds.value / MINUTE)
 
 
 def second_level(lab: Lab, replications: int, copies: float = 1.0) -> Estimate:
@@ -270,7 +269,7 @@ def second_level(lab: Lab, replications: int, copies: float = 1.0) -> Estimate:
     near = {"store": "host", "interval": "2 min", "stall": f"{copies!r} s", "write": f"{copies!r} s", "restore": "5 s"}
     found = []
     for tiers in ([remote, near], [remote]):
-        data = small("slurm-requeue", 20 * 86400.0, checkpoint={"tiers": tiers}, detection={"time": "0 s"})
+        data = small("slurm-requeue", 20 * DAY, checkpoint={"tiers": tiers}, detection={"time": "0 s"})
         data |= {"failures": [{"use": "job", "name": "software", "rate": "0.5 per job-h"}]}
         rung = {"name": "restart", "keeps": "hosts", "launch": [{"name": "start", "time": "60 s"}]}
         data |= {"recovery": {"use": "ladder", "rungs": [rung]}}
@@ -362,7 +361,7 @@ def periodic_failures(lab: Lab, _: int, every: float, stall: float, replicas: in
     data = small("hot-spare", 60.0 * every * (cycles + 1) + 60 * stall, replicas, replicas + 1, spares={"hot": 1})
     data |= {"checkpoint": {"tiers": [tier]}, "detection": {"time": "0 s"}, "recovery": recovery}
     prepared = lab.scenario({**data, "repair": {"time": "1 s"}})
-    return Estimate(_useful(prepared, cycles, every * _MINUTE))
+    return Estimate(_useful(prepared, cycles, every * MINUTE))
 
 
 def _useful(prepared: Any, cycles: int, every: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 import sim
 from analysis.calibrate.fit import Array, Numbers, as_shipped, large_mape, mape, sources
-from analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, recompute_ratios, utilisation
+from analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, deepseek_row, recompute_ratios, utilisation
 from analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
 from analysis.validation.lab import Estimate, bare, estimate
 from sim.catalog import accelerators, models, steps
@@ -26,7 +26,6 @@ from sim.steps import (
     checkpoint_size,
     communicator_time,
     flop_per_token,
-    ideal_links,
     memory_use,
     rerouted_pace,
     start_time,
@@ -153,27 +152,10 @@ def llama3_mfu(lab: Lab, _: int, gpus: int) -> Estimate:
 
 
 def deepseek_hours(_: Lab, __: int) -> Estimate:
-    """Return the GPU-hours of the pre-training of DeepSeek-V3 on 2,048 H800 [million].
-
-    H800 is an H100 with 400 GB/s of NVLink both ways; tokens travel to experts while another microbatch computes.
-    """
-    chip = replace(accelerators()["h100"], scale_up=200e9)
-    work = Workload(
-        models()["deepseek-v3"],
-        4096,
-        15360,
-        pipeline=16,
-        data=128,
-        expert=64,
-        precision="fp8",
-        schedule="zero-bubble-h1",
-        recompute="selective",
-        overlap_expert=True,
-    )
-    links = ideal_links(work, chip.scale_up, 50e9, 8)
-    machine = Machine(chip, steps.efficiencies(chip, "fp8", experts=True), links, steps.constants())
-    rate = work.sequences * work.sequence / breakdown(work, machine).total
-    return Estimate(14.8e12 / rate * work.gpus / 3600 / 1e6)
+    """Return the GPU-hours of the pre-training of DeepSeek-V3 on 2,048 H800 [million]."""
+    row = deepseek_row()
+    rate = row.work.sequences * row.work.sequence / as_shipped(row)
+    return Estimate(14.8e12 / rate * row.work.gpus / 3600 / 1e6)
 
 
 def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> Estimate:

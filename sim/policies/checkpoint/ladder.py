@@ -349,13 +349,7 @@ class Ladder:
         return min(left, sum(grid.stalls[index] for index in due if index >= len(self.stores)))
 
     def _filled(
-        self,
-        state: LadderState,
-        rate: float,
-        grid: Grid,
-        firsts: Sequence[float],
-        seconds: float,
-        reached: Reached,
+        self, state: LadderState, rate: float, grid: Grid, firsts: Sequence[float], seconds: float, reached: Reached
     ) -> tuple[Shelf, ...]:
         """Return what the stores hold after `seconds` [s]. A save never finds the one before on its way."""
         stepped, counts, due, _ = reached

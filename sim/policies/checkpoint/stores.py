@@ -32,11 +32,8 @@ if TYPE_CHECKING:
     from sim.policies.contracts import Damage
 
 # ----------------------------------------
-# Work that stops a job again and again: several series of it, each due after so much stepping.
-#
-# Series count time spent stepping and know nothing of each other. Where some are due at the same instant, stepping
-# stops
-# once, for as long as all of them take.
+# Work that stops a job again and again: series of it, each due after so much stepping. Where some are due at the same
+# instant, stepping stops once, for as long as all of them take.
 
 TIE = 1e-9
 
@@ -349,10 +346,7 @@ def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Read
     # Nodes that have lost nothing all read alike.
     for position in itertools.chain(damaged, (-1,) if len(damaged) < nodes else ()):
         seconds, best = min(
-            (
-                source.rung.fetch if position in source.gone else source.rung.load,
-                index,
-            )
+            (source.rung.fetch if position in source.gone else source.rung.load, index)
             for index, source in enumerate(sources)
             if position not in source.lacks
         )

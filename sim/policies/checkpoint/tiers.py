@@ -258,12 +258,12 @@ class Tier(Model):
                     ("interval",),
                     f"interval '{rule}' balances the stall of a save against lost work, and here saves are free",
                 )
-            from sim.formulas import checkpointing
+            from sim.formulas import goodput
 
             formula = {
-                "young": checkpointing.young_interval,
-                "daly": checkpointing.daly_interval,
-                "optimal": checkpointing.optimal_interval,
+                "young": goodput.young_interval,
+                "daly": goodput.daly_interval,
+                "optimal": goodput.optimal_interval,
             }[rule]
             interval = float(formula(stall, mtti))
         else:

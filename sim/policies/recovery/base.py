@@ -90,10 +90,11 @@ class Drawn(NamedTuple):
         return (Stall(bucket, self.seconds, exposed, self.excess),) if self.seconds > 0 or self.excess else ()
 
 
-class FromStore(Strategy, ABC):
-    """A job that starts from the newest checkpoint, in times that `scale` multiplies.
+class RecoveryStrategy(Strategy, ABC):
+    """From a failure to a plan, in times that `scale` multiplies. Tested by the harness ``check_recovery``.
 
-    A strategy overrides what differs from a rigid job that is always exposed to failures.
+    A strategy overrides what differs from a rigid job that starts from the newest checkpoint and is always exposed to
+    failures.
     """
 
     scale: float = Field(1.0, gt=0, description="Factor of all times of the recovery [-].")
@@ -192,7 +193,7 @@ def initialized(initialize: LawModel, job: JobView) -> Plan:
     return (*Drawn.of(initialize, job.mark, "initialize").stall(Bucket.INITIALIZE), Restore("stores"), Run())
 
 
-class InPlace(FromStore, ABC):
+class InPlace(RecoveryStrategy, ABC):
     """A rigid job that keeps its nodes and swaps what is missing; two times of each failure make its plan."""
 
     _times: ClassVar[tuple[str, str]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from sim.policies.contracts import Requeue
-from sim.policies.recovery.base import QUEUE, FromStore, Return, Span, Wait, initialized
+from sim.policies.recovery.base import QUEUE, RecoveryStrategy, Return, Span, Wait, initialized
 from sim.scenario.fields import Duration
 from sim.scenario.laws import Fixed, Law
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sim.policies.recovery.base import Hit
 
 
-class FullRestart(FromStore):
+class FullRestart(RecoveryStrategy):
     """Give every node back, wait until the queue has a whole gang again, initialize, restore."""
 
     use: Literal["full-restart"] = "full-restart"

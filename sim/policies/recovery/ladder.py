@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
-from sim.policies.recovery.base import QUEUE, Drawn, FromStore, Return, Span, Wait, spans
+from sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, Span, Wait, spans
 from sim.policies.recovery.phases import Crew, Fault, Phases, back_to_queue, exposures, mean, some, steps
 from sim.scenario.fields import Duration, Model, RuleError
 from sim.scenario.laws import Fixed, Law
@@ -163,7 +163,7 @@ class LadderMemory(NamedTuple):
     work: float = 0.0
 
 
-class Ladder(FromStore):
+class Ladder(RecoveryStrategy):
     """Ways to come back, from the quickest to the most thorough: the first rung that may be tried is taken.
 
     A rung that waits for nodes in vain hands over to the next.

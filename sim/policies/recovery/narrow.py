@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
-from sim.policies.recovery.base import FromStore
+from sim.policies.recovery.base import RecoveryStrategy
 from sim.policies.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
 from sim.scenario.fields import Duration, Fraction, RuleError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 
-class Narrow(FromStore):
+class Narrow(RecoveryStrategy):
     r"""Restart in place; a failed GPU stays in the job as a gap until it is repaired, a failed node is replaced.
 
     Ranks are laid out anew so that the domains with gaps are in the fewest replicas, the worst together. Such a replica

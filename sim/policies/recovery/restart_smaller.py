@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import Field
 
 from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
-from sim.policies.recovery.base import FromStore
+from sim.policies.recovery.base import RecoveryStrategy
 from sim.policies.recovery.phases import Crew, Phases, back_to_queue, exposures, steps
 from sim.scenario.fields import Duration
 
@@ -22,7 +22,7 @@ class Restarts(NamedTuple):
     starts: int = 0
 
 
-class RestartSmaller(FromStore):
+class RestartSmaller(RecoveryStrategy):
     """Every change of membership stops all processes; who is there starts again from the newest copy.
 
     A failure that takes no node is paid for from a budget, a change of membership is free. With too few replicas left

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
-from sim.policies.recovery.base import Absence, FromStore
+from sim.policies.recovery.base import Absence, RecoveryStrategy
 from sim.policies.recovery.phases import Crew, Phases, exposures, is_fixed, mean, some, steps
 from sim.scenario.fields import Duration
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 
-class ShrinkRejoin(FromStore):
+class ShrinkRejoin(RecoveryStrategy):
     """Drop the data-parallel replicas that lost a node; they repair themselves in the background and rejoin.
 
     The survivors lose the step in flight and the time to reconfigure. With fewer than ``min_replicas`` left, or with no
@@ -89,11 +89,7 @@ class ShrinkRejoin(FromStore):
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore, all replicas together."""
         everybody = Crew(job.gpus, job.nodes, job.nodes)
-        return (
-            *steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize"),
-            Restore("stores"),
-            Run(),
-        )
+        return (*steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize"), Restore("stores"), Run())
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind if enough replicas are left, else restart with those that become whole."""
@@ -124,11 +120,7 @@ class ShrinkRejoin(FromStore):
                 *steps(self.initialize, Bucket.INITIALIZE, alone, mark, "initialize", fault),
                 *steps(self.catch_up, Bucket.RESTORE, alone, mark, "catch_up", fault),
             ),
-            then=(
-                *steps(self.rejoin, Bucket.INITIALIZE, everybody, mark, "rejoin", fault),
-                Restore("live"),
-                Run(),
-            ),
+            then=(*steps(self.rejoin, Bucket.INITIALIZE, everybody, mark, "rejoin", fault), Restore("live"), Run()),
         )
 
 
