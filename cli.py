@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
 import math
 import sys
 from pathlib import Path
@@ -160,20 +159,21 @@ def layouts(
         raise typer.Exit(NO) from None
     except ValueError as error:
         refuse(str(error))
-    text = render(content)
-    say(text if as_json else format_layouts(json.loads(text)))
+    say(render(content) if as_json else format_layouts(content))
 
 
 @app.command()
 def schema(
     study: Annotated[bool, typer.Option("--study", help="That of study files instead.")] = False,
+    results: Annotated[bool, typer.Option("--results", help="That of what --json prints instead.")] = False,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     import sim
+    from analysis.results.explained import results_schema
     from analysis.results.files import in_lines
     from analysis.study.model import study_schema
 
-    say(in_lines(study_schema() if study else sim.schema()))
+    say(in_lines(study_schema() if study else results_schema() if results else sim.schema()))
 
 
 @app.command(name="list")

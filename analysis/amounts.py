@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.metrics import METRICS
@@ -11,7 +12,7 @@ from sim import units
 from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.table import Table
 
@@ -289,13 +290,15 @@ class Shown(NamedTuple):
         found = ends_of(interval)
         return None if found is None else (found[0] / self.form.size, found[1] / self.form.size)
 
-    def told(self, found: Mapping[str, Any], interval: str = "mean_ci95") -> str:
+    def told(self, found: Any, interval: str = "mean_ci95") -> str:
         """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
-        return "" if found.get("mean") is None else self.form.value(found["mean"], ends_of(found.get(interval)))
+        mean = _part(found, "mean")
+        return "" if mean is None else self.form.value(mean, ends_of(_part(found, interval)))
 
-    def mean(self, found: Mapping[str, Any], interval: str = "mean_ci95") -> str:
+    def mean(self, found: Any, interval: str = "mean_ci95") -> str:
         """Return a mean with the digits that its interval deserves; empty without a mean."""
-        return "" if found.get("mean") is None else self.form.plain(found["mean"], ends_of(found.get(interval)))
+        mean = _part(found, "mean")
+        return "" if mean is None else self.form.plain(mean, ends_of(_part(found, interval)))
 
     def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
         """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""
@@ -308,9 +311,9 @@ class Shown(NamedTuple):
         """Return the same in the unit that is shown."""
         return self.ends(self.gap(interval))
 
-    def change(self, found: Mapping[str, Any]) -> str:
+    def change(self, found: Any) -> str:
         """Return a difference with its sign and interval, such as ``+1.2 points [0.4, 2.0]``."""
-        return self.form.change(found["mean"], self.gap(found.get("ci95")))
+        return self.form.change(_part(found, "mean"), self.gap(_part(found, "ci95")))
 
     def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
         """Return the size of a difference with its interval, such as ``1.2 points [0.4, 2.0]``."""
@@ -322,6 +325,11 @@ class Shown(NamedTuple):
         if ends is None:
             return ""
         return f"{self.form.plain(ends[0], ends, unit='')} to {self.form.plain(ends[1], ends)}"
+
+
+def _part(found: Any, name: str) -> Any:
+    """Return a part of a result, or of an answer's data; ``None`` without it."""
+    return (found or {}).get(name) if found is None or isinstance(found, Mapping) else getattr(found, name, None)
 
 
 def ends_of(interval: Sequence[float | None] | None) -> tuple[float, float] | None:

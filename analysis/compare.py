@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import sim
 from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
 from analysis.metrics import METRICS, SHARES, lower_is_better
-from analysis.results.run import document, provenance, scenario_digest
+from analysis.results.models import (
+    FORMAT,
+    AtEqual,
+    Behind,
+    CompareDocument,
+    DifferenceFound,
+    RankingFound,
+    RunDocument,
+    Stores,
+    TakenFound,
+    VariantFound,
+)
+from analysis.results.run import document, provenance
 from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
 from analysis.statistics.differences import Difference, Ranking, difference, ranking_of
 from analysis.statistics.estimates import means
@@ -601,24 +613,7 @@ def _as_typed(line: str, varied: Sequence[str]) -> str:
 
 
 # ----------------------------------------
-# The JSON document of a comparison: what each variant came to, and how far it is from the first.
-
-_OF_A_RUN = (
-    "scenario",
-    "metrics",
-    "time_shares",
-    "cluster_shares",
-    "interruptions_by_cause",
-    "loss_gpu_s",
-    "energy",
-    "cost",
-    "per_job",
-    "assumptions",
-    "warnings",
-    "notes",
-)
-
-"""What a variant has in common with the document of a run."""
+# The document of a comparison.
 
 
 def compare_document(
@@ -629,8 +624,8 @@ def compare_document(
     varied: Sequence[str] = (),
     without_stores: Mapping[str, str] | None = None,
     instead_of: str | None = None,
-) -> dict[str, Any]:
-    """Return the document of a comparison as plain data; see docs/reference/json.md.
+) -> CompareDocument:
+    """Return the document of a comparison.
 
     Parameters
     ----------
@@ -651,68 +646,74 @@ def compare_document(
     scenarios = {
         name: ensemble.prepared.scenario for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
     }
-    return {
-        "replications": comparison.replications,
-        "seed": first.seed,
-        "precise": comparison.precise,
-        "first": comparison.names[0],
-        "instead_of": instead_of,
-        "headline": comparison.headline,
-        "order": list(comparison.order),
-        "ranking": _ranking(comparison),
-        "at_equal": _at_equal_of_compare_document(comparison),
-        "differs": list(comparison.differs),
-        "varied": list(varied),
-        "also_differ": keys_that_differ(scenarios, varied),
-        "stores": _stores(comparison, without_stores or {}),
-        "unranked_because": _why_unranked(comparison),
-        "variants": {
-            name: {
-                "scenario_sha256": scenario_digest(ensemble.prepared.scenario),
-                **{key: value for key, value in document(ensemble, command="").items() if key in _OF_A_RUN},
-                "difference": {metric: _plain(found) for metric, found in differences.items()},
-            }
+    return CompareDocument(
+        format=FORMAT,
+        replications=comparison.replications,
+        seed=first.seed,
+        precise=comparison.precise,
+        first=comparison.names[0],
+        instead_of=instead_of,
+        headline=comparison.headline,
+        order=list(comparison.order),
+        ranking=_ranking(comparison),
+        at_equal=_what_is_equal(comparison),
+        differs=list(comparison.differs),
+        varied=list(varied),
+        also_differ=keys_that_differ(scenarios, varied),
+        stores=_stores(comparison, without_stores or {}),
+        unranked_because=_why_unranked(comparison),
+        variants={
+            name: _variant(ensemble, differences)
             for name, ensemble, differences in zip(
                 comparison.names, comparison.ensembles, comparison.differences, strict=True
             )
         },
-        "cannot_run": dict(cannot_run),
-        "provenance": provenance(command),
-    }
+        cannot_run=dict(cannot_run),
+        provenance=provenance(command),
+    )
 
 
-def _ranking(comparison: Comparison) -> dict[str, Any] | None:
-    """Return which variants may be the best, as plain data."""
+def _variant(ensemble: Ensemble, differences: Mapping[str, Difference | None]) -> VariantFound:
+    run = document(ensemble, command="")
+    return VariantFound(
+        scenario_sha256=run.provenance.scenario_sha256,
+        **{name: getattr(run, name) for name in VariantFound.model_fields if name in RunDocument.model_fields},
+        difference={metric: _difference(found) for metric, found in differences.items()},
+    )
+
+
+def _ranking(comparison: Comparison) -> RankingFound | None:
+    """Return which variants may be the best."""
     found = comparison.ranking
     if found is None:
         return None
     names = comparison.names
-    return {
-        "behind": {
-            names[position]: {"mean": mean, "ci95": interval}
+    return RankingFound(
+        behind={
+            names[position]: Behind(mean=mean, ci95=interval)
             for position, (mean, interval) in zip(found.order, found.behind, strict=True)
         },
-        "may_be_best": [names[position] for position in found.may_be_best],
-        "replications_to_resolve": found.replications_to_resolve,
-    }
+        may_be_best=[names[position] for position in found.may_be_best],
+        replications_to_resolve=found.replications_to_resolve,
+    )
 
 
-def _at_equal_of_compare_document(comparison: Comparison) -> dict[str, Any] | None:
-    """Return what was divided by what, as plain data."""
+def _what_is_equal(comparison: Comparison) -> AtEqual | None:
+    """Return what was divided by what."""
     if comparison.at_equal is None:
         return None
     of = {
         name: taken(ensemble.prepared, ensemble.rows)
         for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
     }
-    return {
-        "kind": comparison.at_equal,
-        "variants": {name: found._asdict() for name, found in of.items()},
-        "lines": at_equal_lines(comparison.at_equal, comparison.headline, of, comparison.differs),
-    }
+    return AtEqual(
+        kind=comparison.at_equal,
+        variants={name: TakenFound.model_validate(found) for name, found in of.items()},
+        lines=at_equal_lines(comparison.at_equal, comparison.headline, of, comparison.differs),
+    )
 
 
-def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Any]:
+def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Stores]:
     """Return what checkpoint stores of presets make of the headline, and what the difference is without them."""
     rows = {
         name: [row[comparison.headline] for row in ensemble.rows]
@@ -721,20 +722,17 @@ def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Any
     first = comparison.names[0]
     base = without.get(first, first)
     return {
-        name: {
-            "without": bare,
-            "gain": _plain(difference(rows[name], rows[bare])),
-            "rest": None if name == first else _plain(difference(rows[bare], rows[base])),
-        }
+        name: Stores(
+            without=bare,
+            gain=_difference(difference(rows[name], rows[bare])),
+            rest=None if name == first else _difference(difference(rows[bare], rows[base])),
+        )
         for name, bare in without.items()
     }
 
 
-def _plain(found: Difference | None) -> dict[str, Any] | None:
-    """Return a difference as plain data."""
-    if found is None:
-        return None
-    return found._asdict() | {"controlled": None if found.controlled is None else found.controlled._asdict()}
+def _difference(found: Difference | None) -> DifferenceFound | None:
+    return None if found is None else DifferenceFound.model_validate(found)
 
 
 def _why_unranked(comparison: Comparison) -> str | None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
+from analysis.results.explained import (
+    LayoutRow,
+    LayoutsDocument,
+)
+from analysis.results.models import FORMAT
 from analysis.results.step import sizes
 from analysis.terminal import Page, console
 from sim import NoLayoutError, closed_form
@@ -58,8 +63,8 @@ class _Ranking:
 
 def describe_layouts(
     search: LayoutSearch, top: int, sort: Sort | None, progress: Progress | None = None
-) -> dict[str, Any]:
-    """Return the best layouts of a job and its own one, ready for JSON.
+) -> LayoutsDocument:
+    """Return the best layouts of a job and its own one.
 
     The fastest layout need not be the best. Where replicas go on without one another, a failure takes a whole replica
     out until it is back; few wide replicas lose more by that than many narrow ones. With the failures of Llama 3 on
@@ -116,48 +121,47 @@ def describe_layouts(
     shown = ranking.settle(top)[sort][:top]
     ranks = {name: {row: rank for rank, row in enumerate(ranking.order(name), start=1)} for name in ranking.keys}
 
-    def described(number: int) -> dict[str, Any]:
-        # Without a number to go by the order is that of the search.
-        mine = {f"rank_{name}": ranks[name][number] for name in ranks} | ({} if has_form else {"rank_goodput": None})
-        return {**mine, "is_own": number == own, **_row(ranking.rows[number])}
+    def described(number: int) -> LayoutRow:
+        row = ranking.rows[number]
+        plan, work = row.plan, row.plan.work
+        return LayoutRow(
+            # Without a number to go by the order is that of the search.
+            rank_goodput=ranks["goodput"][number] if has_form else None,
+            rank_step=ranks["step"][number],
+            is_own=number == own,
+            **sizes(work),
+            microbatch=work.microbatch,
+            microbatches=work.microbatches,
+            recompute=work.recompute,
+            sharding=work.sharding,
+            shard_ranks=work.shard_ranks or None,
+            step_s=plan.time,
+            step_s_band90=plan.band90,
+            mfu=plan.mfu,
+            memory_bytes=plan.memory.total,
+            memory_share=plan.crowding,
+            bubble_share=plan.breakdown.bubble / plan.time,
+            breakdown_s=plan.breakdown._asdict(),
+            replica_sets=row.sets,
+            ettr=row.ettr,
+            tokens_per_second=plan.tokens_per_second,
+            tokens_per_day=row.tokens_per_day,
+        )
 
-    return {
-        "scenario": search.scenario.name,
-        "job": search.spec.name,
-        "gpus": search.gpus,
-        "accelerator": search.machine.chip.title,
-        "found": fitting,
-        "sort": sort,
-        "layouts": [described(number) for number in shown],
-        "own": described(own) if own is not None else None,
-        "notes": _notes(search, is_own_found=search.own is None or (own is not None and own < fitting)),
-        "assumptions": list(form.assumptions) if form is not None else [],
-        "reasons": list(form.reasons) if form is not None else [],
-    }
-
-
-def _row(row: Candidate) -> dict[str, Any]:
-    """Return a layout as plain data."""
-    plan, work = row.plan, row.plan.work
-    return {
-        **sizes(work),
-        "microbatch": work.microbatch,
-        "microbatches": work.microbatches,
-        "recompute": work.recompute,
-        "sharding": work.sharding,
-        "shard_ranks": work.shard_ranks or None,
-        "step_s": plan.time,
-        "step_s_band90": list(plan.band90),
-        "mfu": plan.mfu,
-        "memory_bytes": plan.memory.total,
-        "memory_share": plan.crowding,
-        "bubble_share": plan.breakdown.bubble / plan.time,
-        "breakdown_s": plan.breakdown._asdict(),
-        "replica_sets": row.sets,
-        "ettr": row.ettr,
-        "tokens_per_second": plan.tokens_per_second,
-        "tokens_per_day": row.tokens_per_day,
-    }
+    return LayoutsDocument(
+        format=FORMAT,
+        scenario=search.scenario.name,
+        job=search.spec.name,
+        gpus=search.gpus,
+        accelerator=search.machine.chip.title,
+        found=fitting,
+        sort=sort,
+        layouts=[described(number) for number in shown],
+        own=described(own) if own is not None else None,
+        notes=_notes(search, is_own_found=search.own is None or (own is not None and own < fitting)),
+        assumptions=list(form.assumptions) if form is not None else [],
+        reasons=list(form.reasons) if form is not None else [],
+    )
 
 
 def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
@@ -190,7 +194,7 @@ def _why_not(search: LayoutSearch, own: Workload) -> str:
     return "its groups are larger, or its sets of replicas fewer, than the search and the scenario allow"
 
 
-def format_layouts(content: dict[str, Any], *, width: int | None = None) -> str:
+def format_layouts(content: LayoutsDocument, *, width: int | None = None) -> str:
     """Return ranked layouts as text for standard output, `width` columns wide (that of the terminal)."""
     page = Page()
     out = console(page, width=width)
@@ -198,12 +202,12 @@ def format_layouts(content: dict[str, Any], *, width: int | None = None) -> str:
     return page.text().rstrip()
 
 
-def _print(out: Console, content: dict[str, Any]) -> None:
-    other = "step" if content["sort"] == "goodput" else "goodput"
-    out.print(f"{content['scenario']}, job {content['job']}", style="bold", highlight=False)
+def _print(out: Console, content: LayoutsDocument) -> None:
+    other = "step" if content.sort == "goodput" else "goodput"
+    out.print(f"{content.scenario}, job {content.job}", style="bold", highlight=False)
     kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
     out.print(
-        f"  {content['gpus']:,} GPUs ({content['accelerator']}): {content['found']:,} layouts that fit; {kinds}",
+        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}",
         highlight=False,
     )
     table = empty_table(
@@ -212,41 +216,42 @@ def _print(out: Console, content: dict[str, Any]) -> None:
     )  # fmt: skip
     for column in table.columns:
         column.no_wrap = True
-    for row in content["layouts"]:
-        _add(table, row, content["sort"], other)
-    own = content["own"]
-    if own is not None and not any(row["is_own"] for row in content["layouts"]):
-        _add(table, own, content["sort"], other)
+    for row in content.layouts:
+        _add(table, row, content.sort, other)
+    own = content.own
+    if own is not None and not any(row.is_own for row in content.layouts):
+        _add(table, own, content.sort, other)
     out.print()
     out.print(table)
     if own is not None:
         out.print("  * the scenario's own layout", highlight=False)
-    for line in content["notes"]:
+    for line in content.notes:
         out.print(f"  note: {line}", highlight=False)
-    for line in content["reasons"]:
+    for line in content.reasons:
         out.print(f"  ETTR: the closed form does not apply: {line}", highlight=False)
-    for line in content["assumptions"]:
+    for line in content.assumptions:
         out.print(f"  assumes: {line}", highlight=False)
 
 
-def _has_experts(content: dict[str, Any]) -> bool:
-    return any(row["expert"] > 1 for row in content["layouts"])
+def _has_experts(content: LayoutsDocument) -> bool:
+    return any(row.expert > 1 for row in content.layouts)
 
 
-def _add(table: Any, row: dict[str, Any], sort: str, other: str) -> None:
+def _add(table: Any, row: LayoutRow, sort: str, other: str) -> None:
     """Add the line of a layout."""
-    sizes = " x ".join(str(row[name]) for name in ("tensor", "context", "pipeline", "data"))
+    ranks = {"goodput": row.rank_goodput, "step": row.rank_step}
+    sizes = f"{row.tensor} x {row.context} x {row.pipeline} x {row.data}"
     table.add_row(
-        f"{row[f'rank_{sort}']:,}{' *' if row['is_own'] else ''}",
-        text_or_dash(row[f"rank_{other}"], "{:,}".format),
-        sizes + (f" ({row['expert']})" if row["expert"] > 1 else ""),
-        str(row["virtual_pipeline"]),
-        str(row["microbatch"]),
-        row["recompute"],
-        f"{row['step_s']:,.4g} s",
-        percent_text(row["mfu"], 1),
-        f"{row['memory_bytes'] / 1e9:,.0f} GB",
-        percent_text(row["bubble_share"], 1),
-        text_or_dash(row["ettr"], percent_text),
-        text_or_dash(row["tokens_per_day"], amount_text),
+        f"{ranks[sort]:,}{' *' if row.is_own else ''}",
+        text_or_dash(ranks[other], "{:,}".format),
+        sizes + (f" ({row.expert})" if row.expert > 1 else ""),
+        str(row.virtual_pipeline),
+        str(row.microbatch),
+        row.recompute,
+        f"{row.step_s:,.4g} s",
+        percent_text(row.mfu, 1),
+        f"{row.memory_bytes / 1e9:,.0f} GB",
+        percent_text(row.bubble_share, 1),
+        text_or_dash(row.ettr, percent_text),
+        text_or_dash(row.tokens_per_day, amount_text),
     )

@@ -10,6 +10,16 @@ import numpy as np
 
 import sim
 from analysis.compare import Variant, compare
+from analysis.results.explained import (
+    WorthBase,
+    WorthDocument,
+    WorthGroup,
+    WorthRow,
+)
+from analysis.results.models import (
+    FORMAT,
+    DifferenceFound,
+)
 from analysis.results.run import provenance, replays_a_log
 from analysis.statistics.differences import Difference, difference
 from analysis.statistics.estimates import contributions, means, summaries
@@ -577,71 +587,65 @@ def _per_year(prepared: Prepared, by: str) -> float:
     return YEAR / DAY if by == "tokens_per_day" else YEAR * sum(job.gpus for job in prepared.jobs)
 
 
-# ----------------------------------------
-# The JSON document of what everything is worth.
-
-
-def worth_document(found: Worth, *, command: str) -> dict[str, Any]:
-    """Return the document as plain data; see docs/reference/json.md.
-
-    Parameters
-    ----------
-    found
-        What `worth` returned.
-    command
-        The command, to be typed again.
-    """
+def worth_document(found: Worth, *, command: str) -> WorthDocument:
+    """Return the document of what `worth` returned."""
     prepared = found.base.prepared
     known = summaries(found.base.rows)
     cost = prepared.upkeep.cost
     formula = closed_form(prepared)
-    return {
-        "scenario": prepared.name,
-        "description": prepared.scenario.description,
-        "replications": len(found.base.rows),
-        "seed": prepared.seed,
-        "one_history": replays_a_log(prepared),
-        "by": found.by,
-        "base": {
-            name: {"mean": known[name].mean, "ci95": known[name].mean_ci95, "closed_form": found.formula.get(name)}
+    return WorthDocument(
+        format=FORMAT,
+        scenario=prepared.name,
+        description=prepared.scenario.description,
+        replications=len(found.base.rows),
+        seed=prepared.seed,
+        one_history=replays_a_log(prepared),
+        by=found.by,
+        base={
+            name: WorthBase(mean=known[name].mean, ci95=known[name].mean_ci95, closed_form=found.formula.get(name))
             for name in METRICS
             if name in known
         },
-        "currency": cost.currency if cost is not None else None,
-        "price_of_work": found.price,
-        "causes": _group_of_worth_document(found.causes),
-        "knobs": _group_of_worth_document(found.knobs),
-        "left_out": dict(found.left_out),
-        "closed_form_reasons": list(formula.reasons),
-        "closed_form_assumptions": list(formula.assumptions),
-        "assumptions": list(prepared.scenario.assumptions),
-        "warnings": list(prepared.warnings),
-        "provenance": provenance(command, prepared.scenario),
-    }
+        currency=cost.currency if cost is not None else None,
+        price_of_work=found.price,
+        causes=_group_found(found.causes),
+        knobs=_group_found(found.knobs),
+        left_out=dict(found.left_out),
+        closed_form_reasons=list(formula.reasons),
+        closed_form_assumptions=list(formula.assumptions),
+        assumptions=list(prepared.scenario.assumptions),
+        warnings=list(prepared.warnings),
+        provenance=provenance(command, prepared.scenario),
+    )
 
 
-def _group_of_worth_document(group: Group) -> dict[str, Any]:
-    """Return changes of a kind as plain data."""
-    return {
-        "rows": [_row(row) | {"counts": row.counts} for row in group.rows],
-        **{
-            name: None if row is None else _row(row)
-            for name, row in (("together", group.together), ("added", group.added), ("residual", group.residual))
-        },
-    }
+def _group_found(group: Group) -> WorthGroup:
+    return WorthGroup(
+        rows=[_row_found(row, counts=row.counts) for row in group.rows],
+        together=None if group.together is None else _row_found(group.together),
+        added=None if group.added is None else _row_found(group.added),
+        residual=None if group.residual is None else _row_found(group.residual),
+    )
 
 
-def _row(row: Row) -> dict[str, Any]:
-    """Return what a change is worth as plain data."""
-    return {
-        "name": row.name,
-        "change": row.told,
-        "gained": {metric: _plain(found) for metric, found in row.gained.items()},
-        "money_per_year": _plain(row.money),
-        "closed_form": row.formula,
-    }
+def _row_found(row: Row, **counts: bool) -> WorthRow:
+    return WorthRow(
+        name=row.name,
+        change=row.told,
+        gained={metric: _difference_found(found) for metric, found in row.gained.items()},
+        money_per_year=_difference_found(row.money),
+        closed_form=dict(row.formula),
+        **counts,
+    )
 
 
-def _plain(found: Difference | None) -> dict[str, Any] | None:
-    """Return a difference as plain data; luck is not taken out of it."""
-    return None if found is None else {key: value for key, value in found._asdict().items() if key != "controlled"}
+def _difference_found(found: Difference | None) -> DifferenceFound | None:
+    """Return a difference; luck is not taken out of it."""
+    if found is None:
+        return None
+    return DifferenceFound(
+        mean=found.mean,
+        ci95=found.ci95,
+        resolved=found.resolved,
+        replications_to_resolve=found.replications_to_resolve,
+    )

@@ -315,4 +315,5 @@ def metrics_reference(page: str) -> str:
 if __name__ == "__main__":
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(scenario_reference(), encoding="utf-8")
-    runpy.run_path(str(Path(__file__).with_name("_generate_study.py")), run_name="__main__")
+    for page in ("_generate_study.py", "_generate_results.py"):
+        runpy.run_path(str(Path(__file__).with_name(page)), run_name="__main__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shlex
@@ -20,9 +21,9 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis import runs
-from analysis.metrics import METRICS, TIME_SHARE
 from analysis.results import run as document
-from sim.formulas.goodput import efficiency, young_interval
+from analysis.results.explained import results_schema
+from sim.formulas import efficiency, young_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -71,9 +72,9 @@ def page() -> str:
     return str(generator().scenario_reference())
 
 
-def generator() -> Any:
-    """Return the module docs/_generate.py."""
-    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "_generate.py")
+def generator(name: str = "_generate.py") -> Any:
+    """Return the module docs/_generate.py, or another one there."""
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / name)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -157,11 +158,11 @@ def test_scenario_reference_is_current(page: str) -> None:
     assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
 
 
-def test_metrics_reference_is_current() -> None:
-    """Its tables are made of the table of metrics (make docs), and name each."""
-    page = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
-    assert generator().metrics_reference(page) == page
-    assert {name for name in METRICS if not name.startswith(TIME_SHARE)} <= rows("metrics.md")
+def test_reference_of_results_is_current() -> None:
+    """Page and JSON Schema of what commands print are what docs/_generate_results.py writes (make docs)."""
+    module = generator("_generate_results.py")
+    assert module.PAGE.read_text(encoding="utf-8") == module.results_reference()
+    assert json.loads(module.SCHEMA.read_text(encoding="utf-8")) == results_schema()
 
 
 def test_scenario_reference_names_every_key(page: str) -> None:
@@ -179,7 +180,7 @@ def documents() -> list[dict[str, Any]]:
         ("quickstart", ["horizon=2 d", "jobs.0.work={time: 1 d}", "jobs.0.deadline=36 h", "spares.unit=node"]),
     ):
         prepared = sim.prepare(sim.load(sim.find(name), overrides))
-        found.append(document.document(runs.replicate(prepared, 2, processes=1), command="test"))
+        found.append(document.plain(document.document(runs.replicate(prepared, 2, processes=1), command="test")))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -136,7 +135,7 @@ def validate(
 ) -> None:
     """Compare with published values, with theory and with other programs; status 1 if a row fails."""
     from analysis.page.chapters import validation
-    from analysis.results.run import provenance, render
+    from analysis.results.run import render
     from analysis.terminal import Progress
     from analysis.validation.lab import Lab
     from analysis.validation.play import against, describe, play, seed_of
@@ -153,9 +152,8 @@ def validate(
             found = play(load_table(), lab, only or (), progress)
     except ValueError as error:
         refuse(f"--only: {error}")
-    content = describe(found) | {"provenance": provenance(command_line())}
+    content = describe(found, command=command_line())
     rendered = render(content)
-    content = json.loads(rendered)
     complaint = keep.write(rendered, {})
     say(rendered if as_json else validation.format_validation(content))
     if complaint is not None:

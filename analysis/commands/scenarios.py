@@ -101,13 +101,13 @@ def run(
                 bands = runs.band(found, band, processes=jobs, progress=progress, most_events=most)
     except (runs.RequestError, sim.WorkError) as error:
         refuse(str(error))
-    text = render(document(found, command=command_line(), bands=bands))
-    content = json.loads(text)
+    content = document(found, command=command_line(), bands=bands)
+    text = render(content)
     complaint = keep.write(text, _beside(described, found, has_log=node_log), stale="nodes.csv")
     say(text if as_json else format_run(content, found.prepared))
     if complaint is not None:
         refuse(complaint)
-    end(reasons.against_run(content, precision, precise=found.precise))
+    end(reasons.against_run(content.per_job, content.replications, precision, precise=found.precise))
 
 
 def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> Keeping:
@@ -229,7 +229,7 @@ def compare(
     except (RequestError, WorkError) as error:
         refuse(str(error))
     base = wishes[0].name
-    document = compare_document.compare_document(
+    content = compare_document.compare_document(
         found,
         loaded.cannot_run,
         command=command_line(),
@@ -237,8 +237,7 @@ def compare(
         without_stores=loaded.without_stores,
         instead_of=base if base in loaded.cannot_run else None,
     )
-    text = render(document)
-    content = json.loads(text)
+    text = render(content)
     complaint = keep.write(text, _resolved(loaded.scenarios), stale="variant-*.resolved.yaml")
     say(text if as_json else compare_text.format_comparison(content))
     if complaint is not None:
@@ -338,8 +337,8 @@ def explain(
                 )
         except sim.WorkError as error:
             refuse(str(error))
-    text = render(describe(prepared, simulated, command=command_line()))
-    say(text if as_json else format_explanation(json.loads(text)))
+    content = describe(prepared, simulated, command=command_line())
+    say(render(content) if as_json else format_explanation(content))
     end([] if too_large is None else [too_large])
 
 
@@ -373,8 +372,8 @@ def _explain_worth(
     except sim.WorkError as error:
         refuse(str(error))
     warn(found.base.prepared.warnings)
-    text = render(worth_document(found, command=command_line()))
-    say(text if as_json else format_worth(json.loads(text)))
+    content = worth_document(found, command=command_line())
+    say(render(content) if as_json else format_worth(content))
 
 
 # ----------------------------------------

@@ -252,7 +252,8 @@ def sensitivity(
     """Say which inputs of a study matter, and how much of what a run comes to is luck."""
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.sensitivity.study import play_sensitivity
+    from analysis.results.run import plain
+    from analysis.sensitivity import play_sensitivity
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
 
@@ -274,7 +275,7 @@ def sensitivity(
         )
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
-    end(against(content))
+    end(against(plain(content)))
 
 
 def optimize(
@@ -300,6 +301,7 @@ def optimize(
     from analysis.optimize.play import play_optimize
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
+    from analysis.results.run import plain
     from analysis.sweep.command import keep
 
     loaded = load_study(study, set_, seed, yes=yes)
@@ -318,4 +320,4 @@ def optimize(
         )
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
-    end(against(content))
+    end(against(plain(content)))

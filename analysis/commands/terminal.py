@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 import shlex
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
+    from analysis.results.models import Document
     from sim import ClusterSpec, Scenario
 
 DONE, NO, WRONG = 0, 1, 2
@@ -164,7 +164,7 @@ def write(path: Path, content: bytes, option: str = "--out") -> None:
 
 
 def show_document(
-    content: dict[str, Any],
+    content: Document,
     format_: Callable[[dict[str, Any]], str],
     out: Path | None,
     files: list[str],
@@ -172,10 +172,9 @@ def show_document(
     as_json: bool,
 ) -> None:
     """Print a document as JSON or as text, and where it is kept."""
-    from analysis.results.run import render
+    from analysis.results.run import plain, render
 
-    rendered = render(content)
-    say(rendered if as_json else format_(json.loads(rendered)))
+    say(render(content) if as_json else format_(plain(content)))
     if files and not as_json:
         say(f"\n{out}: {', '.join(files)}")
 

@@ -13,9 +13,10 @@ from analysis.study.table import Cell, drawn_table, is_probability, predictive_d
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.optimize.problem import Aim, Problem, Verdict
+    from analysis.optimize.problem import Aim, Problem
     from analysis.statistics.differences import Ranking
     from analysis.study.amounts import Value
+    from analysis.study.model import Verdict
     from analysis.sweep.campaign import Campaign
 
 
@@ -163,7 +164,7 @@ class Bench:
             cell,
             aims,
             bounded,
-            tuple(condition.verdict(found) for condition, found in pairs),
+            tuple(condition.verdict(*found) for condition, found in pairs),
             runs and all(condition.is_met(found.mean) for condition, found in pairs),
         )
 

@@ -14,8 +14,25 @@ from analysis.optimize.estimate import replications_to_hold
 from analysis.optimize.evaluate import Bench, front_of, standing_of
 from analysis.optimize.problem import Line, draws_of, problem_of
 from analysis.optimize.search import ALL, climb, formula_answer, play_all, search, walk_to_edge
+from analysis.results.models import (
+    FORMAT,
+    Aim,
+    AimFound,
+    AsGood,
+    ConditionFound,
+    ConfirmationFound,
+    ConfirmedTrial,
+    DifferenceFound,
+    EdgeFound,
+    FormulaFound,
+    FormulaLeftOut,
+    FrontMember,
+    OptimizeAxis,
+    OptimizeDocument,
+    TopFound,
+    TrialFound,
+)
 from analysis.results.run import provenance
-from analysis.statistics.differences import difference_data
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
@@ -120,50 +137,45 @@ def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
 
 
 # ----------------------------------------
-# The JSON document of an optimisation.
+# The document of an optimisation.
 
 
-def optimum_document(found: Found, *, command: str) -> dict[str, Any]:
-    """Return the document of an optimisation as plain data.
-
-    Parameters
-    ----------
-    found
-        What `optimize` returned.
-    command
-        The command, to be typed again.
-    """
+def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
+    """Return the document of what `optimize` found."""
     bench = found.bench
     problem = bench.problem
     study = problem.loaded.study
     standing = found.standing
     answers = [member.trial for member in found.front] or list(standing.order[:1])
-    return {
-        "study": study.name,
-        "question": study.question,
-        "scenario": study.scenario,
-        "method": found.method,
-        "replications": bench.replications,
-        "over": problem.spec.over,
-        "draws": len(problem.draws) - 1,
-        "aims": [{"name": aim.name, "lowest": aim.lowest, "is_axis": aim.is_axis} for aim in problem.aims],
-        "conditions": [condition.text for condition in problem.conditions],
-        "axes": {name: _axis(name, bench) for name in problem.domains},
-        "answer": _trial(answers[0], bench) if answers else None,
-        "settings": _settings(answers[0]) if answers else [],
-        "runner_up": _trial(standing.order[1], bench) if len(standing.order) > 1 and not found.front else None,
-        "as_good": _as_good(found),
-        "top": None if found.top is None else _top(found.top, bench),
-        "edge": None if found.edge is None else _edge(found.edge, bench),
-        "front": [_trial(member.trial, bench) | {"certain": member.is_certain} for member in found.front],
-        "tried": [_trial(trial, bench) for trial in _in_order(bench)],
-        "confirmation": None if found.confirmation is None else _confirmation(found.confirmation, bench),
-        "closed_form": None if found.formula is None else _formula(found.formula, bench),
-        "closed_form_left_out": _without_formula(bench),
-        "assumptions": list(study.assumptions),
-        "warnings": _warnings(answers, bench),
-        "provenance": provenance(command) | {"scenario_sha256": problem.loaded.digest},
-    }
+    return OptimizeDocument(
+        format=FORMAT,
+        study=study.name,
+        question=study.question,
+        scenario=study.scenario,
+        method=found.method,
+        replications=bench.replications,
+        over=problem.spec.over,
+        draws=len(problem.draws) - 1,
+        aims=[Aim(name=aim.name, lowest=aim.lowest, is_axis=aim.is_axis) for aim in problem.aims],
+        conditions=[condition.text for condition in problem.conditions],
+        axes={name: _axis(name, bench) for name in problem.domains},
+        answer=TrialFound(**_trial(answers[0], bench)) if answers else None,
+        settings=_settings(answers[0]) if answers else [],
+        runner_up=TrialFound(**_trial(standing.order[1], bench))
+        if len(standing.order) > 1 and not found.front
+        else None,
+        as_good=_as_good(found),
+        top=None if found.top is None else _top(found.top, bench),
+        edge=None if found.edge is None else _edge(found.edge, bench),
+        front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in found.front],
+        tried=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
+        confirmation=None if found.confirmation is None else _confirmation(found.confirmation, bench),
+        closed_form=None if found.formula is None else _formula(found.formula, bench),
+        closed_form_left_out=_without_formula(bench),
+        assumptions=list(study.assumptions),
+        warnings=_warnings(answers, bench),
+        provenance=provenance(command, scenario_sha256=problem.loaded.digest),
+    )
 
 
 def _warnings(answers: Sequence[Trial], bench: Bench) -> list[str]:
@@ -174,15 +186,15 @@ def _warnings(answers: Sequence[Trial], bench: Bench) -> list[str]:
     return list(dict.fromkeys([*about_spares, *(line for trial in answers for line in trial.cell.stated.warnings)]))
 
 
-def _axis(name: str, bench: Bench) -> dict[str, Any]:
+def _axis(name: str, bench: Bench) -> OptimizeAxis:
     """Return where an axis was looked at."""
     domain = bench.problem.domains[name]
     axis = bench.problem.loaded.study.vary[name]
-    names = {"title": axis.title or name, "noun": axis.noun}
+    title = axis.title or name
     if not isinstance(domain, Line):
-        return {**names, "values": [value.label for value in domain.values]}
+        return OptimizeAxis(title=title, noun=axis.noun, values=[value.label for value in domain.values])
     ends = [value.label for value in domain.spread(2)]
-    return {**names, "from": ends[0], "to": ends[1], "size": domain.size}
+    return OptimizeAxis(title=title, noun=axis.noun, from_=ends[0], to=ends[1], size=domain.size)
 
 
 def _labels(chosen: Sequence[Value], bench: Bench) -> dict[str, str]:
@@ -190,22 +202,23 @@ def _labels(chosen: Sequence[Value], bench: Bench) -> dict[str, str]:
 
 
 def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
-    """Return a combination as plain data."""
+    """Return the fields of a combination."""
     problem = bench.problem
     pairs = zip(problem.conditions, trial.bounded, trial.verdicts, strict=True)
     names = problem.domains if trial.chosen else ()
     return {
         "values": _labels(trial.chosen, bench),
         "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
-        "aims": {aim.name: aimed._asdict() for aim, aimed in zip(problem.aims, trial.aims, strict=True)},
+        "aims": {aim.name: AimFound.model_validate(aimed) for aim, aimed in zip(problem.aims, trial.aims, strict=True)},
         "conditions": [
-            {
-                "condition": condition.text,
-                "metric": condition.metric,
-                "bound": condition.bound,
-                **bound._asdict(),
-                "verdict": verdict,
-            }
+            ConditionFound(
+                condition=condition.text,
+                metric=condition.metric,
+                bound=condition.bound,
+                mean=bound.mean,
+                ci95=bound.ci95,
+                verdict=verdict,
+            )
             for condition, bound, verdict in pairs
         ],
         "met": trial.is_met,
@@ -230,53 +243,60 @@ def _in_order(bench: Bench) -> list[Trial]:
     return bench.candidates
 
 
-def _as_good(found: Found) -> dict[str, Any] | None:
+def _as_good(found: Found) -> AsGood | None:
     """Return what is as good as the answer at this precision."""
     standing, bench = found.standing, found.bench
     if found.front or found.edge is not None or not standing.as_good:
         return None
     trials = [trial for trial in _in_order(bench) if trial in standing.as_good]
-    return {
-        "values": [_labels(trial.chosen, bench) for trial in trials],
-        "loss_below": standing.loss,
-        "replications_to_resolve": standing.replications_to_resolve,
-    }
+    return AsGood(
+        values=[_labels(trial.chosen, bench) for trial in trials],
+        loss_below=standing.loss,
+        replications_to_resolve=standing.replications_to_resolve,
+    )
 
 
-def _top(top: Top, bench: Bench) -> dict[str, Any]:
+def _top(top: Top, bench: Bench) -> TopFound:
     """Return where the curve is highest."""
     (line,) = bench.problem.domains.values()
     assert isinstance(line, Line)
-    return {**top._asdict(), "label": line.label(top.number), "labels95": [line.label(end) for end in top.ci95]}
+    return TopFound(
+        number=top.number,
+        ci95=top.ci95,
+        label=line.label(top.number),
+        labels95=[line.label(end) for end in top.ci95],
+    )
 
 
-def _edge(edge: Edge, bench: Bench) -> dict[str, Any]:
+def _edge(edge: Edge, bench: Bench) -> EdgeFound:
     """Return up to where conditions hold."""
-    return {
-        "surely_not": None if edge.surely_not is None else _labels(edge.surely_not.chosen, bench),
-        "surely": None if edge.surely is None else _labels(edge.surely.chosen, bench),
-        "islands": [_labels(trial.chosen, bench) for trial in edge.islands],
-    }
+    return EdgeFound(
+        surely_not=None if edge.surely_not is None else _labels(edge.surely_not.chosen, bench),
+        surely=None if edge.surely is None else _labels(edge.surely.chosen, bench),
+        islands=[_labels(trial.chosen, bench) for trial in edge.islands],
+    )
 
 
-def _confirmation(found: Confirmation, bench: Bench) -> dict[str, Any]:
+def _confirmation(found: Confirmation, bench: Bench) -> ConfirmationFound:
     """Return what fresh failures say."""
     names = [aim.name for aim in bench.problem.aims]
-    rows = zip(found.trials, found.gains, found.ahead, strict=True)
-    return {
-        "seed": found.seed,
-        "replications": max(trial.cell.stated.replications for trial in found.trials),
-        "confirmed": found.is_confirmed,
-        "trials": [
-            _trial(trial, bench)
-            | {
-                "gain": {name: difference_data(gain) for name, gain in zip(names, gains, strict=True)},
-                "ahead_of_answer": {name: difference_data(lead) for name, lead in zip(names, ahead, strict=True)},
-            }
-            for trial, gains, ahead in rows
+
+    def apart(differences: Sequence[Difference | None]) -> dict[str, DifferenceFound | None]:
+        return {
+            name: None if mine is None else DifferenceFound.model_validate(mine)
+            for name, mine in zip(names, differences, strict=True)
+        }
+
+    return ConfirmationFound(
+        seed=found.seed,
+        replications=max(trial.cell.stated.replications for trial in found.trials),
+        confirmed=found.is_confirmed,
+        trials=[
+            ConfirmedTrial(**_trial(trial, bench), gain=apart(gains), ahead_of_answer=apart(ahead))
+            for trial, gains, ahead in zip(found.trials, found.gains, found.ahead, strict=True)
         ],
-        "as_it_is": _trial(found.start, bench) | {"values": _as_it_is(bench)},
-    }
+        as_it_is=TrialFound(**_trial(found.start, bench) | {"values": _as_it_is(bench)}),
+    )
 
 
 def _as_it_is(bench: Bench) -> dict[str, str]:
@@ -304,21 +324,21 @@ def _value_at(content: Any, path: Sequence[str]) -> Any:
     return content
 
 
-def _without_formula(bench: Bench) -> dict[str, Any] | None:
+def _without_formula(bench: Bench) -> FormulaLeftOut | None:
     """Return for how many combinations the closed form does not apply, and why it does not for the first."""
     reasons = [trial.cell.stated.no_formula for trial in bench.candidates if trial.cell.stated.no_formula]
-    return {"combinations": len(reasons), "reason": reasons[0][0]} if reasons else None
+    return FormulaLeftOut(combinations=len(reasons), reason=reasons[0][0]) if reasons else None
 
 
-def _formula(found: FormulaAnswer, bench: Bench) -> dict[str, Any]:
+def _formula(found: FormulaAnswer, bench: Bench) -> FormulaFound:
     """Return the closed form's answer."""
-    return {
-        "values": _labels(found.chosen, bench),
-        "ettr": found.ettr,
-        "ettr_of_answer": found.ettr_of_answer,
-        "of_tried": found.is_of_tried,
-        "assumptions": list(found.assumptions),
-    }
+    return FormulaFound(
+        values=_labels(found.chosen, bench),
+        ettr=found.ettr,
+        ettr_of_answer=found.ettr_of_answer,
+        of_tried=found.is_of_tried,
+        assumptions=list(found.assumptions),
+    )
 
 
 _MOST_CONFIRMED = 8
@@ -369,7 +389,7 @@ def play_optimize(
     command: str,
     trials: int | None = None,
     replications: int | None = None,
-) -> dict[str, Any]:
+) -> OptimizeDocument:
     """Return the document of an optimisation; what the journal has is not played again.
 
     Parameters

@@ -52,16 +52,16 @@ def account_of(focus: Focus) -> Account:
     follows from the other; nothing tells what was owned where nothing was productive.
     """
     content = focus.document
-    requested = sum(job["requested_gpu_s"] for job in content["per_job"].values())
-    shares = content["time_shares"]["productive"], content["cluster_shares"]["productive"]
+    requested = sum(job.requested_gpu_s for job in content.per_job.values())
+    shares = content.time_shares["productive"], content.cluster_shares["productive"]
     if not requested or not shares[0] or not shares[1]:
         return Account(requested, None, None, None, "")
     owned = requested / asked_for(*shares)
     window = owned / (focus.prepared.nodes * focus.prepared.gpus_per_node)
-    cost = content["cost"]
-    if cost is None or not cost["total"]:
+    cost = content.cost
+    if cost is None or not cost.total:
         return Account(requested, owned, window, None, "")
-    return Account(requested, owned, window, cost["total"] / owned, cost["currency"])
+    return Account(requested, owned, window, cost.total / owned, cost.currency)
 
 
 _ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
@@ -76,7 +76,7 @@ def asked_for(of_requested: _Share, of_owned: _Share) -> _Share:
 
 def basis(focus: Focus) -> str:
     """Return what the numbers of a section are means of, as a line of small print."""
-    count = focus.document["replications"]
+    count = focus.document.replications
     if focus.known is not None or count == focus.wanted:
         return f"Of {focus.name}: means over all {number_of(count, 'replication')}."
     return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, played again."

@@ -10,12 +10,20 @@ import math
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import sim
 from analysis.amounts import phrases
 from analysis.metrics import lower_is_better
-from analysis.results.run import checksum, document, render, scenario_digest
+from analysis.results.models import (
+    CompareDocument,
+    Document,
+    DocumentMistakeError,
+    RunDocument,
+    ValidateDocument,
+    read_document,
+)
+from analysis.results.run import checksum, document, scenario_digest
 from analysis.runs import replicate
 from analysis.study.amounts import Point
 from analysis.study.load import RESOLVED, load_study
@@ -23,6 +31,8 @@ from sim import catalog
 from sim.scenario.fields import RuleError
 from sim.steps import checkpoint_size
 from sim.units import DAY
+
+_Typed = TypeVar("_Typed", bound=Document)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,7 +78,7 @@ class Focus:
     name: str
     scenario: Scenario
     wanted: int
-    known: Mapping[str, Any] | None = None
+    known: RunDocument | None = None
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -97,12 +107,9 @@ class Focus:
         )
 
     @functools.cached_property
-    def document(self) -> Mapping[str, Any]:
+    def document(self) -> RunDocument:
         """The document of a run of it: as in the results, or of the replications that are played again."""
-        if self.known is not None:
-            return self.known
-        found: dict[str, Any] = json.loads(render(document(self.ensemble, command="")))
-        return found
+        return document(self.ensemble, command="") if self.known is None else self.known
 
     @functools.cached_property
     def typical(self) -> Result:
@@ -246,13 +253,12 @@ def _is_whole(results: Results) -> bool:
 
 def _check(kind: str, content: dict[str, Any]) -> None:
     """Raise an error about a document of which no report can be made, or that is not as it was written."""
-    from analysis.page.shapes import mistake_in
-
     name = _KEYS[kind][0]
-    mistake = mistake_in(kind, content)
-    if mistake is not None:
-        message = f"{name}: {mistake}; make the results anew"
-        raise ReportError(message)
+    try:
+        read_document(kind, content)
+    except DocumentMistakeError as error:
+        message = f"{name}: {error}; make the results anew"
+        raise ReportError(message) from None
     if content["provenance"].get("sha256", checksum(content)) != checksum(content):
         message = f"{name}: was changed after it was written (provenance.sha256 does not fit); make the results anew"
         raise ReportError(message)
@@ -417,6 +423,26 @@ class Material:
         """The document that the report is about."""
         return self.results.main
 
+    @functools.cached_property
+    def run(self) -> RunDocument:
+        """The document that the report is about, where it is of a run."""
+        return self._typed(RunDocument)
+
+    @functools.cached_property
+    def comparison(self) -> CompareDocument:
+        """The document that the report is about, where it is of a comparison."""
+        return self._typed(CompareDocument)
+
+    @functools.cached_property
+    def validation(self) -> ValidateDocument:
+        """The document that the report is about, where it is of a validation."""
+        return self._typed(ValidateDocument)
+
+    def _typed(self, model: type[_Typed]) -> _Typed:
+        found = read_document(self.kind, self.main)
+        assert isinstance(found, model)
+        return found
+
     @property
     def folder(self) -> Path:
         """Where everything lies."""
@@ -463,9 +489,9 @@ class Material:
     def focus(self) -> Focus | None:
         """The scenario that is looked at closely: what was run, or what answers the question; ``None`` without one."""
         if self.kind == "run":
-            return self._focus(self.main["scenario"], self._scenario(RESOLVED), self.main["replications"], self.main)
+            return self._focus(self.run.scenario, self._scenario(RESOLVED), self.run.replications, self.run)
         if self.kind == "compare":
-            return self._variant(self.main["order"][0] if self.main["order"] else self.main["first"])
+            return self._variant((*self.comparison.order, self.comparison.first)[0])
         if self.kind == "validate":
             return None
         if self.sweep is not None:
@@ -477,7 +503,7 @@ class Material:
     def against(self) -> Focus | None:
         """What it is held against; ``None`` where there is nothing."""
         if self.kind == "compare":
-            names, focus = list(self.main["variants"]), self.focus
+            names, focus = list(self.comparison.variants), self.focus
             other = next((name for name in names if focus is None or name != focus.name), None)
             return None if other is None else self._variant(other)
         chosen = chosen_cells(self.sweep) if self.kind == "sweep" and self.sweep is not None else None
@@ -517,12 +543,12 @@ class Material:
                 raise ReportError(message)
         return rows
 
-    def _focus(self, name: str, scenario: sim.Scenario, wanted: int, known: Mapping[str, Any] | None = None) -> Focus:
+    def _focus(self, name: str, scenario: sim.Scenario, wanted: int, known: RunDocument | None = None) -> Focus:
         return Focus(name, scenario, wanted, known, self.progress)
 
     def _variant(self, name: str) -> Focus:
-        number = list(self.main["variants"]).index(name) + 1
-        return self._focus(name, self._scenario(VARIANT.format(number)), self.main["replications"])
+        number = list(self.comparison.variants).index(name) + 1
+        return self._focus(name, self._scenario(VARIANT.format(number)), self.comparison.replications)
 
     def _center(self) -> Focus | None:
         """Return what a sensitivity moves, or what an optimiser found."""

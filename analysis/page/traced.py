@@ -12,6 +12,8 @@ import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import BaseModel
+
 from analysis.amounts import Form, Shown, capital, points_form, shown
 from analysis.page.model import Number
 
@@ -108,8 +110,8 @@ class Places:
         found = self.content
         for key in keys:
             try:
-                found = found[key]
-            except (KeyError, IndexError, TypeError):
+                found = getattr(found, str(key)) if isinstance(found, BaseModel) else found[key]
+            except (KeyError, IndexError, TypeError, AttributeError):
                 return None
         return found
 

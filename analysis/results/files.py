@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from analysis.results.models import (
+        CompareDocument,
+        JobFound,
+    )
+
 ELSEWHERE = "name another folder or add --overwrite"
 
 """What helps where a folder holds something else."""
@@ -165,41 +170,43 @@ def _beside(path: Path) -> Path:
 # Why the answer of a run or a comparison is no, in lines.
 
 
-def against_run(content: dict[str, Any], precision: str | None, *, precise: bool | None) -> list[str]:
+def against_run(
+    jobs: Mapping[str, JobFound], replications: int, precision: str | None, *, precise: bool | None
+) -> list[str]:
     """Return one line for each job that no replication could start, and one for a precision that was not reached.
 
     Parameters
     ----------
-    content
-        The document of a run (or of a variant, with its number of replications).
+    jobs, replications
+        What was found of each, in how many replications.
     precision, precise
         What was asked for, as it was typed, and whether it was reached; ``None`` if nothing was.
     """
     found = []
-    for name, job in content["per_job"].items():
-        if job["never_arrived"] == content["replications"]:
+    for name, job in jobs.items():
+        if job.never_arrived == replications:
             found.append(f"job '{name}' can never start: it arrives when the horizon is over")
-        elif job["never_started"] == content["replications"]:
+        elif job.never_started == replications:
             found.append(
                 f"job '{name}' can never start: no replication had enough free nodes for it before the horizon"
             )
     if precise is False:
-        found.append(f"--precision {precision}: not reached in {content['replications']} replications")
+        found.append(f"--precision {precision}: not reached in {replications} replications")
     return found
 
 
-def against_comparison(content: dict[str, Any], precision: str | None) -> list[str]:
-    """Return the same for the document of a comparison, and one line about variants that cannot run."""
-    number = {"replications": content["replications"]}
+def against_comparison(content: CompareDocument, precision: str | None) -> list[str]:
+    """Return the same for a comparison, and one line about variants that cannot run."""
+    count = content.replications
     found = [
         f"{name}: {line}"
-        for name, variant in content["variants"].items()
-        for line in against_run(variant | number, None, precise=None)
+        for name, variant in content.variants.items()
+        for line in against_run(variant.per_job, count, None, precise=None)
     ]
-    missing = len(content["cannot_run"])
+    missing = len(content.cannot_run)
     if missing:
-        found.append(f"{missing} of {missing + len(content['variants'])} variants cannot run")
-    return found + against_run({"per_job": {}} | number, precision, precise=content["precise"])
+        found.append(f"{missing} of {missing + len(content.variants)} variants cannot run")
+    return found + against_run({}, count, precision, precise=content.precise)
 
 
 def in_lines(content: Any, depth: int = 2) -> str:

@@ -1,4 +1,4 @@
-"""The JSON document of a run: everything that was found, and how to find it again."""
+"""The document of a run: everything that was found, and how to find it again."""
 
 from __future__ import annotations
 
@@ -13,6 +13,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.metrics import nodes_down
+from analysis.results.models import (
+    FORMAT,
+    ClosedForm,
+    Controlled,
+    Cost,
+    Document,
+    Energy,
+    Extrapolated,
+    JobFound,
+    NodesDown,
+    Nothing,
+    Often,
+    Part,
+    Provenance,
+    RunDocument,
+    Simulated,
+    Summary,
+    Window,
+)
 from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
@@ -26,13 +45,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from analysis.runs import Ensemble, Tally
-    from analysis.statistics.differences import Controlled
-    from analysis.statistics.estimates import Interval, Summary
-    from sim import ClosedForm, Prepared, Ratio, Scenario
+    from analysis.statistics.estimates import Interval
+    from sim import Prepared, Ratio, Scenario
     from sim.steps.power import Facility, PowerState
-
-# ----------------------------------------
-# What the closed form says of a scenario, beside what was simulated, as plain data.
 
 _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")
 
@@ -43,29 +58,47 @@ _SAME = 1e-9
 """Standard error over the mean that is but the rounding of sums."""
 
 
-def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> dict[str, Any]:
-    """Return the closed form of a scenario, ready for JSON; see docs/reference/json.md.
-
-    Parameters
-    ----------
-    prepared
-        The scenario.
-    simulated
-        Its replications, if there are any.
-    """
+def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> ClosedForm:
+    """Return the closed form of a scenario, beside its replications if there are any."""
     found = closed_form(prepared)
-    return {
-        "applies": not found.reasons,
-        "reasons": list(found.reasons),
-        "ettr": found.ettr,
-        "form": found.form or None,
-        "time_shares": found.shares,
-        "assumptions": list(found.assumptions),
-        "waste": _by_bucket(found.waste) if found.waste is not None else None,
-        "waste_by_cause": _by_cause(found.waste) if found.waste is not None else None,
-        "extrapolated": _extrapolated(found),
-        "simulated": _simulated(simulated, found.ettr) if simulated is not None else None,
-    }
+    waste = found.waste
+    return ClosedForm(
+        applies=not found.reasons,
+        reasons=list(found.reasons),
+        ettr=found.ettr,
+        form=found.form or None,
+        time_shares=dict(found.shares),
+        assumptions=list(found.assumptions),
+        waste=None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
+        waste_by_cause=None
+        if waste is None
+        else {
+            order: {name: {**row, "total": sum(row.values())} for name, row in causes.items()}
+            for order, causes in waste.items()
+        },
+        extrapolated=[
+            Extrapolated(
+                bundle=row.bundle,
+                counted_on_gpus=list(row.counted),
+                job=row.job,
+                gpus=row.gpus,
+                ettr=row.linear,
+                ettr_superlinear=row.superlinear,
+                exponent=row.exponent,
+            )
+            for row in found.extrapolated
+        ],
+        simulated=_simulated(simulated, found.ettr) if simulated is not None else None,
+    )
+
+
+def _by_bucket(causes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return the shares that are not productive by bucket, over all causes, and their total."""
+    row = dict.fromkeys(_BUCKETS, 0.0)
+    for buckets in causes.values():
+        for name, value in buckets.items():
+            row[name] = row.get(name, 0.0) + value
+    return {**row, "total": sum(row.values())}
 
 
 def replays_a_log(prepared: Prepared) -> bool:
@@ -73,43 +106,7 @@ def replays_a_log(prepared: Prepared) -> bool:
     return any(getattr(entry, "spread_unknown", "") == "once" for entry in prepared.scenario.failures)
 
 
-def _by_bucket(waste: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
-    """Return the shares that are not productive by order and bucket, over all causes."""
-    table: dict[str, dict[str, float]] = {}
-    for order, causes in waste.items():
-        row = table[order] = dict.fromkeys(_BUCKETS, 0.0)
-        for buckets in causes.values():
-            for name, value in buckets.items():
-                row[name] = row.get(name, 0.0) + value
-        row["total"] = sum(row.values())
-    return table
-
-
-def _by_cause(waste: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the same by order, cause and bucket, with the total of each cause."""
-    return {
-        order: {name: {**row, "total": sum(row.values())} for name, row in causes.items()}
-        for order, causes in waste.items()
-    }
-
-
-def _extrapolated(found: ClosedForm) -> list[dict[str, Any]]:
-    """Return the bundles whose rates were counted on jobs of other sizes."""
-    return [
-        {
-            "bundle": row.bundle,
-            "counted_on_gpus": list(row.counted),
-            "job": row.job,
-            "gpus": row.gpus,
-            "ettr": row.linear,
-            "ettr_superlinear": row.superlinear,
-            "exponent": row.exponent,
-        }
-        for row in found.extrapolated
-    ]
-
-
-def _simulated(ensemble: Ensemble, formula: float | None) -> dict[str, Any]:
+def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
     """Return the simulated ETTR, and how far that of the formula is from it.
 
     There is no interval, and nothing is said of luck, where luck has no part in it or is not in the replications: where
@@ -121,35 +118,37 @@ def _simulated(ensemble: Ensemble, formula: float | None) -> dict[str, Any]:
     found = None if replays_a_log(ensemble.prepared) else ratio_interval(amounts, bases)
     interval = error = apart = outside = None
     if found is not None and mean is not None and found[2] - found[1] > _SAME * mean:
-        interval = [max(found[1], 0.0), min(found[2], 1.0)]
+        interval = (max(found[1], 0.0), min(found[2], 1.0))
         scatter = float(np.std(amounts - mean * bases, ddof=1))
         error = scatter / math.sqrt(len(amounts)) / float(bases.mean())
         if formula is not None:
             apart = (mean - formula) / error
             outside = max(interval[0] - formula, formula - interval[1], 0.0)
-    return {
-        "replications": len(ensemble.rows),
-        "ettr": mean,
-        "ettr_ci95": interval,
-        "standard_error": error,
-        "standard_errors_above": apart,
-        "outside_ci95": outside,
-    }
+    return Simulated(
+        replications=len(ensemble.rows),
+        ettr=mean,
+        ettr_ci95=interval,
+        standard_error=error,
+        standard_errors_above=apart,
+        outside_ci95=outside,
+    )
 
 
 # ----------------------------------------
 # By what and how the numbers of a document were made.
 
 
-def provenance(command: str, scenario: Scenario | None = None) -> dict[str, str]:
-    """Return by what and how numbers were made, of one scenario or of none in particular; see json.md."""
-    return {
-        "version": metadata.version("ettrick"),
-        **({} if scenario is None else {"scenario_sha256": scenario_digest(scenario)}),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "command": command,
-    }
+def provenance(command: str, scenario: Scenario | None = None, **more: str) -> Provenance:
+    """Return by what and how numbers were made, of one scenario or of none in particular."""
+    if scenario is not None:
+        more["scenario_sha256"] = scenario_digest(scenario)
+    return Provenance(
+        version=metadata.version("ettrick"),
+        python=platform.python_version(),
+        numpy=np.__version__,
+        command=command,
+        **more,
+    )
 
 
 def scenario_digest(scenario: Scenario) -> str:
@@ -163,49 +162,54 @@ def scenario_digest(scenario: Scenario) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> dict[str, Any]:
-    """Return the document of a run as plain data; see docs/reference/json.md."""
+def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> RunDocument:
+    """Return the document of a run."""
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    return {
-        "scenario": prepared.name,
-        "engine": "des",
-        "replications": len(ensemble.rows),
-        "interrupted": tally.interrupted,
-        "seed": prepared.seed,
-        "initial": prepared.scenario.initial,
-        "horizon_s": prepared.horizon,
-        "warmup_s": prepared.warmup,
-        "metrics": _metrics(ensemble.rows, bands or {}, ensemble.luck),
-        "time_shares": _time_shares(tally.requested, tally.buckets),
-        "cluster_shares": _cluster_shares(ensemble),
-        "interruptions_by_cause": _by_cause_of_document(ensemble, names),
-        "loss_gpu_s": _losses(ensemble, names),
-        "repair_from": {source.name: source.repair_from for source in prepared.sources if source.repair_from},
-        "counts": _counts(ensemble),
-        "nodes_down": nodes_down(tally.down_times, prepared.serving),
-        "energy": energy_content(tally),
-        "cost": cost_content(tally),
-        "windows": _windows(ensemble),
-        "closed_form": describe_closed_form(prepared, ensemble),
-        "step": _step(prepared),
-        "per_job": _per_job(ensemble),
-        "assumptions": list(prepared.scenario.assumptions),
-        "warnings": list(prepared.warnings),
-        "notes": _notes(ensemble),
-        "provenance": provenance(command, prepared.scenario),
-    }
+    energy, cost, down = energy_content(tally), cost_content(tally), nodes_down(tally.down_times, prepared.serving)
+    return RunDocument(
+        format=FORMAT,
+        scenario=prepared.name,
+        engine="des",
+        replications=len(ensemble.rows),
+        interrupted=tally.interrupted,
+        seed=prepared.seed,
+        initial=prepared.scenario.initial,
+        horizon_s=prepared.horizon,
+        warmup_s=prepared.warmup,
+        metrics=_metrics(ensemble.rows, bands or {}, ensemble.luck),
+        time_shares=_time_shares(tally.requested, tally.buckets),
+        cluster_shares=_cluster_shares(ensemble),
+        interruptions_by_cause=_by_cause(ensemble, names),
+        loss_gpu_s=_losses(ensemble, names),
+        repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
+        counts=_counts(ensemble),
+        nodes_down=NodesDown.model_validate(down) if down else Nothing(),
+        energy=None if energy is None else Energy.model_validate(energy),
+        cost=None if cost is None else Cost.model_validate(cost),
+        windows=_windows(ensemble),
+        closed_form=describe_closed_form(prepared, ensemble),
+        step=describe_step(prepared, 0),
+        per_job=_per_job(ensemble),
+        assumptions=list(prepared.scenario.assumptions),
+        warnings=list(prepared.warnings),
+        notes=_notes(ensemble),
+        provenance=provenance(command, prepared.scenario),
+    )
 
 
-def render(content: Any) -> str:
-    """Return plain data as JSON text; numbers that JSON does not have become null.
+def plain(found: Part) -> dict[str, Any]:
+    """Return a document, or a part of one, as plain data; numbers that JSON does not have are ``None``."""
+    content: dict[str, Any] = _plain(found.model_dump(exclude_unset=True, by_alias=True))
+    return content
 
-    A document that says how it was made also gets a checksum of all the rest.
-    """
-    plain = _plain(content)
-    if isinstance(plain, dict) and isinstance(plain.get("provenance"), dict):
-        plain["provenance"]["sha256"] = checksum(plain)
-    return json.dumps(plain, indent=2, allow_nan=False)
+
+def render(found: Document) -> str:
+    """Return a document as JSON text, with a checksum of all but how it was made."""
+    content = plain(found)
+    if "provenance" in content:
+        content["provenance"]["sha256"] = checksum(content)
+    return json.dumps(content, indent=2, allow_nan=False)
 
 
 def checksum(content: dict[str, Any]) -> str:
@@ -229,48 +233,40 @@ def _plain(value: Any) -> Any:
 
 def _metrics(
     rows: Sequence[Mapping[str, Ratio]], bands: Mapping[str, Interval | None], luck: Sequence[tuple[float, ...]] = ()
-) -> dict[str, Any]:
-    """Return the summaries of all metrics as plain data; with the luck taken out too, where it is known."""
-    metrics = {name: _metric(name, summary, bands.get(name)) for name, summary in summaries(rows).items()}
-    for name, metric in metrics.items():
+) -> dict[str, Summary]:
+    """Return the summaries of all metrics; with the luck taken out too, where it is known."""
+    metrics = {}
+    for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
         exact = exact_interval(ratios, name)
-        metric["mean_ci95"] = exact or metric["mean_ci95"]
-        metric["method"] = "exact" if exact else "t" if metric["mean_ci95"] else None
+        interval = exact or possible(name, summary.mean_ci95)
         found = controlled(ratios, luck) if luck else None
-        metric["controlled"] = None if found is None else _controlled(name, found)
-    for name in ("mtti", "mtti_running"):
-        metrics[name]["lower_bound95"] = lower_bound(rows, name)
+        bound = {"lower_bound95": lower_bound(rows, name)} if name in ("mtti", "mtti_running") else {}
+        metrics[name] = Summary(
+            mean=summary.mean,
+            mean_ci95=interval,
+            std=summary.std,
+            p05=summary.p05,
+            p50=summary.p50,
+            p95=summary.p95,
+            p05_ci95=summary.p05_ci95,
+            p50_ci95=summary.p50_ci95,
+            p95_ci95=summary.p95_ci95,
+            band90=possible(name, bands.get(name)),
+            method="exact" if exact else "t" if interval else None,
+            controlled=None
+            if found is None
+            else Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth),
+            **bound,
+        )
     return metrics
 
 
-def _metric(name: str, summary: Summary, band90: Interval | None) -> dict[str, Any]:
-    """Return a summary as plain data."""
-    return {
-        "mean": summary.mean,
-        "mean_ci95": possible(name, summary.mean_ci95),
-        "std": summary.std,
-        "p05": summary.p05,
-        "p50": summary.p50,
-        "p95": summary.p95,
-        "p05_ci95": summary.p05_ci95,
-        "p50_ci95": summary.p50_ci95,
-        "p95_ci95": summary.p95_ci95,
-        "band90": possible(name, band90),
-    }
-
-
-def _controlled(name: str, found: Controlled) -> dict[str, Any]:
-    """Return an estimate with the luck taken out as plain data."""
-    return {"mean": found.mean, "mean_ci95": possible(name, found.ci95), "worth": found.worth}
-
-
-def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float | None]:
+def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float]:
     """Return the shares of the requested GPU-time, ratios of sums [GPU s]."""
-    if not total:
-        return dict.fromkeys(JOB_BUCKETS)
-    return dict(zip(JOB_BUCKETS, (sums / total).tolist(), strict=True))
+    # Of nothing there are no shares: not finite, they are null in the document.
+    return dict(zip(JOB_BUCKETS, (sums / (total or math.nan)).tolist(), strict=True))
 
 
 def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
@@ -279,17 +275,17 @@ def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
     return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
 
 
-def _by_cause_of_document(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
+def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Often]:
     """Return the interruptions of all jobs by cause, most frequent first."""
-    rows: dict[str, dict[str, Any]] = {}
+    rows = {}
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
         interval = possible("interruptions", summary.mean_ci95)
-        rows[name] = {"mean": summary.mean, "mean_ci95": interval, "std": summary.std}
-    return dict(sorted(rows.items(), key=lambda row: float(row[1]["mean"] or 0), reverse=True))
+        rows[name] = Often(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
+    return dict(sorted(rows.items(), key=lambda row: row[1].mean, reverse=True))
 
 
-def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Any]:
+def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return the mean GPU-seconds that a replication's jobs lost, by cause and bucket."""
     mean = ensemble.tally.losses / len(ensemble.rows)
     buckets = [bucket for bucket in range(len(JOB_BUCKETS)) if bucket != Bucket.PRODUCTIVE]
@@ -305,44 +301,39 @@ def _counts(ensemble: Ensemble) -> dict[str, float]:
     return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}
 
 
-def _windows(ensemble: Ensemble) -> list[dict[str, Any]]:
+def _windows(ensemble: Ensemble) -> list[Window]:
     """Return the rolling view: shares of each window, over the replications that reached it."""
     windows = []
     for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
         windows.append(
-            {
-                "start_s": start,
-                "end_s": end,
-                "replications": replications,
-                "ettr": shares["productive"],
-                "time_shares": shares,
-            }
+            Window(
+                start_s=start,
+                end_s=end,
+                replications=replications,
+                ettr=shares["productive"],
+                time_shares=shares,
+            )
         )
     return windows
 
 
-def _step(prepared: Prepared) -> dict[str, Any]:
-    """Return the step of the first job."""
-    return describe_step(prepared, 0)
-
-
-def _per_job(ensemble: Ensemble) -> dict[str, Any]:
+def _per_job(ensemble: Ensemble) -> dict[str, JobFound]:
     """Return metrics and shares of each job."""
     count = len(ensemble.rows)
     return {
-        plan.name: {
-            "gpus": plan.gpus,
-            "requested_gpu_s": float(np.mean(mine.requested)),
-            "metrics": _metrics(mine.rows, {}),
-            "time_shares": _time_shares(sum(mine.requested), mine.buckets),
-            "finished": mine.finished,
-            "censored": mine.censored,
-            "never_started": mine.never_started,
-            "restores": {store: number / count for store, number in sorted(mine.restores.items())},
-            "accepted_taints": mine.accepted / count,
-            "never_arrived": mine.never_arrived,
-        }
+        plan.name: JobFound(
+            gpus=plan.gpus,
+            requested_gpu_s=float(np.mean(mine.requested)),
+            metrics=_metrics(mine.rows, {}),
+            time_shares=_time_shares(sum(mine.requested), mine.buckets),
+            finished=mine.finished,
+            censored=mine.censored,
+            never_started=mine.never_started,
+            restores={store: number / count for store, number in sorted(mine.restores.items())},
+            accepted_taints=mine.accepted / count,
+            never_arrived=mine.never_arrived,
+        )
         for plan, mine in zip(ensemble.prepared.jobs, ensemble.tally.jobs, strict=True)
     }
 

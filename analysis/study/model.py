@@ -3,26 +3,103 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from analysis.amounts import dimension_of
 from analysis.metrics import METRICS, SHARES
-from analysis.optimize.problem import condition_of
 from analysis.runs import Precision, RequestError
 from analysis.study.axis import Axis, check_paths
 from analysis.study.designs import DESIGNS, AnyDesign, Grid
 from analysis.study.distributions import DISTRIBUTIONS
 from analysis.study.questions.kinds import QUESTIONS, AnyQuestion
+from sim import units
 from sim.scenario.fields import Model, RuleError
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from analysis.statistics.estimates import Interval
     from sim.yamlfile import Keys
 
 _NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+# ----------------------------------------
+# Conditions on the answer: a metric and the bound that it must keep.
+
+Verdict = Literal["holds", "fails", "open"]
+
+"""What the interval of a metric says of a condition: it leaves the bound on the right side, on the wrong one, or in."""
+
+_FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*(>=|<=)\s*(\S.*?)\s*", re.DOTALL)
+
+
+class Condition(NamedTuple):
+    """What must hold of the answer.
+
+    Parameters
+    ----------
+    text
+        As it was written.
+    metric
+        The metric.
+    at_least
+        Whether the bound is the smallest value that is allowed, else the largest.
+    bound
+        The bound, in SI units where the metric has units.
+    """
+
+    text: str
+    metric: str
+    at_least: bool
+    bound: float
+
+    def is_met(self, mean: float | None) -> bool:
+        """Return whether a mean keeps the bound; without a mean nothing is kept."""
+        return mean is not None and (mean >= self.bound if self.at_least else mean <= self.bound)
+
+    def violation(self, mean: float) -> float:
+        """Return by how much a mean misses the bound, relative to it; not above zero where it is kept."""
+        short = self.bound - mean if self.at_least else mean - self.bound
+        return short / (abs(self.bound) or 1.0)
+
+    def verdict(self, mean: float | None, ci95: Interval | None) -> Verdict:
+        """Return what the interval of a mean says."""
+        if mean is None:
+            return "fails"
+        if ci95 is None:
+            return "open"
+        low, high = ci95 if self.at_least else (-ci95[1], -ci95[0])
+        bound = self.bound if self.at_least else -self.bound
+        return "holds" if low >= bound else "fails" if high < bound else "open"
+
+
+def condition_of(text: str) -> Condition:
+    """Return a condition that was written as ``metric >= bound`` or ``metric <= bound``.
+
+    Raises
+    ------
+    ValueError
+        If it was not, or the bound is no value of the metric.
+    """
+    parts = _FORM.fullmatch(text)
+    if parts is None:
+        message = f"'{text}' is no condition: write a metric, >= or <=, and a bound, for example p_finish_by >= 0.95"
+        raise ValueError(message)
+    metric, sign, bound = parts.groups()
+    return Condition(text, metric, sign == ">=", _bound(metric, bound, dimension_of(metric)))
+
+
+def _bound(metric: str, text: str, dimension: units.Dimension | None) -> float:
+    if dimension is not None:
+        return units.parse(text, dimension)
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        message = f"'{text}' is no number, and the bound of {metric} is one without a unit"
+        raise ValueError(message) from None
 
 
 class PrecisionSpec(Model):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import sim
-from analysis.study.table import Outcome, Rows
+from analysis.runs import Rows
+from analysis.study.table import Outcome
 from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from sim import Ratio
 

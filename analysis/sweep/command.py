@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import number_of
-from analysis.results.run import render
+from analysis.results.run import plain, render
 from analysis.runs import RequestError
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import sweep_document
@@ -22,6 +22,10 @@ from sim import WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from analysis.results.models import (
+        Document,
+        SweepDocument,
+    )
     from analysis.study.load import LoadedStudy
     from analysis.sweep.task import Shard
     from analysis.sweep.workers import Where
@@ -86,7 +90,7 @@ def workplace(
 
 def play_sweep(
     place: Workplace, command: str, sentences: Callable[[dict[str, Any]], list[list[str]]]
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[SweepDocument, list[str]]:
     """Return the document of a study whose points are all played, and the files that were written.
 
     Parameters
@@ -112,8 +116,11 @@ def play_sweep(
             message = f"no point has a {name}"
             raise RequestError(message)
     content = sweep_document(campaign.loaded, table, command=command)
-    for answer, words in zip(content["answers"], sentences(content), strict=True):
-        answer["sentences"] = words
+    worded = [
+        answer.model_copy(update={"sentences": words})
+        for answer, words in zip(content.answers, sentences(plain(content)), strict=True)
+    ]
+    content = content.model_copy(update={"answers": worded})
     files: list[str] = []
     if place.folder is not None:
         files = place.folder.write(render(content), campaign, lambda point: played(point)[0], metrics)
@@ -135,7 +142,7 @@ def play_shard(place: Workplace) -> dict[str, int]:
     return counts
 
 
-def keep(place: Workplace, content: dict[str, Any], name: str) -> list[str]:
+def keep(place: Workplace, content: Document, name: str) -> list[str]:
     """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files.
 
     Raises

@@ -5,6 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.at_equal import table_lines
+from analysis.results.models import (
+    FORMAT,
+    AnswerFound,
+    AxisValue,
+    CellFormula,
+    CellFound,
+    CellSummary,
+    SweepAxis,
+    SweepCounts,
+    SweepDocument,
+    Trouble,
+    Warned,
+)
 from analysis.results.run import provenance
 from analysis.study.table import summary_of
 from analysis.sweep.task import model_digest
@@ -16,15 +29,13 @@ if TYPE_CHECKING:
     from analysis.study.table import Cell, Table
     from sim import Scenario
 
-_STATUSES = ("ok", "infeasible", "failed", "crashed")
-
 _MOST_NAMED = 10
 
 """Points that are named when something is wrong with many."""
 
 
-def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> dict[str, Any]:
-    """Return the document of a study as plain data; see docs/reference/json.md.
+def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> SweepDocument:
+    """Return the document of a study.
 
     Parameters
     ----------
@@ -38,56 +49,57 @@ def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> dict[s
     study = loaded.study
     scenario = _scenario(loaded, table)
     gpus = _gpus(scenario, table)
-    cells = [_cell(table, number, cell) | {"gpus": gpus[number]} for number, cell in enumerate(table.cells)]
-    return {
-        "study": study.name,
-        "question": study.question,
-        "description": study.description,
-        "scenario": study.scenario,
-        "seed": table.seed if scenario is None else scenario.seed,
-        "design": study.design.model_dump(mode="json", by_alias=True),
-        "precision": None if study.precision is None else study.precision.model_dump(mode="json"),
-        "at_equal": study.at_equal,
-        "at_equal_lines": [] if study.at_equal is None else table_lines(study.at_equal, table),
-        "currency": table.currency or None,
-        "axes": _axes(table),
-        "metrics": list(table.metrics),
-        "replications": sorted({cell["replications"] for cell in cells if cell["status"] == "ok"}),
-        "counts": _counts(table, cells),
-        "answers": [
-            {**question.model_dump(mode="json", by_alias=True, exclude_defaults=True), **_answer(question, table)}
-            for question in study.questions
-        ],
-        "cells": cells,
-        "warnings": _warnings(table),
-        "notes": _notes(cells),
-        "assumptions": [*(() if scenario is None else scenario.assumptions), *study.assumptions],
-        "provenance": provenance(command) | {"scenario_sha256": loaded.digest, "model": model_digest()},
-    }
+    cells = [_cell(table, number, cell, gpus[number]) for number, cell in enumerate(table.cells)]
+    return SweepDocument(
+        format=FORMAT,
+        study=study.name,
+        question=study.question,
+        description=study.description,
+        scenario=study.scenario,
+        seed=table.seed if scenario is None else scenario.seed,
+        design=study.design.model_dump(mode="json", by_alias=True),
+        precision=None if study.precision is None else study.precision.model_dump(mode="json"),
+        at_equal=study.at_equal,
+        at_equal_lines=[] if study.at_equal is None else table_lines(study.at_equal, table),
+        currency=table.currency or None,
+        axes=_axes(table),
+        metrics=list(table.metrics),
+        replications=sorted({cell.replications for cell in cells if cell.status == "ok"}),
+        counts=_counts(table, cells),
+        answers=[_answer(question, table) for question in study.questions],
+        cells=cells,
+        warnings=_warnings(table),
+        notes=_notes(cells),
+        assumptions=[*(() if scenario is None else scenario.assumptions), *study.assumptions],
+        provenance=provenance(command, scenario_sha256=loaded.digest, model=model_digest()),
+    )
 
 
-def against_sweep(content: dict[str, Any]) -> list[str]:
+def against_sweep(found: SweepDocument) -> list[str]:
     """Return what speaks against the results of a study, a line each; empty if nothing does.
 
     Points that cannot run are an answer, unless none of them can.
     """
-    found = []
+    lines = []
     for status, what in (("crashed", "crashed"), ("failed", "failed")):
-        bad = [trouble for cell in content["cells"] for trouble in cell["troubles"] if trouble["status"] == status]
-        found += [f"point {trouble['point']} {what}: {trouble['reason']}" for trouble in bad[:_MOST_NAMED]]
+        bad = [trouble for cell in found.cells for trouble in cell.troubles if trouble.status == status]
+        lines += [f"point {trouble.point} {what}: {trouble.reason}" for trouble in bad[:_MOST_NAMED]]
         if len(bad) > _MOST_NAMED:
-            found.append(f"{len(bad) - _MOST_NAMED} more points {what}")
-    counts = content["counts"]
-    if counts["cells"] and counts["infeasible"] == counts["points"]:
-        found.append(f"no point can run: {content['cells'][0]['trouble']}")
-    if counts["imprecise"]:
-        found.append(f"the precision asked for was not reached in {_of(counts['imprecise'], counts['cells'])}")
-    return found
+            lines.append(f"{len(bad) - _MOST_NAMED} more points {what}")
+    counts = found.counts
+    if counts.cells and counts.infeasible == counts.points:
+        lines.append(f"no point can run: {found.cells[0].trouble}")
+    if counts.imprecise:
+        lines.append(f"the precision asked for was not reached in {_of(counts.imprecise, counts.cells)}")
+    return lines
 
 
-def _answer(question: Any, table: Table) -> dict[str, Any]:
+def _answer(question: Any, table: Table) -> AnswerFound:
     answer = question.answer(table)
-    return {"ask": answer.ask, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
+    asked = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return AnswerFound(
+        **asked | {"ask": answer.ask, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
+    )
 
 
 def _scenario(loaded: LoadedStudy, table: Table) -> Scenario | None:
@@ -127,114 +139,110 @@ def _sizes(cell: Cell) -> dict[str, int] | None:
     return found
 
 
-def _axes(table: Table) -> dict[str, Any]:
+def _axes(table: Table) -> dict[str, SweepAxis]:
     """Return what varies; the values are those of the cells, in the order in which they come."""
     found = {}
     for position, (name, axis) in enumerate(table.axes.items()):
         values = {cell.values[position].label: cell.values[position].number for cell in table.cells}
-        found[name] = {
-            "title": table.title(name),
-            "noun": axis.noun,
-            "paths": list(dict.fromkeys(path for cell in table.cells for path, _ in cell.values[position].settings)),
-            "unknown": axis.is_uncertain,
-            "basis": axis.basis,
-            "source": axis.source,
-            "values": [{"label": label, "number": number} for label, number in values.items()],
-        }
+        found[name] = SweepAxis(
+            title=table.title(name),
+            noun=axis.noun,
+            paths=list(dict.fromkeys(path for cell in table.cells for path, _ in cell.values[position].settings)),
+            unknown=axis.is_uncertain,
+            basis=axis.basis,
+            source=axis.source,
+            values=[AxisValue(label=label, number=number) for label, number in values.items()],
+        )
     return found
 
 
-def _cell(table: Table, number: int, cell: Cell) -> dict[str, Any]:
-    """Return one cell as plain data."""
+def _cell(table: Table, number: int, cell: Cell, gpus: int | None) -> CellFound:
     outcome = cell.stated
-    metrics = {name: found for name in table.metrics if (found := _metric(cell, name)) is not None}
-    return {
-        "cell": number,
-        "point": outcome.point.number,
-        "values": {name: value.label for name, value in zip(table.axes, cell.values, strict=True)},
-        "numbers": {name: value.number for name, value in zip(table.axes, cell.values, strict=True)},
-        "status": outcome.status,
-        "trouble": outcome.trouble,
-        "troubles": [
-            {"point": one.point.number, "draw": one.point.draw, "status": one.status, "reason": one.trouble}
+    metrics = {name: found for name in table.metrics if (found := summary_of(cell, name)) is not None}
+    return CellFound(
+        cell=number,
+        point=outcome.point.number,
+        values={name: value.label for name, value in zip(table.axes, cell.values, strict=True)},
+        numbers={name: value.number for name, value in zip(table.axes, cell.values, strict=True)},
+        status=outcome.status,
+        trouble=outcome.trouble,
+        troubles=[
+            Trouble(point=one.point.number, draw=one.point.draw, status=one.status, reason=one.trouble)
             for one in (outcome, *cell.drawn)
             if one.trouble
         ],
-        "draws": len(cell.drawn),
-        "replications": outcome.replications,
-        "precise": outcome.precise,
-        "censored": outcome.censored,
-        "never_started": outcome.never_started,
-        "metrics": metrics,
-        "closed_form": {
-            "applies": outcome.formula is not None,
-            "reasons": list(outcome.no_formula),
-            "ettr": outcome.formula,
+        draws=len(cell.drawn),
+        replications=outcome.replications,
+        precise=outcome.precise,
+        censored=outcome.censored,
+        never_started=outcome.never_started,
+        metrics={
+            name: CellSummary(
+                mean=found.mean,
+                mean_ci95=found.ci95,
+                method=found.method,
+                std=found.std,
+                p05=found.p05,
+                p50=found.p50,
+                p95=found.p95,
+                band90=found.band90,
+                replications=found.replications,
+                censored=found.censored,
+                never_started=found.never_started,
+            )
+            for name, found in metrics.items()
         },
-    }
+        closed_form=CellFormula(
+            applies=outcome.formula is not None, reasons=list(outcome.no_formula), ettr=outcome.formula
+        ),
+        gpus=gpus,
+    )
 
 
-def _metric(cell: Cell, name: str) -> dict[str, Any] | None:
-    """Return the summary of a metric as plain data; ``None`` if the cell has no such metric."""
-    found = summary_of(cell, name)
-    if found is None:
-        return None
-    return {
-        "mean": found.mean,
-        "mean_ci95": found.ci95,
-        "method": found.method,
-        "std": found.std,
-        "p05": found.p05,
-        "p50": found.p50,
-        "p95": found.p95,
-        "band90": found.band90,
-        "replications": found.replications,
-        "censored": found.censored,
-        "never_started": found.never_started,
-    }
-
-
-def _counts(table: Table, cells: Sequence[dict[str, Any]]) -> dict[str, int]:
+def _counts(table: Table, cells: Sequence[CellFound]) -> SweepCounts:
     """Return how many points and cells there are of each kind."""
     statuses = [outcome.status for cell in table.cells for outcome in (cell.stated, *cell.drawn)]
-    return {
-        "points": len(statuses),
-        **{status: statuses.count(status) for status in _STATUSES},
-        "cells": len(cells),
-        "cells_ok": sum(cell["status"] == "ok" for cell in cells),
-        "censored": sum(cell["censored"] > 0 for cell in cells),
-        "never_started": sum(cell["never_started"] > 0 for cell in cells),
-        "imprecise": sum(cell["precise"] is False for cell in cells),
-    }
+    return SweepCounts(
+        points=len(statuses),
+        ok=statuses.count("ok"),
+        infeasible=statuses.count("infeasible"),
+        failed=statuses.count("failed"),
+        crashed=statuses.count("crashed"),
+        cells=len(cells),
+        cells_ok=sum(cell.status == "ok" for cell in cells),
+        censored=sum(cell.censored > 0 for cell in cells),
+        never_started=sum(cell.never_started > 0 for cell in cells),
+        imprecise=sum(cell.precise is False for cell in cells),
+    )
 
 
-def _warnings(table: Table) -> list[dict[str, Any]]:
+def _warnings(table: Table) -> list[Warned]:
     """Return what scenarios warn of, each once, with the number of cells that it is about."""
     found: dict[str, int] = {}
     for cell in table.cells:
         for text in dict.fromkeys(cell.stated.warnings):
             found[text] = found.get(text, 0) + 1
-    return [{"warning": text, "cells": count} for text, count in found.items()]
+    return [Warned(warning=text, cells=count) for text, count in found.items()]
 
 
-def _notes(cells: Sequence[dict[str, Any]]) -> list[str]:
+def _notes(cells: Sequence[CellFound]) -> list[str]:
     """Return what a reader must know before using the numbers."""
     notes = []
-    censored = [cell for cell in cells if cell["censored"]]
+    censored = sum(cell.censored > 0 for cell in cells)
     if censored:
         notes.append(
-            f"in {_of(len(censored), len(cells))} a job was not finished at the horizon in some replications: they "
+            f"in {_of(censored, len(cells))} a job was not finished at the horizon in some replications: they "
             "count as not finished, and no mean of the time to finish is given"
         )
-    waiting = [cell for cell in cells if cell["never_started"]]
+    waiting = sum(cell.never_started > 0 for cell in cells)
     if waiting:
-        notes.append(f"in {_of(len(waiting), len(cells))} a job never got its nodes in some replications")
-    part = [cell for cell in cells if cell["status"] == "ok" and cell["troubles"]]
+        notes.append(f"in {_of(waiting, len(cells))} a job never got its nodes in some replications")
+    part = sum(cell.status == "ok" and bool(cell.troubles) for cell in cells)
     if part:
         notes.append(
-            f"in {_of(len(part), len(cells))} some draws of the unknown inputs have no results: no band is given there"
+            f"in {_of(part, len(cells))} some draws of the unknown inputs have no results: no band is given there"
         )
-    without = [cell["closed_form"]["reasons"] for cell in cells if cell["closed_form"]["reasons"]]
+    without = [form.reasons for cell in cells if (form := cell.closed_form) is not None and form.reasons]
     if without:
         notes.append(f"in {_of(len(without), len(cells))} the closed form does not apply: {without[0][0]}")
     return notes

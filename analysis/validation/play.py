@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import math
 import secrets
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
+from analysis.results.models import (
+    FORMAT,
+    NotChecked,
+    Together,
+    ValidateDocument,
+    ValidationGroup,
+    ValidationRow,
+)
+from analysis.results.run import provenance
 from analysis.validation.measures import MEASURES
 from analysis.validation.table import Table, chosen
 from analysis.validation.verdict import FAMILY, LEAST, Combined, Verdict, combined, failed, judge, skipped
@@ -111,69 +120,61 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-# ----------------------------------------
-# The document of a validation: every row with what was published, ours and the verdict, as plain data.
-
-
-def describe(findings: Findings) -> dict[str, Any]:
-    """Return all that was found, as plain data; see docs/reference/json.md."""
+def describe(findings: Findings, *, command: str) -> ValidateDocument:
+    """Return the document of a validation."""
     verdicts = iter(findings.verdicts)
     states = [verdict.state for verdict in findings.verdicts]
     together = findings.together
-    return {
-        "seed": findings.seed,
-        "family_wise_error": FAMILY,
-        "stochastic_rows": findings.stochastic,
-        "counts": {state: states.count(state) for state in ("pass", "fail", "skipped")},
-        "together": None
+    return ValidateDocument(
+        format=FORMAT,
+        seed=findings.seed,
+        family_wise_error=FAMILY,
+        stochastic_rows=findings.stochastic,
+        counts={state: states.count(state) for state in ("pass", "fail", "skipped")},
+        together=None
         if together is None
-        else {"rows": together.rows, "p_value": together.p_value, "least": LEAST, "holds": together.holds},
-        "groups": [
-            {
-                "name": group.name,
-                "title": group.title,
-                "rows": [described_row(row) | described_verdict(next(verdicts)) for row in group.rows],
-            }
+        else Together(rows=together.rows, p_value=together.p_value, least=LEAST, holds=together.holds),
+        groups=[
+            ValidationGroup(
+                name=group.name, title=group.title, rows=[described_row(row, next(verdicts)) for row in group.rows]
+            )
             for group in findings.table.groups
         ],
-        "not_checked": [entry.model_dump(mode="json") for entry in findings.table.unchecked],
-    }
+        not_checked=[NotChecked.model_validate(entry) for entry in findings.table.unchecked],
+        provenance=provenance(command),
+    )
 
 
-def described_row(row: Row) -> dict[str, Any]:
-    """Return what a row states."""
-    return row.model_dump(mode="json", exclude={"group"})
-
-
-def described_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return what became of a row."""
+def described_row(row: Row, verdict: Verdict) -> ValidationRow:
+    """Return what a row states, and what became of it."""
     ours = verdict.estimate
-    return {
-        "published": verdict.published,
-        "ours": None if ours is None else ours.value,
-        "error": None if ours is None else ours.error,
-        "played": 0 if ours is None else ours.replications,
-        "luck": verdict.luck,
-        "delta": verdict.delta,
-        "limit": verdict.limit,
-        "p_value": verdict.p_value,
-        "verdict": verdict.state,
-        "reason": verdict.reason,
-    }
+    return ValidationRow(
+        **row.model_dump(mode="json", exclude={"group"}),
+        published=verdict.published,
+        ours=None if ours is None else ours.value,
+        error=None if ours is None else ours.error,
+        played=0 if ours is None else ours.replications,
+        luck=verdict.luck,
+        delta=verdict.delta,
+        limit=verdict.limit,
+        p_value=verdict.p_value,
+        verdict=verdict.state,
+        reason=verdict.reason,
+    )
 
 
-def against(content: Mapping[str, Any]) -> list[str]:
+def against(found: ValidateDocument) -> list[str]:
     """Return why the answer is no, in lines: rows that failed, and rows that are too far off together."""
     lines = []
-    names = [row["id"] for group in content["groups"] for row in group["rows"] if row["verdict"] == "fail"]
+    names = [row.id for group in found.groups for row in group.rows if row.verdict == "fail"]
     if names:
-        total = sum(content["counts"].values())
+        total = sum(found.counts.values())
         lines.append(f"{len(names)} of {number_of(total, 'row')} failed: {', '.join(names)}")
-    together = content["together"]
-    if together is not None and not together["holds"]:
+    together = found.together
+    if together is not None and not together.holds:
         lines.append(
-            f"the {together['rows']} independent rows together are too far off for luck: "
-            f"p = {together['p_value']:.2g}, below {together['least']:g}"
+            f"the {together.rows} independent rows together are too far off for luck: "
+            f"p = {together.p_value:.2g}, below {together.least:g}"
         )
     return lines
 
@@ -204,17 +205,17 @@ _CONVENTIONS = {
 }
 
 
-def cells_of(row: Mapping[str, Any]) -> list[str]:
+def cells_of(row: ValidationRow) -> list[str]:
     """Return the cells of a row of the document, in the order of `HEADS`."""
     return [
         _published(row),
-        _value(row["ours"], row["unit"]),
+        _value(row.ours, row.unit),
         _delta(row),
         _limit(row),
-        VERDICTS[row["verdict"]],
-        str(row["label"]),
-        f"{row['replications']:,}" if row["replications"] else "–",
-        conventions(row["conventions"]),
+        VERDICTS[row.verdict],
+        row.label,
+        f"{row.replications:,}" if row.replications else "–",
+        conventions(row.conventions),
     ]
 
 
@@ -223,29 +224,29 @@ def conventions(stated: Mapping[str, str]) -> str:
     return ", ".join(words[stated[name]] for name, words in _CONVENTIONS.items() if stated[name] != "-")
 
 
-def together_in_words(content: Mapping[str, Any]) -> str:
+def together_in_words(content: ValidateDocument) -> str:
     """Return the combined p-value of a document in a sentence; nothing if there is none."""
-    together = content["together"]
+    together = content.together
     if together is None:
         return ""
-    verdict = "pass" if together["holds"] else "FAIL"
+    verdict = "pass" if together.holds else "FAIL"
     return (
-        f"Independent rows together ({together['rows']}): {verdict}; p = {together['p_value']:.3g} by Fisher's method, "
-        f"edges taken off before; it passes from {together['least']:g} on."
+        f"Independent rows together ({together.rows}): {verdict}; p = {together.p_value:.3g} by Fisher's method, "
+        f"edges taken off before; it passes from {together.least:g} on."
     )
 
 
-def in_words(content: Mapping[str, Any]) -> list[str]:
+def in_words(content: ValidateDocument) -> list[str]:
     """Return sentences on all rows of a document together."""
-    counts = content["counts"]
+    counts = content.counts
     why = " (reference data not present)" if counts["skipped"] else ""
     lines = [
         f"{counts['pass']} of {sum(counts.values())} rows pass; failed: {counts['fail']}; "
         f"skipped: {counts['skipped']}{why}.",
-        f"Seed {content['seed']}; probability of a false alarm in the whole table: {content['family_wise_error']:g}; "
-        f"rows with luck in them: {content['stochastic_rows']}.",
+        f"Seed {content.seed}; probability of a false alarm in the whole table: {content.family_wise_error:g}; "
+        f"rows with luck in them: {content.stochastic_rows}.",
     ]
-    reading = sum(row["only_reads"] for group in content["groups"] for row in group["rows"])
+    reading = sum(row.only_reads for group in content.groups for row in group.rows)
     if reading:
         lines.insert(
             1, f"Of these rows {reading} read the reference data alone and check the reading, not the simulator."
@@ -253,9 +254,9 @@ def in_words(content: Mapping[str, Any]) -> list[str]:
     return [line for line in (*lines, together_in_words(content)) if line]
 
 
-def _unit(row: Mapping[str, Any]) -> str:
+def _unit(row: ValidationRow) -> str:
     """Return the unit as it follows a number; nothing for a plain one."""
-    return "" if row["unit"] in ("-", "") else f" {row['unit']}"
+    return "" if row.unit in ("-", "") else f" {row.unit}"
 
 
 def _typed(value: float) -> str:
@@ -281,16 +282,16 @@ def _value(value: float | None, unit: str) -> str:
     return _number(value) + ("" if unit in ("-", "") else f" {unit}")
 
 
-def _published(row: Mapping[str, Any]) -> str:
+def _published(row: ValidationRow) -> str:
     """Return what is published: a number, a bound or an interval."""
-    tolerance = row["tolerance"]
+    tolerance = row.tolerance
     kind = tolerance["kind"]
     if kind == "interval":
         return f"{_typed(tolerance['low'])}..{_typed(tolerance['high'])}{_unit(row)}"
     sign = {"at_least": "≥ ", "at_most": "≤ "}.get(kind, "")
-    if row["value"] is not None:
-        return f"{sign}{_typed(row['value'])}{_unit(row)}"
-    return sign + _value(row["published"], row["unit"])
+    if row.value is not None:
+        return f"{sign}{_typed(row.value)}{_unit(row)}"
+    return sign + _value(row.published, row.unit)
 
 
 def _small(value: float) -> str:
@@ -298,30 +299,30 @@ def _small(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
 
 
-def _delta(row: Mapping[str, Any]) -> str:
+def _delta(row: ValidationRow) -> str:
     """Return ours less what is published; of a relative tolerance, in percent of it."""
-    delta = row["delta"]
+    delta = row.delta
     if delta is None:
         return "–"
     # What is left of the last digit of a float is no difference.
-    if abs(delta) <= 1e-9 * (row["limit"] or 0.0):
+    if abs(delta) <= 1e-9 * (row.limit or 0.0):
         return "0"
     value, unit = _relative(row, delta)
     return ("+" if value > 0 else "−") + _small(abs(value)) + unit
 
 
-def _limit(row: Mapping[str, Any]) -> str:
+def _limit(row: ValidationRow) -> str:
     """Return how far ours may be, or must be, from what is published."""
-    if row["limit"] is None:
+    if row.limit is None:
         return "–"
-    value, unit = _relative(row, row["limit"])
-    kind = row["tolerance"]["kind"]
+    value, unit = _relative(row, row.limit)
+    kind = row.tolerance["kind"]
     sign = {"at_least": "≥ ", "at_most": "≤ −", "must_miss": "beyond ± "}.get(kind, "± ")
     return (sign.removesuffix("−") if value == 0 else sign) + _small(value) + unit
 
 
-def _relative(row: Mapping[str, Any], amount: float) -> tuple[float, str]:
+def _relative(row: ValidationRow, amount: float) -> tuple[float, str]:
     """Return an amount in the unit of the row, or in percent of what is published for a relative tolerance."""
-    if row["tolerance"]["kind"] == "relative" and row["published"]:
-        return 100.0 * amount / abs(row["published"]), " %"
+    if row.tolerance["kind"] == "relative" and row.published:
+        return 100.0 * amount / abs(row.published), " %"
     return amount, _unit(row)

@@ -6,20 +6,23 @@ What was found goes to ``docs/reference/validation.json``, and the page that sho
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.results.files import in_lines
-from analysis.results.run import render
+from analysis.results.run import plain
 from analysis.terminal import Progress, console
 from analysis.validation.lab import Lab
 from analysis.validation.play import HEADS, LABELS, against, cells_of, describe, in_words, play
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from analysis.results.models import (
+        ValidateDocument,
+        ValidationGroup,
+        ValidationRow,
+    )
 
 # ----------------------------------------
 # The page of a validation in the reference: Markdown.
@@ -42,32 +45,32 @@ where nothing but luck is allowed (a row may state another share, and why), the 
 """
 
 
-def markdown(content: Mapping[str, Any]) -> str:
+def markdown(content: ValidateDocument) -> str:
     """Return the document of a validation as the page of the reference."""
     parts = [_HEAD, "\n".join(f"- {line}" for line in in_words(content)) + "\n", _LIMITS]
     parts.append("\n".join(f"- *{label}*: {words}" for label, words in LABELS.items()) + "\n")
-    for group in content["groups"]:
-        parts.append(f"## {_escaped(group['title'])}\n")
-        parts.append(_table(["row", "quantity", *HEADS], [_cells(row) for row in group["rows"]]))
+    for group in content.groups:
+        parts.append(f"## {_escaped(group.title)}\n")
+        parts.append(_table(["row", "quantity", *HEADS], [_cells(row) for row in group.rows]))
         parts.append(_notes(group))
     parts.append("## Not checked\n")
-    entries = [[entry["paper"], entry["what"], entry["why"]] for entry in content["not_checked"]]
+    entries = [[entry.paper, entry.what, entry.why] for entry in content.not_checked]
     parts.append(_table(["paper", "what", "why not"], entries))
     return "\n".join(parts)
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _cells(row: ValidationRow) -> list[str]:
     """Return the cells of a row in the page."""
-    where = f"{row['quantity']} ({row['where']})"
-    return [f"`{row['id']}`", where, *cells_of(row)]
+    where = f"{row.quantity} ({row.where})"
+    return [f"`{row.id}`", where, *cells_of(row)]
 
 
-def _notes(group: Mapping[str, Any]) -> str:
+def _notes(group: ValidationGroup) -> str:
     """Return what rows rest on and why they have their tolerances; what several have in common is said once."""
     found: dict[str, list[str]] = {}
-    for row in group["rows"]:
-        paper = f"{row['paper']} ({row['provenance']}). Inputs: {row['inputs']}. Tolerance: {row['tolerance']['why']}"
-        found.setdefault(paper, []).append(f"`{row['id']}`")
+    for row in group.rows:
+        paper = f"{row.paper} ({row.provenance}). Inputs: {row.inputs}. Tolerance: {row.tolerance['why']}"
+        found.setdefault(paper, []).append(f"`{row.id}`")
     return "".join(f"- {', '.join(ids)}: {_escaped(text)}\n" for text, ids in found.items())
 
 
@@ -97,8 +100,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with Progress("rows", quiet=False) as progress:
         found = play(load_table(), Lab(processes=options.jobs), progress=progress)
-    content = json.loads(render(describe(found)))
-    (options.out / "validation.json").write_text(in_lines(content, 4) + "\n", encoding="utf-8")
+    content = describe(found, command="")
+    recorded = {key: value for key, value in plain(content).items() if key != "provenance"}
+    (options.out / "validation.json").write_text(in_lines(recorded, 4) + "\n", encoding="utf-8")
     (options.out / "validation.md").write_text(markdown(content), encoding="utf-8")
     for line in against(content):
         console(sys.stderr).print(line, soft_wrap=True)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from analysis.sensitivity.sobol import Indices, indices, variance_parts
-from analysis.sensitivity.study import play_sensitivity
+from analysis.sensitivity import play_sensitivity
 from analysis.study.axis import Axis
 from analysis.study.designs import Saltelli
 from analysis.study.load import load_study
+from analysis.study.questions.sobol import Indices, indices, variance_parts
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, crew_at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, get_args
 
 import pytest
@@ -11,13 +10,18 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
-from analysis.compare import Variant, compare, compare_document
+from analysis.compare import Variant, compare
+from analysis.compare import compare_document as typed_compare_document
 from analysis.metrics import METRICS, job_ratios, job_spending, lower_is_better, ratios
-from analysis.page.chapters.compare import format_comparison
-from analysis.results.run import render
+from analysis.page.chapters.compare import format_comparison as typed_format_comparison
+from analysis.results.models import CompareDocument
 from analysis.runs import RequestError
 from tests import small
 from tests.cases import cases
+from tests.typed import as_plain, of_plain
+
+compare_document = as_plain(typed_compare_document)
+format_comparison = of_plain(typed_format_comparison, CompareDocument)
 
 DAY = 86400.0
 BATCH = 7 * 2**20
@@ -179,7 +183,7 @@ def played(kind: Any, **other: Any) -> dict[str, Any]:
     """Return the document of two variants compared at equal something."""
     variants = [Variant("one", prepared(cost=COST)), Variant("two", prepared(**({"cost": COST} | other)))]
     found = compare(variants, 2, at_equal=kind, processes=1)
-    content: dict[str, Any] = json.loads(render(compare_document(found, {}, command="")))
+    content: dict[str, Any] = compare_document(found, {}, command="")
     return content
 
 

@@ -12,10 +12,18 @@ import numpy as np
 import pytest
 
 import sim
-from analysis.explain import describe
-from analysis.page.chapters.cluster import format_explanation
-from analysis.page.chapters.run import compared_text, extrapolated_texts, format_run
-from analysis.results.run import describe_closed_form, document
+from analysis.explain import describe as typed_describe
+from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
+from analysis.page.chapters.run import compared_text as typed_compared_text
+from analysis.page.chapters.run import extrapolated_texts as typed_extrapolated_texts
+from analysis.page.chapters.run import format_run as typed_format_run
+from analysis.results.explained import ExplainDocument
+from analysis.results.models import (
+    ClosedForm,
+    RunDocument,
+)
+from analysis.results.run import describe_closed_form as typed_describe_closed_form
+from analysis.results.run import document as typed_document
 from analysis.runs import replicate
 from sim.closed_form.limits import SUPERLINEAR
 from sim.closed_form.renewal import Unknown
@@ -28,6 +36,15 @@ from tests import small
 from tests.cases import cases
 from tests.intervals import Z
 from tests.oracle.theory.nodes import starved_shares
+from tests.typed import as_plain, of_plain
+
+describe = as_plain(typed_describe)
+describe_closed_form = as_plain(typed_describe_closed_form)
+document = as_plain(typed_document)
+format_explanation = of_plain(typed_format_explanation, ExplainDocument)
+compared_text = of_plain(typed_compared_text, ClosedForm)
+extrapolated_texts = of_plain(typed_extrapolated_texts, ClosedForm)
+format_run = of_plain(typed_format_run, RunDocument)
 
 RIGID = (
     "byterobust-warm-standby",

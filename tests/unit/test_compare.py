@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from analysis import compare as module
 from analysis import runs
-from analysis.compare import Comparison, Variant, compare, compare_document, what_differs
-from analysis.page.chapters.compare import format_comparison
+from analysis.compare import Comparison, Variant, compare, what_differs
+from analysis.compare import compare_document as typed_compare_document
+from analysis.page.chapters.compare import format_comparison as typed_format_comparison
+from analysis.results.models import CompareDocument
 from analysis.results.run import render
 from analysis.runs import Precision, RequestError, replicate
 from analysis.statistics.estimates import means
 from tests import small
+from tests.typed import as_plain, of_plain
+
+compare_document = as_plain(typed_compare_document)
+format_comparison = of_plain(typed_format_comparison, CompareDocument)
 
 JOB: dict[str, Any] = {
     "name": "train",
@@ -80,7 +85,9 @@ def test_numbers_do_not_depend_on_processes(monkeypatch: pytest.MonkeyPatch) -> 
     """One process and three give the same document, digit by digit."""
     monkeypatch.setattr(runs, "_TRIAL", 0.0)
     monkeypatch.setattr(runs, "_PATIENCE", 0.0)
-    texts = [render(compare_document(compare(by_interval(), 5, processes=count), {}, command="")) for count in (1, 3)]
+    texts = [
+        render(typed_compare_document(compare(by_interval(), 5, processes=count), {}, command="")) for count in (1, 3)
+    ]
     assert texts[0] == texts[1]
 
 
@@ -188,7 +195,7 @@ def test_two_variants_have_no_ranking() -> None:
 
 def text_of(found: Comparison) -> str:
     """Return a comparison as the terminal shows it."""
-    return format_comparison(json.loads(render(compare_document(found, {}, command=""))))
+    return format_comparison(compare_document(found, {}, command=""))
 
 
 def test_all_of_a_job_is_compared() -> None:

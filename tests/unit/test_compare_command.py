@@ -13,8 +13,12 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis.amounts import points_text
-from analysis.page.chapters.compare import format_comparison
+from analysis.page.chapters.compare import format_comparison as typed_format_comparison
+from analysis.results.models import CompareDocument
 from tests import small
+from tests.typed import of_plain
+
+format_comparison = of_plain(typed_format_comparison, CompareDocument)
 
 DONE, NO, WRONG = 0, 1, 2
 

@@ -10,23 +10,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.page.chapters.run import format_run
-from analysis.results.run import document, render
+from analysis.page.chapters.run import format_run as typed_format_run
+from analysis.results.models import RunDocument
+from analysis.results.run import document as typed_document
 from analysis.runs import band, replicate
 from analysis.terminal import Progress, console
 from tests import small
+from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import sim
 
+document = as_plain(typed_document)
+format_run = of_plain(typed_format_run, RunDocument)
+
 
 def show(prepared: sim.Prepared, replications: int = 3, width: int | None = None, draws: int = 0) -> str:
     """Return what is printed for a scenario."""
     found = replicate(prepared, replications)
     bands = band(found, draws, replications=1) if draws else None
-    return format_run(json.loads(render(document(found, command="", bands=bands))), prepared, width=width)
+    return format_run(document(found, command="", bands=bands), prepared, width=width)
 
 
 def section(text: str, title: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +10,22 @@ import pytest
 from scipy.stats import t as student
 
 import sim
-from analysis.page.chapters.run import format_run
-from analysis.results.run import document, render
+from analysis.page.chapters.run import format_run as typed_format_run
+from analysis.results.models import RunDocument
+from analysis.results.run import document as typed_document
 from analysis.runs import FEWEST, Precision, replicate
 from analysis.statistics.differences import Luck, controlled, difference, of_values
 from sim import Ratio
 from tests.cases import cases
 from tests.harness import Z, prepared
 from tests.pace import one_in
+from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+document = as_plain(typed_document)
+format_run = of_plain(typed_format_run, RunDocument)
 
 SEED = 5
 
@@ -314,7 +318,7 @@ def test_a_run_that_is_rarely_interrupted_has_the_plain_interval() -> None:
     rows = [row["ettr"] for row in found.rows]
     assert [Precision(part * width, relative=False).is_met(rows, found.luck) for part in (0.99, 1.01)] == [False, True]
     told = f"{content['interrupted']} of 30 replications were interrupted, and these need 10"
-    assert told in format_run(json.loads(render(content)), ready, width=200)
+    assert told in format_run(content, ready, width=200)
 
 
 def test_a_run_that_is_never_interrupted_says_so() -> None:

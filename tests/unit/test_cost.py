@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,21 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis.metrics import job_spending, ratios, spending
-from analysis.page.chapters.run import format_run
-from analysis.results.run import cost_content, document, render
+from analysis.page.chapters.run import format_run as typed_format_run
+from analysis.results.models import RunDocument
+from analysis.results.run import cost_content
+from analysis.results.run import document as typed_document
 from analysis.runs import replicate
 from tests import small
 from tests.cases import cases
+from tests.typed import as_plain, of_plain
 from tests.unit.bad_input import costs
 
 if TYPE_CHECKING:
     from tests.unit.bad_input import Bad
+
+document = as_plain(typed_document)
+format_run = of_plain(typed_format_run, RunDocument)
 
 OWNED = {"capex": 40_000, "years": 5}
 BATCH = {"tokens": 1_000_000, "sequence": 1000}
@@ -254,7 +259,7 @@ def test_the_table_shows_what_a_run_takes() -> None:
 
     def show(**changes: Any) -> str:
         prepared = small.prepare(**changes)
-        content = json.loads(render(document(replicate(prepared, 2, processes=1), command="")))
+        content = document(replicate(prepared, 2, processes=1), command="")
         return format_run(content, prepared)
 
     text = show(jobs=[TRAIN], cost={"gpu_hour": 2.5, "currency": "EUR"})

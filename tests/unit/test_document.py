@@ -6,17 +6,31 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import sim
-from analysis.results.run import document, render, scenario_digest
+from analysis.results.explained import results_schema
+from analysis.results.models import (
+    FORMAT,
+    DocumentMistakeError,
+    Often,
+    RunDocument,
+    read_document,
+)
+from analysis.results.run import _plain, plain, render, scenario_digest
+from analysis.results.run import document as typed_document
 from analysis.runs import Ensemble, replicate
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS
 from tests import small
+from tests.typed import as_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+document = as_plain(typed_document)
 
 JOBS = [
     {"name": "first", "gpus": 64, "step_time": "10 s", "work": {"time": "20 h"}, "deadline": "22 h"},
@@ -33,7 +47,7 @@ def several() -> Ensemble:
 @pytest.fixture(scope="module")
 def content(several: Ensemble) -> dict[str, Any]:
     """Return the document as a reader of the JSON gets it."""
-    read: dict[str, Any] = json.loads(render(document(several, command="ettrick run small.yaml")))
+    read: dict[str, Any] = json.loads(render(typed_document(several, command="ettrick run small.yaml")))
     return read
 
 
@@ -136,7 +150,7 @@ def test_intervals_stay_where_a_metric_can_be() -> None:
 def test_bands_arrive_in_their_metrics(several: Ensemble) -> None:
     """A band stands in the metric that it belongs to, within what is possible; the others have null."""
     metrics = document(several, command="", bands={"ettr": (0.5, 1.2), "mtti": None})["metrics"]
-    assert metrics["ettr"]["band90"] == (0.5, 1.0)
+    assert metrics["ettr"]["band90"] == [0.5, 1.0]
     assert metrics["mtti"]["band90"] is None
     assert metrics["runtime_goodput"]["band90"] is None
 
@@ -152,7 +166,7 @@ def test_lower_bound_of_mtti_without_interruptions() -> None:
 def test_job_that_never_arrives() -> None:
     """A job that arrives after the horizon has no shares and is said to be never there; nothing divides by zero."""
     late = {**small.SMALL["jobs"][0], "arrival": "3 d"}
-    read = json.loads(render(document(replicate(small.prepare(jobs=[late]), 2), command="")))
+    read = document(replicate(small.prepare(jobs=[late]), 2), command="")
     assert set(read["time_shares"].values()) == {None}
     assert (read["per_job"]["train"]["never_started"], read["per_job"]["train"]["never_arrived"]) == (2, 2)
     assert sum(read["cluster_shares"].values()) == pytest.approx(1, abs=1e-9)
@@ -172,9 +186,9 @@ def test_job_that_never_starts_is_noted() -> None:
 
 def test_render_round_trip(content: dict[str, Any], several: Ensemble) -> None:
     """Reading the text back gives the same plain data, and writing that gives the same text."""
-    text = render(document(several, command="ettrick run small.yaml"))
+    text = render(typed_document(several, command="ettrick run small.yaml"))
     assert json.loads(text) == content
-    assert render(content) == text
+    assert render(RunDocument.model_validate(content)) == text
 
 
 def test_render_knows_no_nan_and_no_numpy() -> None:
@@ -184,10 +198,45 @@ def test_render_knows_no_nan_and_no_numpy() -> None:
         "b": (1, None, "x"),
         3: {},
     }
-    text = render(value)
+    text = json.dumps(_plain(value))
     assert json.loads(text) == {"a": [None, None, None, None, 0.5, 3, True], "b": [1, None, "x"], "3": {}}
     assert "NaN" not in text
     assert "Infinity" not in text
+
+
+# -------------------------------------------------------------------------------------------------- models
+
+
+def test_what_is_read_is_what_was_written(content: dict[str, Any], several: Ensemble) -> None:
+    """The models read their own JSON, and it obeys the JSON Schema; a key more, of a later version, is left out."""
+    jsonschema.validate(content, results_schema())
+    read = read_document("run", content | {"new": 1})
+    assert plain(read) == content
+    written = typed_document(several, command="ettrick run small.yaml")
+    assert plain(read) | {"provenance": None} == plain(written) | {"provenance": None}
+
+
+def test_documents_have_one_format(content: dict[str, Any]) -> None:
+    """Documents of before have no number and are read as 0; those of a format to come are refused in a line."""
+    assert content["format"] == FORMAT == 1
+    older = {key: value for key, value in content.items() if key != "format"}
+    assert read_document("run", older).format == 0
+    with pytest.raises(DocumentMistakeError, match=r"^format: "):
+        read_document("run", content | {"format": 2})
+
+
+def test_a_document_cannot_be_changed(several: Ensemble) -> None:
+    """What was found stays as it was found."""
+    found = typed_document(several, command="")
+    with pytest.raises(ValidationError, match="frozen"):
+        found.seed = 2  # type: ignore[misc]
+
+
+def test_numbers_that_are_not_finite_are_null_in_a_model() -> None:
+    """As in JSON: a reader of the model and of the file see the same."""
+    found = Often(mean=np.float64(2.5), mean_ci95=(0.0, math.inf), std=math.nan)
+    assert (found.mean, found.mean_ci95, found.std) == (2.5, (0.0, None), None)
+    assert type(found.mean) is float
 
 
 # ------------------------------------------------------------------------------------------------- digest
@@ -241,5 +290,5 @@ def test_resolved_replay_gives_the_same_numbers(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "b" / "resolved.yaml").write_text(sim.dump(original.dump()))
     monkeypatch.chdir(tmp_path)
     again = sim.load("b/resolved.yaml")
-    texts = [render(document(replicate(sim.prepare(each), 2), command="")) for each in (original, again)]
+    texts = [render(typed_document(replicate(sim.prepare(each), 2), command="")) for each in (original, again)]
     assert texts[0] == texts[1]

@@ -25,7 +25,8 @@ import sim
 from analysis import runs
 from analysis.compare import Variant, compare
 from analysis.metrics import ratios
-from analysis.results.run import document, render
+from analysis.results.run import document as typed_document
+from analysis.results.run import render
 from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, replicate
 from analysis.statistics.differences import Luck
 from analysis.statistics.estimates import means
@@ -33,9 +34,12 @@ from sim import Prepared, Ratio
 from tests import small
 from tests.cases import cases
 from tests.pace import one_in
+from tests.typed import as_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+document = as_plain(typed_document)
 
 # ------------------------------------------------------------------------------------------------ how much work
 
@@ -372,7 +376,7 @@ def test_numbers_do_not_depend_on_processes(eager: list[int]) -> None:
     for count in (1, 3):
         found = replicate(prepared, 14, processes=count)
         bands = band(found, 20, replications=2, processes=count)
-        texts.append(render(document(found, command="", bands=bands)))
+        texts.append(render(typed_document(found, command="", bands=bands)))
     assert eager == [3, 3]
     assert texts[0] == texts[1]
 

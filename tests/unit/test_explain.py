@@ -18,10 +18,17 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.explain import describe
-from analysis.page.chapters.cluster import format_explanation
-from analysis.page.chapters.run import compared_text, converges, print_explained
-from analysis.results.run import _by_bucket, _by_cause, _simulated, describe_closed_form, document, render
+from analysis.explain import describe as typed_describe
+from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
+from analysis.page.chapters.run import compared_text as typed_compared_text
+from analysis.page.chapters.run import converges as typed_converges
+from analysis.page.chapters.run import print_explained
+from analysis.results.explained import ExplainDocument
+from analysis.results.models import ClosedForm
+from analysis.results.run import _by_bucket
+from analysis.results.run import _simulated as typed_simulated
+from analysis.results.run import describe_closed_form as typed_describe_closed_form
+from analysis.results.run import document as typed_document
 from analysis.results.step import PARTS
 from analysis.runs import replicate
 from analysis.terminal import Page, console
@@ -31,9 +38,23 @@ from sim.steps import Breakdown
 from tests import small
 from tests.cases import cases
 from tests.pace import one_in
+from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+NO_FORM: dict[str, Any] = dict.fromkeys(("ettr", "form", "simulated", "waste", "waste_by_cause")) | {
+    "time_shares": {},
+    "assumptions": [],
+    "extrapolated": [],
+}
+_simulated = as_plain(typed_simulated)
+describe = as_plain(typed_describe)
+describe_closed_form = as_plain(typed_describe_closed_form)
+document = as_plain(typed_document)
+format_explanation = of_plain(typed_format_explanation, ExplainDocument)
+compared_text = of_plain(typed_compared_text, ClosedForm)
+converges = of_plain(typed_converges, ClosedForm)
 
 DONE, NO, WRONG = 0, 1, 2
 FULL = Path("/dev/full")
@@ -115,7 +136,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 def explained(case: str) -> dict[str, Any]:
     """Return the document of a case, as a reader of the JSON gets it."""
-    content: dict[str, Any] = json.loads(render(describe(sim.examine(small.parse(**CASES[case])))))
+    content: dict[str, Any] = describe(sim.examine(small.parse(**CASES[case])))
     return content
 
 
@@ -214,7 +235,7 @@ def test_calibration_says_what_it_did() -> None:
 @cases(("step_time", "outside"), [("1 s", True), ("60 s", True), ("2.2 s", False)])
 def test_a_measurement_that_the_model_cannot_explain_is_noted(step_time: str, *, outside: bool) -> None:
     """What lies outside the model's band, to either side, may have another layout than the scenario states."""
-    content = json.loads(render(describe(sim.examine(small.parse(**changes(step_time=step_time))))))
+    content = describe(sim.examine(small.parse(**changes(step_time=step_time))))
     low, high = content["jobs"]["train"]["step"]["model_band90_s"]
     assert (not low < content["jobs"]["train"]["step"]["time_s"] < high) == outside
     assert ("outside of that" in format_explanation(content)) == outside
@@ -504,7 +525,7 @@ def test_the_text_says_whether_the_closed_form_is_inside(formula: float, outside
     # One degree of freedom: the interval passes one, which no share does.
     assert seen["ettr_ci95"] == pytest.approx([middle - half, 1.0], rel=1e-12)
     assert seen["outside_ci95"] == pytest.approx(0.001, rel=1e-6)
-    found = {"ettr": formula, "simulated": {**seen, "ettr_ci95": [0.90, 0.97], "outside_ci95": outside}}
+    found = NO_FORM | {"ettr": formula, "simulated": {**seen, "ettr_ci95": [0.90, 0.97], "outside_ci95": outside}}
     assert compared_text(found).endswith(f"closed form {100 * formula:.2f} %: {words}")
 
 
@@ -560,9 +581,19 @@ def test_orders_that_do_not_converge_are_left_out() -> None:
 def test_when_orders_converge(totals: tuple[float, ...], *, they_do: bool) -> None:
     """They do if the second is not further from the exact than the first, and each is a share."""
     waste = {order: {"total": total} for order, total in zip(("first", "second", "exact"), totals, strict=True)}
-    assert converges({"waste": waste, "waste_by_cause": {}}) is they_do
+    assert converges(NO_FORM | {"waste": waste, "waste_by_cause": {}}) is they_do
     exact = {name: {"total": 0.1} for name in waste}
-    assert converges({"waste": exact, "waste_by_cause": {"first": {"node": {"total": totals[0]}}}}) is (totals[0] <= 1)
+    by_cause = {"first": {"node": {"total": totals[0]}}}
+    assert converges(NO_FORM | {"waste": exact, "waste_by_cause": by_cause}) is (totals[0] <= 1)
+
+
+def orders(waste: dict[str, Any]) -> dict[str, Any]:
+    """Return what is lost by order and bucket, and by order and cause."""
+    by_cause = {
+        order: {name: {**row, "total": sum(row.values())} for name, row in causes.items()}
+        for order, causes in waste.items()
+    }
+    return {"waste": {order: _by_bucket(causes) for order, causes in waste.items()}, "waste_by_cause": by_cause}
 
 
 def test_time_without_nodes_is_a_bucket() -> None:
@@ -571,21 +602,21 @@ def test_time_without_nodes_is_a_bucket() -> None:
     assert content["waste"] is not None
     parts = {"lost_work": 0.02, "detection": 0.01, "restart": 0.03, "starved": 0.04}
     waste = {order: {"no_failure": {"checkpoint_stall": 0.05}, "node": parts} for order in ("first", "second", "exact")}
-    content |= {"waste": _by_bucket(waste), "waste_by_cause": _by_cause(waste)}
+    content |= orders(waste)
     assert content["waste"]["exact"] == pytest.approx({**parts, "checkpoint_stall": 0.05, "total": 0.15})
     assert content["waste_by_cause"]["first"]["node"]["total"] == pytest.approx(0.10)
     lines = waste_text(content).splitlines()
     assert [line.split() for line in lines if line.startswith("starved ")] == [["starved", *["4.00", "%"] * 3]]
     assert any("starved" in line and "detection" in line for line in lines)
     del parts["starved"]
-    content |= {"waste": _by_bucket(waste), "waste_by_cause": _by_cause(waste)}
+    content |= orders(waste)
     assert "starved" not in waste_text(content).partition("What the closed form loses")[2]
 
 
 def waste_text(formula: dict[str, Any]) -> str:
     """Return what the closed form says, in words."""
     page = Page()
-    print_explained(console(page, width=200), formula)
+    print_explained(console(page, width=200), ClosedForm.model_validate(formula))
     assert "What the closed form loses, by bucket" in page.text()
     return page.text()
 

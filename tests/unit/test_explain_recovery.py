@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sim
-from analysis.explain import describe
-from analysis.page.chapters.cluster import format_explanation
-from analysis.results.run import render
+from analysis.explain import describe as typed_describe
+from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
+from analysis.results.explained import ExplainDocument
 from sim.catalog import recoveries, recovery
 from sim.policies.contracts import FAULTS
 from sim.policies.recovery import RECOVERIES
@@ -23,7 +23,11 @@ from sim.scenario.law_model import LawModel
 from tests import small
 from tests.cases import cases
 from tests.recovery_checks import mean_times
+from tests.typed import as_plain, of_plain
 from tests.unit.test_explain import numbers, strings
+
+describe = as_plain(typed_describe)
+format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
 DAY = 86400
 OBSERVED = {"use": "observers", "observers": [{"observer": "in-band"}, {"observer": "slurm"}]}
@@ -51,7 +55,7 @@ def prepared_with(name: str, *changes: str) -> sim.Prepared:
 @functools.cache
 def with_preset(name: str, *changes: str) -> dict[str, Any]:
     """Return its document, as a reader of the JSON gets it."""
-    content: dict[str, Any] = json.loads(render(describe(prepared_with(name, *changes))))
+    content: dict[str, Any] = describe(prepared_with(name, *changes))
     return content
 
 
@@ -63,7 +67,7 @@ def said_of(name: str, *changes: str) -> dict[str, Any]:
 
 def content_of(**changes: Any) -> dict[str, Any]:
     """Return the document of the small scenario."""
-    content: dict[str, Any] = json.loads(render(describe(sim.examine(small.parse(**changes)))))
+    content: dict[str, Any] = describe(sim.examine(small.parse(**changes)))
     return content
 
 

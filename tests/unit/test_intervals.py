@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.results.run import document
+from analysis.results.run import document as typed_document
 from analysis.runs import replicate
 from analysis.statistics.estimates import mean_interval, ratio_interval
 from analysis.statistics.intervals import (
@@ -23,9 +23,12 @@ from analysis.statistics.intervals import (
 from sim import Ratio
 from tests import small
 from tests.cases import cases
+from tests.typed import as_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+document = as_plain(typed_document)
 
 
 def rows(values: Iterable[float], base: float = 1.0) -> list[Ratio]:

@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from analysis.layouts import describe_layouts, format_layouts
+from analysis.layouts import describe_layouts as typed_describe_layouts
+from analysis.layouts import format_layouts as typed_format_layouts
+from analysis.results.explained import LayoutsDocument
 from sim import catalog
 from sim.cluster.placement import Layout
 from sim.layouts import failure_sets
@@ -23,11 +25,15 @@ from sim.steps import Experts, ModelShape, Workload, memory_use, problems
 from sim.steps.plan import Bounds, layouts, smallest
 from sim.steps.workload import divisors
 from tests.cases import cases
+from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from click.testing import Result
+
+describe_layouts = as_plain(typed_describe_layouts)
+format_layouts = of_plain(typed_format_layouts, LayoutsDocument)
 
 DONE, NO, WRONG = 0, 1, 2
 GB = 1e9

@@ -12,9 +12,10 @@ from scipy.stats import binom
 import sim
 from analysis.optimize.estimate import Estimate, estimate, replications_to_hold
 from analysis.optimize.play import optimize
-from analysis.optimize.problem import Line, Options, condition_of, problem_of
+from analysis.optimize.problem import Line, Options, problem_of
 from analysis.statistics.estimates import mean_interval
 from analysis.study.amounts import Point
+from analysis.study.model import condition_of
 from analysis.study.table import Cell, Outcome
 from sim import Ratio, units
 from tests.cases import cases
@@ -67,8 +68,8 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
 ) -> None:
     """Both senses of the same bound of 0.7."""
     found = Estimate(sum(ends) / 2, ends)
-    assert condition_of("ettr >= 0.7").verdict(found) == at_least
-    assert condition_of("ettr <= 0.7").verdict(found) == at_most
+    assert condition_of("ettr >= 0.7").verdict(*found) == at_least
+    assert condition_of("ettr <= 0.7").verdict(*found) == at_most
 
 
 @cases(

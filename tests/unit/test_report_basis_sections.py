@@ -31,6 +31,8 @@ from analysis.page.chapters.scale import (
 )
 from analysis.page.material import Focus, Material, Results, at_rate, at_size, interruption_rates
 from analysis.page.model import Grid, Picture
+from analysis.results import run as documents
+from analysis.results.models import RunDocument
 from analysis.results.run import document, render
 from analysis.runs import replicate
 from analysis.study.axis import Axis
@@ -260,7 +262,7 @@ def simulated(run: Material, away: float, outside: float, *, name: str = "here",
     content["closed_form"]["simulated"] |= {"ettr": ettr, "outside_ci95": outside}
     answer = {"ask": "threshold", "data": {"metric": "ettr", "along": "rate", "at_least": asked}}
     sweep = None if asked is None else {"answers": [{"ask": "best", "data": {}}, answer]}
-    return SimpleNamespace(focus=Focus(name, run.focus.scenario, 2, content), sweep=sweep)
+    return SimpleNamespace(focus=Focus(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep)
 
 
 def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier(run: Material) -> None:
@@ -582,9 +584,9 @@ def test_a_basis_changes_nothing_that_is_played(tmp_path: Path) -> None:
 
 def validated() -> dict[str, Any]:
     """Return the recorded run of two groups, in which one row has failed."""
-    content = copy.deepcopy(validation.recorded())
+    content = validation.recorded()
     assert content is not None
-    found = dict(content)
+    found = documents.plain(content)
     found["groups"] = [group for group in found["groups"] if group["name"] in ("daly", "meta_rsc")]
     found["groups"][0]["rows"][0] |= {"verdict": "fail", "reason": "because we say so"}
     verdicts = Counter(row["verdict"] for group in found["groups"] for row in group["rows"])
@@ -635,9 +637,9 @@ def test_groups_bear_on_scenarios_that_have_what_they_are_about(run: Material) -
     assert content is not None
     section = validation.section(run)
     (grid,) = grids(section).values()
-    by_name = {group["name"]: group for group in content["groups"]}
+    by_name = {group.name: group for group in content.groups}
     assert sum(int(row[2]) for row in grid.rows) == sum(
-        row["verdict"] == "pass" for name in validation.bearing(run.focus) for row in by_name[name]["rows"]
+        row.verdict == "pass" for name in validation.bearing(run.focus) for row in by_name[name].rows
     )
     assert set(by_name) == validation._BEARS.keys()
 

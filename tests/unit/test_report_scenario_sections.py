@@ -23,6 +23,11 @@ from analysis.page.chapters.typical import DAY, phases_of
 from analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
 from analysis.page.material import Focus
 from analysis.page.model import Picture, Section, plain
+from analysis.results import run as documents
+from analysis.results.models import (
+    ClosedForm,
+    Step,
+)
 from analysis.statistics.estimates import mean_interval
 from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
 from sim.engine.result import Milestone, Outage, Span, Timeline
@@ -129,7 +134,7 @@ def test_the_waterfall_leads_from_everything_to_ettr(case: str) -> None:
     """100 % and all changes come to the mean of the metric, and no change is missing or nothing."""
     focus = focus_of(case)
     chart = run.waterfall(focus)
-    end = 100 * focus.document["metrics"]["ettr"]["mean"]
+    end = 100 * documents.plain(focus.document)["metrics"]["ettr"]["mean"]
     assert chart.start[1] + math.fsum(change.amount for change in chart.changes) == pytest.approx(end, abs=1e-9)
     assert chart.end[1] == pytest.approx(end, abs=1e-9)
     assert all(change.amount for change in chart.changes)
@@ -150,7 +155,7 @@ def test_intervals_of_the_waterfall_hold_their_changes() -> None:
 @cases("case", CASES)
 def test_the_cluster_adds_up(case: str) -> None:
     """The parts of the whole cluster come to 100 %."""
-    chart = run.cluster_stack(focus_of(case).document["cluster_shares"])
+    chart = run.cluster_stack(documents.plain(focus_of(case).document)["cluster_shares"])
     assert chart is not None
     assert math.fsum(part.amount for part in chart.parts) == pytest.approx(100)
     assert all(part.amount > 0 for part in chart.parts)
@@ -185,7 +190,7 @@ def test_what_is_owned_is_that_of_the_results(case: str) -> None:
 def test_without_any_progress_nothing_is_scaled_to_a_year() -> None:
     """The document then does not tell what was owned, and no amount is made up."""
     focus = focus_of("never started")
-    assert focus.document["metrics"]["ettr"]["mean"] == 0
+    assert documents.plain(focus.document)["metrics"]["ettr"]["mean"] == 0
     assert account_of(focus)[1:4] == (None, None, None)
     found = made(focus, "where_time_goes")
     assert found is not None
@@ -214,7 +219,7 @@ def test_losses_are_what_was_not_productive(case: str) -> None:
     requested = np.mean([sum(job.requested for job in result.jobs) for result in results]) / 3600
     chart = chart_of(focus, "losses")
     assert isinstance(chart, HeatMap)
-    lost = (1 - focus.document["metrics"]["ettr"]["mean"]) * requested
+    lost = (1 - documents.plain(focus.document)["metrics"]["ettr"]["mean"]) * requested
     assert np.sum(chart.values) == pytest.approx(lost)
     rows = np.sum(chart.values, axis=1)
     assert rows.tolist() == sorted(rows, reverse=True)
@@ -241,15 +246,15 @@ def test_small_phases_share_a_column_of_the_picture() -> None:
 
 def losses_of(table: dict[str, dict[str, float]], counts: dict[str, float]) -> Section:
     """Return the section about losses by cause [GPU s], with as many interruptions."""
-    content = {
-        "loss_gpu_s": table,
-        "interruptions_by_cause": {cause: {"mean": count} for cause, count in counts.items()},
-        "per_job": {"train": {"requested_gpu_s": 1e7}},
-        "time_shares": {"productive": 0.9},
-        "cluster_shares": {"productive": 0.9},
-        "cost": None,
-        "replications": 4,
-    }
+    content = SimpleNamespace(
+        loss_gpu_s=table,
+        interruptions_by_cause={cause: SimpleNamespace(mean=count) for cause, count in counts.items()},
+        per_job={"train": SimpleNamespace(requested_gpu_s=1e7)},
+        time_shares={"productive": 0.9},
+        cluster_shares={"productive": 0.9},
+        cost=None,
+        replications=4,
+    )
     prepared = SimpleNamespace(nodes=2, gpus_per_node=8)
     focus: Any = SimpleNamespace(document=content, name="x", known=content, wanted=4, prepared=prepared)
     found = made(focus, "losses")
@@ -298,7 +303,7 @@ def test_what_the_jobs_lost_is_worth_its_gpu_hours_at_the_price_of_one() -> None
     focus = focus_of("small")
     found = made(focus, "where_time_goes")
     assert found is not None
-    lost = (1 - focus.document["time_shares"]["productive"]) * 112 * 48 * 2.5
+    lost = (1 - documents.plain(focus.document)["time_shares"]["productive"]) * 112 * 48 * 2.5
     assert f"what the jobs lost is worth {lost:,.0f} EUR." in plain(found.text[1])
 
 
@@ -309,12 +314,12 @@ def test_the_table_of_losses_has_totals_and_money() -> None:
     assert found is not None
     grid = found.items[0].table  # type: ignore[union-attr]
     assert grid is not None
-    lost = sum(sum(row.values()) for row in focus.document["loss_gpu_s"].values()) / 3600
+    lost = sum(sum(row.values()) for row in documents.plain(focus.document)["loss_gpu_s"].values()) / 3600
     row = dict(zip([column.head for column in grid.columns], grid.rows[-1], strict=True))
     assert row["cause"] == "all causes"
     assert float(row["all"].replace(",", "")) == pytest.approx(lost, abs=0.5)
     assert row["EUR"] == f"{2.5 * lost:,.0f} EUR"
-    assert row["interruptions"] == f"{focus.document['metrics']['interruptions']['mean']:.3g}"
+    assert row["interruptions"] == f"{documents.plain(focus.document)['metrics']['interruptions']['mean']:.3g}"
 
 
 # ------------------------------------------------------------------------------------------------ typical
@@ -436,7 +441,7 @@ def test_curves_of_days_agree_with_the_document() -> None:
     chart = chart_of(focus, "rolling")
     assert isinstance(chart, Curves)
     one, mean, high, low = chart.series
-    assert mean.y == pytest.approx([100 * window["ettr"] for window in focus.document["windows"]])
+    assert mean.y == pytest.approx([100 * window["ettr"] for window in documents.plain(focus.document)["windows"]])
     job = focus.typical.jobs[0]
     assert np.mean(one.y) == pytest.approx(100 * job.buckets[0] / job.requested)
     assert one.x == mean.x == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
@@ -631,10 +636,15 @@ BREAKDOWN = {
 }
 
 
+def step_of(time: float, breakdown: dict[str, float]) -> Step:
+    """Return a step of which nothing else is known."""
+    return Step(time_s=time, basis=None, stated=None, breakdown=breakdown, mfu=None)
+
+
 def test_the_parts_of_a_step_come_to_its_time() -> None:
     """In seconds from one second on, else in milliseconds; what takes no time is no part; the title has the shares."""
-    short = step.step_stack({"time_s": 1.0 - 1e-12, "breakdown": BREAKDOWN})
-    long = step.step_stack({"time_s": 3.0, "breakdown": {name: 3 * time for name, time in BREAKDOWN.items()}})
+    short = step.step_stack(step_of(1.0 - 1e-12, BREAKDOWN))
+    long = step.step_stack(step_of(3.0, {name: 3 * time for name, time in BREAKDOWN.items()}))
     assert short is not None
     assert long is not None
     assert (short.unit, sum(part.amount for part in short.parts)) == ("ms", pytest.approx(1000))
@@ -648,7 +658,7 @@ def test_a_step_that_is_only_stated_has_no_picture() -> None:
     found = made(focus_of("small"), "step")
     assert found is not None
     assert (found.title, found.items) == ("A healthy step takes 10 s", ())
-    assert step.step_stack({"time_s": 10.0, "breakdown": {}}) is None
+    assert step.step_stack(step_of(10.0, {})) is None
 
 
 # ------------------------------------------------------------------------------------------------ closed form
@@ -661,19 +671,22 @@ def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     found = run.beside(content)
     assert math.fsum(simulated for _, simulated in found.values()) == pytest.approx(1)
     assert math.fsum(formula for formula, _ in found.values() if formula is not None) == pytest.approx(1)
-    shares = content["time_shares"]
+    shares = content.time_shares
     assert found["restart"][1] == pytest.approx(shares["reschedule"] + shares["initialize"] + shares["restore"])
 
 
 def formula_of(outside: float | None, simulated: float, half: float) -> Mapping[str, Any]:
     """Return what a document has of a closed form of 90 %, beside a simulation with an interval of half a width."""
-    seen = {"ettr": simulated, "ettr_ci95": [simulated - half, simulated + half], "replications": 4}
+    seen = {"ettr": simulated, "ettr_ci95": [simulated - half, simulated + half], "replications": 4} | dict.fromkeys(
+        ("standard_error", "standard_errors_above")
+    )
     shares = {"productive": 0.9, "restart": 0.1}
     content = {
         "ettr": 0.9,
         "form": "renewal",
         "time_shares": shares,
         "waste": None,
+        "waste_by_cause": None,
         "assumptions": [],
         "extrapolated": [],
     }
@@ -694,7 +707,8 @@ def test_the_title_says_whether_formula_and_simulation_agree(
 ) -> None:
     """They agree inside an interval that is no wider than a point; else the distance has its sign."""
     shares = dict.fromkeys(JOB_BUCKETS, 0.0) | {"productive": simulated, "restore": 1 - simulated}
-    content = {"closed_form": formula_of(outside, simulated, half), "time_shares": shares, "replications": 4}
+    formula = ClosedForm.model_validate(formula_of(outside, simulated, half))
+    content = SimpleNamespace(closed_form=formula, time_shares=shares, replications=4)
     focus: Any = SimpleNamespace(document=content, name="x", known=content, wanted=4)
     found = made(focus, "closed_form")
     assert found is not None
@@ -707,8 +721,8 @@ def test_without_a_formula_the_reason_is_given() -> None:
     """A recovery that no formula covers has no picture, but the reason."""
     scenario = small.parse(seed=2)
     focus = Focus("x", scenario, 1)
-    formula = dict(focus.document["closed_form"]) | {"ettr": None, "reasons": ["no formula for this"]}
-    known = {**focus.document, "closed_form": formula}
+    formula = focus.document.closed_form.model_copy(update={"ettr": None, "reasons": ["no formula for this"]})
+    known = focus.document.model_copy(update={"closed_form": formula})
     found = made(Focus("x", scenario, 1, known), "closed_form")
     assert found is not None
     assert found.title == "No formula applies to this scenario"

@@ -25,6 +25,7 @@ from analysis.page.chapters.study import MOST_LINES, few_lines
 from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
 from analysis.page.material import COMPARE, OPTIMIZE, RUN, SENSITIVITY, Material, Results, read_results
 from analysis.page.model import Grid, Picture, Section, plain
+from analysis.results import run as documents
 from analysis.statistics.differences import Difference, difference
 from sim import JOB_BUCKETS
 from tests import small
@@ -548,7 +549,7 @@ def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, M
     section = made(compare.bridge_section(material))
     chart = pictures(section)["bridge"].chart
     assert isinstance(chart, Waterfall)
-    ours, theirs = focus.document["time_shares"], against.document["time_shares"]
+    ours, theirs = documents.plain(focus.document)["time_shares"], documents.plain(against.document)["time_shares"]
     assert chart.start[1] == pytest.approx(100 * theirs["productive"], abs=1e-10)
     assert chart.end[1] == pytest.approx(100 * ours["productive"], abs=1e-10)
     for change in chart.changes:

@@ -11,12 +11,12 @@ import pytest
 from analysis.page.chapters.sensitivity import against, format_sensitivity
 from analysis.results.run import render
 from analysis.runs import RequestError
-from analysis.sensitivity.sobol import estimates, indices
-from analysis.sensitivity.study import play_sensitivity
-from analysis.sensitivity.tornado import Tornado, tornado
+from analysis.sensitivity import play_sensitivity
 from analysis.study.axis import Axis
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.load import load_study
+from analysis.study.questions.sobol import estimates, indices
+from analysis.study.questions.tornado import Tornado, tornado
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, crew_at

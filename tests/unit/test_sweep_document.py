@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.results.run import render
+from analysis.results.models import SweepDocument
 from analysis.study.load import load_study
 from analysis.study.table import summary_of
-from analysis.sweep.document import against_sweep, sweep_document
+from analysis.sweep.document import against_sweep as typed_against_sweep
+from analysis.sweep.document import sweep_document as typed_sweep_document
 from tests.answers_tools import broken, common_noise, table_of
+from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from analysis.study.load import LoadedStudy
     from analysis.study.table import Table
+
+sweep_document = as_plain(typed_sweep_document)
+against_sweep = of_plain(typed_against_sweep, SweepDocument)
 
 NOISE = common_noise(24)
 STUDY = """
@@ -67,7 +71,7 @@ def mark(table: Table, number: int, **changes: Any) -> Table:
 
 def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, table: Table) -> None:
     """Every cell with its labels, numbers and summaries, every answer, and how to find them again; in plain JSON."""
-    content = json.loads(render(sweep_document(loaded, table, command="ettrick sweep spares.yaml")))
+    content = sweep_document(loaded, table, command="ettrick sweep spares.yaml")
     assert [content[key] for key in ("study", "scenario", "seed", "currency")] == ["spares", "quickstart", 7, None]
     assert content["axes"]["spares.hot"] == {
         "title": "hot spares",

@@ -20,9 +20,9 @@ import pytest
 import analysis
 import sim
 from analysis.commands.studies import load_study as load_for_command
+from analysis.runs import Rows
 from analysis.statistics.estimates import contributions
 from analysis.study.load import load_study
-from analysis.study.table import Rows
 from analysis.sweep import task as module
 from analysis.sweep.campaign import Campaign, outcome_of
 from analysis.sweep.journal import Journal

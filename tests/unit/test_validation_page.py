@@ -8,18 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.page.chapters.validation import format_validation
-from analysis.results.run import provenance, render
+from analysis.page.chapters.validation import format_validation as typed_format_validation
+from analysis.results.models import (
+    ValidateDocument,
+    ValidationRow,
+)
+from analysis.results.run import plain
 from analysis.validation import record
 from analysis.validation.lab import Estimate, Lab
-from analysis.validation.play import HEADS, against, cells_of, describe, described_row, described_verdict, play
-from analysis.validation.record import markdown
+from analysis.validation.play import HEADS, describe, described_row, play
+from analysis.validation.play import against as typed_against
+from analysis.validation.play import cells_of as typed_cells_of
 from analysis.validation.table import Group, Table, chosen, load_table
 from tests.cases import cases
+from tests.typed import of_plain
 from tests.unit.test_validation_verdicts import row
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+markdown = of_plain(record.markdown, ValidateDocument)
+format_validation = of_plain(typed_format_validation, ValidateDocument)
+against = of_plain(typed_against, ValidateDocument)
+cells_of = of_plain(typed_cells_of, ValidationRow)
 
 CHEAP = ("oracle-heavy-productive", "oracle-nodes-down-mean", "oracle-wear-out", "oracle-two-causes")
 """Rows with luck in them that are played again, in about two seconds."""
@@ -53,7 +64,7 @@ def content() -> dict[str, Any]:
     )
     table = Table((Group("group", "A <title>", rows),), load_table().unchecked)
     found = play(table, Lab(), measures={"fake": fake, "missing": missing})
-    document: dict[str, Any] = json.loads(render(describe(found) | {"provenance": provenance("ettrick validate")}))
+    document: dict[str, Any] = plain(describe(found, command="ettrick validate"))
     return document
 
 
@@ -82,7 +93,7 @@ def test_of_many_rows_some_are_named(number: int, words: str) -> None:
     ]
     table = Table((Group("group", "A title", tuple(rows)),), ())
     found = play(table, Lab(), measures={"fake": fake})
-    text = format_validation(json.loads(render(describe(found))))
+    text = format_validation(describe(found, command=""))
     assert words in text
     assert f"{names[-1]}," not in text
 
@@ -137,7 +148,7 @@ def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
     found = of_rows(recorded)
     assert list(found) == [each.id for each in table.rows]
     for each in table.rows:
-        stated = json.loads(render(described_row(each)))
+        stated = each.model_dump(mode="json", exclude={"group"})
         assert {key: found[each.id][key] for key in stated} == stated
     assert recorded["not_checked"] == [entry.model_dump(mode="json") for entry in table.unchecked]
     assert recorded["stochastic_rows"] == table.stochastic
@@ -158,7 +169,7 @@ def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
         if verdict.state == "skipped" or then["verdict"] == "skipped":
             assert verdict.row.needs_data
             continue
-        now = json.loads(render(described_verdict(verdict)))
+        now = plain(described_row(verdict.row, verdict))
         for key, value in now.items():
             assert then[key] == (pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value), (
                 f"{verdict.row.id}: {key}; run `make validation-page`"

@@ -182,15 +182,15 @@ def test_what_goes_wrong_is_a_row_like_others(tmp_path: Path) -> None:
     assert states["unknown"][0] == "fail"
     assert "unexpected keyword argument 'of'" in states["unknown"][1]
     assert seen == [(number, 6) for number in range(1, 7)]
-    content = describe(found)
-    assert content["counts"] == {"pass": 1, "fail": 4, "skipped": 1}
+    content = describe(found, command="")
+    assert content.counts == {"pass": 1, "fail": 4, "skipped": 1}
     assert against(content) == ["4 of 6 rows failed: bad, wrong, surprising, unknown"]
 
 
 def test_rows_that_pass_or_are_skipped_are_no_reason(tmp_path: Path) -> None:
     """The answer is yes with skipped rows, which count as such."""
     write(tmp_path, named("good"), named("missing", "lost", "  needs_data: true\n"))
-    assert against(describe(play(load(tmp_path), Lab(), measures=FAKES))) == []
+    assert against(describe(play(load(tmp_path), Lab(), measures=FAKES), command="")) == []
 
 
 SAMPLED = """\
@@ -225,8 +225,8 @@ def test_a_part_has_the_limits_of_the_whole(tmp_path: Path) -> None:
 def test_many_small_deviations_are_a_reason(tmp_path: Path) -> None:
     """Rows that all pass and all are off the same way fail together."""
     write(tmp_path, *(SAMPLED.format(id=f"row-{number}", off=2.2) for number in range(20)))
-    content = describe(play(load(tmp_path), Lab(), measures=FAKES))
-    assert content["counts"]["fail"] == 0
+    content = describe(play(load(tmp_path), Lab(), measures=FAKES), command="")
+    assert content.counts["fail"] == 0
     (line,) = against(content)
     assert line.startswith("the 20 independent rows together are too far off for luck: p = ")
 

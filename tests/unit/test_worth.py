@@ -15,16 +15,21 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis.amounts import range_text, signed_text
-from analysis.page.chapters.worth import format_worth
-from analysis.results.run import render
-from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth, worth_document
+from analysis.page.chapters.worth import format_worth as typed_format_worth
+from analysis.results.explained import WorthDocument
+from analysis.worth import KNOBS, Change, Row, Worth, _gained, changes_of, worth
+from analysis.worth import worth_document as typed_worth_document
 from sim import Ratio, catalog, units
 from sim.formulas.goodput import optimal_interval
 from tests import small
 from tests.cases import cases
+from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
     from analysis.statistics.differences import Difference
+
+worth_document = as_plain(typed_worth_document)
+format_worth = of_plain(typed_format_worth, WorthDocument)
 
 REPLICATIONS = 24
 RARE_ALARM = 1e-5
@@ -444,7 +449,7 @@ def priced() -> tuple[Worth, dict[str, Any]]:
         4,
         processes=1,
     )
-    return found, json.loads(render(worth_document(found, command="ettrick explain small --worth")))
+    return found, worth_document(found, command="ettrick explain small --worth")
 
 
 def test_sums_and_residuals_close(priced: tuple[Worth, dict[str, Any]]) -> None:
@@ -570,7 +575,7 @@ def test_what_is_the_same_in_all_replications_is_not_called_resolved(priced: tup
 def test_a_replayed_log_is_one_history(priced: tuple[Worth, dict[str, Any]]) -> None:
     """However many replications there are of a log, there is no interval, and a note says why."""
     found = worth(sim.load(sim.find("replay")), 2, processes=1)
-    content = json.loads(render(worth_document(found, command="")))
+    content = worth_document(found, command="")
     assert content["one_history"]
     assert not any(row["gained"]["ettr"]["resolved"] for row in content["causes"]["rows"])
     tables, *notes = format_worth(content).split("\n  - ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ from analysis.amounts import (
 from analysis.page.chapters.run import print_explained
 from analysis.page.charts.data import Part, Stack
 from analysis.page.model import Column, Grid, Picture, Section
+from analysis.results.explained import PlannedJob
 from analysis.results.step import PARTS, band_text, degraded_text, source_of_term, unit_text
 from analysis.terminal import Page, console
 
@@ -31,6 +33,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from analysis.page.material import Focus, Material
+    from analysis.results.explained import (
+        ExplainDocument,
+        ExplainedJob,
+        Fit,
+        Human,
+        LayoutFound,
+        Phase,
+        PhasePart,
+        Recovery,
+        Rung,
+        Store,
+        TermShare,
+    )
+    from analysis.results.models import Step
     from sim import Topology
 
 _NAMES = {
@@ -186,17 +202,18 @@ _BASES = {
 def step_section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     focus = material.focus
-    if focus is None or focus.document["step"]["time_s"] is None:
+    if focus is None or focus.document.step.time_s is None:
         return None
-    step = focus.document["step"]
+    step = focus.document.step
+    time = time_text(step.time_s or 0.0)
     stack = step_stack(step)
     notes = _notes(focus)
     if stack is None:
-        title = f"A healthy step takes {time_text(step['time_s'])}"
+        title = f"A healthy step takes {time}"
         text = "What it is made of is not known: the scenario states no model, batch and parallelism to tell it."
         return Section("the-step", title, (f"{_told(step)} {text}",), (), notes)
-    shares = _shares(step["breakdown"])
-    alt = f"One bar of a step of {time_text(step['time_s'])}: " + ", ".join(
+    shares = _shares(step.breakdown)
+    alt = f"One bar of a step of {time}: " + ", ".join(
         f"{_PART_NAMES[part]} {PERCENT.value(share)}" for part, share in shares.items() if share
     )
     caption = "Communication that computing hides takes no time of the step and is not in the bar."
@@ -204,7 +221,7 @@ def step_section(material: Material) -> Section | None:
     return Section("the-step", stack.title, (_told(step),), (picture,), notes)
 
 
-def step_stack(step: Mapping[str, Any]) -> Stack | None:
+def step_stack(step: Step) -> Stack | None:
     """Return what a step is made of, in milliseconds or seconds; ``None`` without a breakdown.
 
     Parameters
@@ -212,10 +229,10 @@ def step_stack(step: Mapping[str, Any]) -> Stack | None:
     step
         The entry ``step`` of the document of a run.
     """
-    breakdown = step["breakdown"]
-    if not breakdown:
+    breakdown = step.breakdown
+    if not breakdown or step.time_s is None:
         return None
-    size, unit = (1.0, "s") if step["time_s"] >= 1 else (1e-3, "ms")
+    size, unit = (1.0, "s") if step.time_s >= 1 else (1e-3, "ms")
     parts = [
         Part(_TERMS[term], breakdown[term] / size, _HUES[part])
         for part, terms in PARTS.items()
@@ -225,7 +242,7 @@ def step_stack(step: Mapping[str, Any]) -> Stack | None:
     shares = _shares(breakdown)
     others = [part for part in shares if part != "computing" and shares[part]]
     largest = max(others, key=lambda part: shares[part], default=None)
-    title = f"{PERCENT.value(shares['computing'])} of a step of {time_text(step['time_s'])} is computing"
+    title = f"{PERCENT.value(shares['computing'])} of a step of {time_text(step.time_s)} is computing"
     if largest is not None:
         title += f"; {_PART_NAMES[largest]} takes {PERCENT.value(shares[largest])}"
     return Stack(title, unit, tuple(parts))
@@ -237,34 +254,34 @@ def _shares(breakdown: Mapping[str, float]) -> dict[str, float]:
     return {part: sum(breakdown[term] for term in terms) / total for part, terms in PARTS.items()}
 
 
-def _told(step: Mapping[str, Any]) -> str:
+def _told(step: Step) -> str:
     """Return what the time of a step rests on, how sure it is, and how well it uses the peak."""
-    if step["stated"] == "mfu":
+    if step.stated == "mfu":
         parts = ["The time follows from the use of the peak that the scenario states."]
-    elif step["basis"] in _BASES:
-        parts = [_BASES[step["basis"]]]
+    elif step.basis in _BASES:
+        parts = [_BASES[step.basis]]
     else:
         parts = ["The scenario states the time."]
-    if step["band90_s"] is not None:
-        low, high = step["band90_s"]
+    if step.band90_s is not None:
+        low, high = step.band90_s
         parts.append(f"With 90 % confidence it is between {time_text(low)} and {time_text(high)}.")
-    if step["model_s"] is not None and step["stated"] is not None and step["model_band90_s"] is not None:
-        low, high = step["model_band90_s"]
+    if step.model_s is not None and step.stated is not None and step.model_band90_s is not None:
+        low, high = step.model_band90_s
         parts.append(
-            f"The model of steps alone would say {time_text(step['model_s'])} ({time_text(low)} to {time_text(high)} "
+            f"The model of steps alone would say {time_text(step.model_s)} ({time_text(low)} to {time_text(high)} "
             "with 90 % confidence); the parts are scaled to the time that is stated."
         )
-    if step["mfu"] is not None:
+    if step.mfu is not None:
         parts.append(
-            f"It uses {PERCENT.value(step['mfu'])} of the peak of the GPUs (model FLOP utilisation, MFU: "
-            f"{step['mfu_convention']})."
+            f"It uses {PERCENT.value(step.mfu)} of the peak of the GPUs (model FLOP utilisation, MFU: "
+            f"{step.mfu_convention})."
         )
     return " ".join(parts)
 
 
-def _table_of_step(step: Mapping[str, Any]) -> Grid:
+def _table_of_step(step: Step) -> Grid:
     """Return the terms of a step in seconds and in percent."""
-    breakdown, total = step["breakdown"], sum(step["breakdown"].values())
+    breakdown, total = step.breakdown, sum(step.breakdown.values())
     rows = [
         (_TERMS[term], _PART_NAMES[part], f"{breakdown[term]:.4g}", PERCENT.value(breakdown[term] / total))
         for part, terms in PARTS.items()
@@ -296,39 +313,39 @@ _WHO = {"stated": "as stated", "human": "a human"}
 _BASES_EXPLAIN_RECOVERY_TEXT = "P: read in a source, S: quoted by others, D: derived, A: assumed"
 
 
-def print_recovery(out: Console, jobs: dict[str, Any], name: str) -> None:
+def print_recovery(out: Console, jobs: Mapping[str, ExplainedJob], name: str) -> None:
     """Print how a job comes back; what an earlier one has in common with it is not said again."""
-    recovery = jobs[name]["recovery"]
+    recovery = jobs[name].recovery
     before = list(jobs)[: list(jobs).index(name)]
     out.print("\nHow it comes back", style="bold")
-    twin = next((other for other in before if jobs[other]["recovery"] == recovery), None)
+    twin = next((other for other in before if jobs[other].recovery == recovery), None)
     if twin is not None:
         out.print(label_grid([("as", twin)]))
         return
     out.print(label_grid(_strategy(recovery)))
     _print_classes(out, recovery)
-    _print_stores(out, recovery["stores"])
-    if recovery["rungs"]:
+    _print_stores(out, recovery.stores)
+    if recovery.rungs:
         _print_rungs(out, recovery)
     else:
-        _print_phases(out, recovery["phases"])
-    preset = recovery["preset"]
+        _print_phases(out, recovery.phases)
+    preset = recovery.preset
     if preset is not None and not before:
-        out.print(f"\nWhat the numbers of {preset['name']} rest on", style="bold")
+        out.print(f"\nWhat the numbers of {preset.name} rest on", style="bold")
         out.print(f"  {_BASES_EXPLAIN_RECOVERY_TEXT}")
-        out.print(label_grid([(note["basis"], " ".join(note["text"].split())) for note in preset["notes"]]))
+        out.print(label_grid([(note.basis, " ".join(note.text.split())) for note in preset.notes]))
 
 
-def _strategy(recovery: dict[str, Any]) -> list[tuple[str, str]]:
+def _strategy(recovery: Recovery) -> list[tuple[str, str]]:
     """Return what the strategy is, where its numbers are from, and what the scenario changes in all of them."""
-    rows = [("strategy", f"{recovery['strategy']}: {recovery['summary']}")]
-    preset = recovery["preset"]
+    rows = [("strategy", f"{recovery.strategy}: {recovery.summary}")]
+    preset = recovery.preset
     if preset is not None:
-        rows.append(("preset", f"{preset['name']}: {preset['title']} ({preset['source']})"))
-    scales = [f"all times of {part} x {factor:g}" for part, factor in recovery["scales"].items() if factor != 1]
+        rows.append(("preset", f"{preset.name}: {preset.title} ({preset.source})"))
+    scales = [f"all times of {part} x {factor:g}" for part, factor in recovery.scales if factor != 1]
     if scales:
         rows.append(("factors", ", ".join(scales)))
-    settings = [_setting(name, value) for name, value in recovery["settings"].items()]
+    settings = [_setting(name, value) for name, value in recovery.settings.items()]
     if settings:
         rows.append(("settings", ", ".join(settings)))
     return [*rows, ("times", "means at the size of the job, of faults that take one of its nodes at most")]
@@ -343,15 +360,15 @@ def _setting(name: str, value: Any) -> str:
     return f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
-def _print_classes(out: Console, recovery: dict[str, Any]) -> None:
+def _print_classes(out: Console, recovery: Recovery) -> None:
     """Print which classes of faults there are, and who knows of them first."""
-    if not recovery["classes"]:
+    if not recovery.classes:
         return
     table = _worded("Faults", "a day", "known after", "first to know", words=("first to know",))
-    for row in recovery["classes"]:
-        name = row["fault"] if row["stops"] else f"{row['fault']}, steps on"
-        table.add_row(name, f"{row['per_day']:.3g}", _time(row["known_after_s"]), _first(row["first"]))
-    table.add_row("all", f"{recovery['interruptions_per_day']:.3g}", "", "")
+    for row in recovery.classes:
+        name = row.fault if row.stops else f"{row.fault}, steps on"
+        table.add_row(name, f"{row.per_day:.3g}", _time(row.known_after_s), _first(row.first))
+    table.add_row("all", f"{recovery.interruptions_per_day:.3g}", "", "")
     out.print()
     out.print(table)
 
@@ -365,10 +382,10 @@ def _first(shares: dict[str, float]) -> str:
     return ", ".join(f"{name} {PERCENT.brief(share)}" for name, share in named)
 
 
-def _print_stores(out: Console, stores: Sequence[dict[str, Any]]) -> None:
+def _print_stores(out: Console, stores: Sequence[Store]) -> None:
     """Print where copies are kept."""
-    in_steps = any(row["steps"] is not None for row in stores)
-    corrupt = any(row["unreadable"] for row in stores)
+    in_steps = any(row.steps is not None for row in stores)
+    corrupt = any(row.unreadable for row in stores)
     table = _worded(
         *("Copies", "every"),
         *(["steps"] if in_steps else []),
@@ -377,96 +394,96 @@ def _print_stores(out: Console, stores: Sequence[dict[str, Any]]) -> None:
         words=("lost with",),
     )
     for row in stores:
-        live = row["interval_s"] is None
-        read = [_time(row["read_in_s"]), _time(row["fetched_in_s"])]
-        kept = "last step" if live else "all" if row["retain"] is None else f"{row['retain']}"
+        live = row.interval_s is None
+        read = [_time(row.read_in_s), _time(row.fetched_in_s)]
+        kept = "last step" if live else "all" if row.retain is None else f"{row.retain}"
         table.add_row(
-            row["store"],
-            "" if live else _time(row["interval_s"]),
-            *([f"{row['steps']:,}" if row["steps"] is not None else ""] if in_steps else []),
-            *(("", "") if live else (_time(row["stall_s"]), _time(row["durable_after_s"]))),
+            row.store,
+            "" if live else _time(row.interval_s),
+            *([f"{row.steps:,}" if row.steps is not None else ""] if in_steps else []),
+            *(("", "") if live else (_time(row.stall_s), _time(row.durable_after_s))),
             read[0] if read[0] == read[1] else f"{read[0]}, own lost {read[1]}",
             _lost_with(row),
             kept,
-            *([PERCENT.brief(row["unreadable"])] if corrupt else []),
+            *([PERCENT.brief(row.unreadable)] if corrupt else []),
         )
     out.print()
     out.print(table)
 
 
-def _lost_with(row: dict[str, Any]) -> str:
+def _lost_with(row: Store) -> str:
     """Return what takes a shard of a copy."""
     words = {
         "peer": "last whole replica",
         "host": "reboot or swap",
-        "peer-host": f"all {row['clique']} of a clique",
+        "peer-host": f"all {row.clique} of a clique",
         "disk": "swap",
         "remote": "nothing",
-    }[row["store"]]
-    return f"{words} in every replica" if row["every_replica"] else words
+    }[row.store]
+    return f"{words} in every replica" if row.every_replica else words
 
 
-def _print_rungs(out: Console, recovery: dict[str, Any]) -> None:
+def _print_rungs(out: Console, recovery: Recovery) -> None:
     """Print the rungs of a ladder, with their mean times at the size of the job."""
     words = ("keeps", "replacements", "not for")
     table = _worded("Ways back", "keeps", "tries", "replacements", "not for", "stop", "delay", "launch", words=words)
-    for rung in recovery["rungs"]:
-        skips = [*rung["not_for"], *(["rank 0"] if rung["except_first"] else [])]
-        tries = "" if rung["budget"] is None else f"{rung['budget']}"
-        times = [_time(stage["mean_s"]) for stage in rung["phases"].values()]
-        table.add_row(rung["name"], rung["keeps"], tries, _replacements(rung), ", ".join(skips), *times)
+    for rung in recovery.rungs:
+        skips = [*rung.not_for, *(["rank 0"] if rung.except_first else [])]
+        tries = "" if rung.budget is None else f"{rung.budget}"
+        times = [_time(stage.mean_s) for stage in rung.phases.values()]
+        table.add_row(rung.name, rung.keeps, tries, _replacements(rung), ", ".join(skips), *times)
     out.print()
     out.print(table)
-    more = [(rung["name"], f"and {part}") for rung in recovery["rungs"] for part in _only_after(rung["phases"])]
-    out.print(label_grid([*more, ("at the end", _human(recovery["human"]))]))
+    more = [(rung.name, f"and {part}") for rung in recovery.rungs for part in _only_after(rung.phases)]
+    out.print(label_grid([*more, ("at the end", _human(recovery.human))]))
 
 
-def _replacements(rung: dict[str, Any]) -> str:
+def _replacements(rung: Rung) -> str:
     """Return where the replacements of a rung come from, and how long it waits for them."""
-    if rung["keeps"] == "nothing":
+    if rung.keeps == "nothing":
         return "the queue"
-    wait = rung["patience_s"]
+    wait = rung.patience_s
     waits = "" if wait is None else "; if at hand" if wait == 0 else f"; for {_time(wait)}"
-    return ", ".join(rung["pools"]) + waits
+    return ", ".join(rung.pools) + waits
 
 
-def _human(human: dict[str, Any] | None) -> str:
+def _human(human: Human | None) -> str:
     """Return what happens when no rung is left."""
     if human is None:
         return "nobody is called: some way may always be tried"
-    vain = human["no_progress"]
+    vain = human.no_progress
     when = "no way is left" + (f", or when {vain} restarts in a row bring no new work" if vain is not None else "")
-    if _time(human["after_s"]) == "never":
+    if _time(human.after_s) == "never":
         return f"the job has failed for good when {when}"
-    return f"a human is called when {when}; the job starts again {_time(human['after_s'])} later"
+    return f"a human is called when {when}; the job starts again {_time(human.after_s)} later"
 
 
-def _print_phases(out: Console, stages: dict[str, Any]) -> None:
+def _print_phases(out: Console, stages: dict[str, Phase]) -> None:
     """Print what a strategy takes, with the mean times of its phases at the size of the job."""
     table = _worded("Phases", "mean", "made of", words=("made of",))
     for name, stage in stages.items():
-        parts = stage["parts"]
-        if any(part["mean_s"] for part in parts):
-            made_of = [f"{part['name']} {_time(part['mean_s'])}{_after(part)}" for part in parts]
-            table.add_row(name, _time(stage["mean_s"]), ", ".join(made_of) if len(parts) > 1 else "")
+        parts = stage.parts
+        if any(part.mean_s for part in parts):
+            made_of = [f"{part.name} {_time(part.mean_s)}{_after(part)}" for part in parts]
+            table.add_row(name, _time(stage.mean_s), ", ".join(made_of) if len(parts) > 1 else "")
     if table.rows:
         out.print()
         out.print(table)
 
 
-def _only_after(stages: dict[str, Any]) -> list[str]:
+def _only_after(stages: dict[str, Phase]) -> list[str]:
     """Return the phases that the times of a rung leave out, because they are needed after some faults alone."""
     return [
-        f"{part['name']} {_time(part['mean_s'])}{_after(part)}"
+        f"{part.name} {_time(part.mean_s)}{_after(part)}"
         for stage in stages.values()
-        for part in stage["parts"]
-        if part["faults"] is not None
+        for part in stage.parts
+        if part.faults is not None
     ]
 
 
-def _after(part: dict[str, Any]) -> str:
+def _after(part: PhasePart) -> str:
     """Return after which faults alone a phase is needed."""
-    return "" if part["faults"] is None else f" (only after {', '.join(part['faults'])})"
+    return "" if part.faults is None else f" (only after {', '.join(part.faults)})"
 
 
 def _worded(*columns: str, words: tuple[str, ...]) -> Table:
@@ -524,38 +541,36 @@ _PASSING = {
 }
 
 
-def format_explanation(content: dict[str, Any], *, width: int | None = None) -> str:
+def format_explanation(content: ExplainDocument, *, width: int | None = None) -> str:
     """Return the explanation as text for standard output, `width` columns wide (that of the terminal)."""
     from rich.padding import Padding
 
     page = Page()
     out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
-    out.print(content["scenario"], style="bold")
-    if content["description"]:
-        out.print(Padding(content["description"], (0, 0, 0, 2)))
-    for name, job in content["jobs"].items():
-        _print_job(out, name, job, content["fit"])
-        print_recovery(out, content["jobs"], name)
-    print_explained(out, content["closed_form"])
-    if content["assumptions"]:
+    out.print(content.scenario, style="bold")
+    if content.description:
+        out.print(Padding(content.description, (0, 0, 0, 2)))
+    for name, job in content.jobs.items():
+        _print_job(out, name, job, content.fit)
+        print_recovery(out, content.jobs, name)
+    print_explained(out, content.closed_form)
+    if content.assumptions:
         out.print("\nAssumptions of the scenario", style="bold")
-        out.print(label_grid([("-", " ".join(line.split())) for line in content["assumptions"]]))
+        out.print(label_grid([("-", " ".join(line.split())) for line in content.assumptions]))
     return page.text()
 
 
-def _print_job(out: Console, name: str, job: dict[str, Any], fit: dict[str, Any]) -> None:
+def _print_job(out: Console, name: str, job: ExplainedJob, fit: Fit) -> None:
     """Print all that there is to say about a job."""
     out.print(f"\n{name}", style="bold")
-    gpus = f"{job['gpus']:,} GPUs in {job['nodes']:,} {'node' if job['nodes'] == 1 else 'nodes'}"
+    gpus = f"{job.gpus:,} GPUs in {job.nodes:,} {'node' if job.nodes == 1 else 'nodes'}"
     beside = [*_power(job), _start_up(job)]
-    if job["parts"] is None:
-        lacking = (
-            f"the scenario does not state {job['lacks']}" if job["lacks"] else "it cannot lay the job out like this"
-        )
+    if not isinstance(job, PlannedJob):
+        lacking = f"the scenario does not state {job.lacks}" if job.lacks else "it cannot lay the job out like this"
         missing = ("breakdown", f"none by the model of steps: {lacking}")
         out.print(label_grid([("GPUs", gpus), *_time_of_explain_text(job, fit), *_use(job), missing, *beside]))
         return
-    out.print(label_grid([*_made_of(job), ("layout", f"{gpus}: {_layout(job['layout'])}"), *_how(job)]))
+    out.print(label_grid([*_made_of(job), ("layout", f"{gpus}: {_layout(job.layout)}"), *_how(job)]))
     _print_groups(out, job)
     _print_breakdown(out, job)
     out.print("\nStep", style="bold")
@@ -564,37 +579,37 @@ def _print_job(out: Console, name: str, job: dict[str, Any], fit: dict[str, Any]
     _print_degraded(out, job)
 
 
-def _made_of(job: dict[str, Any]) -> list[tuple[str, str]]:
+def _made_of(job: PlannedJob) -> list[tuple[str, str]]:
     """Return what the model and the accelerator are."""
-    model, chip = job["model"], job["accelerator"]
+    model, chip = job.model, job.accelerator
     active = ""
-    if model["has_experts"]:
-        active = f", of which a token meets {amount_text(model['active_parameters'])}"
-    memory = f"{unit_text(chip['memory_bytes'], 'B')} at {unit_text(chip['memory_bytes_per_s'], 'B/s')}"
-    peak = f"{unit_text(chip['peak_flop_per_s'], 'FLOP/s')} at {chip['precision']}"
+    if model.has_experts:
+        active = f", of which a token meets {amount_text(model.active_parameters)}"
+    memory = f"{unit_text(chip.memory_bytes, 'B')} at {unit_text(chip.memory_bytes_per_s, 'B/s')}"
+    peak = f"{unit_text(chip.peak_flop_per_s, 'FLOP/s')} at {chip.precision}"
     rows = [
-        ("model", f"{model['title']}: {amount_text(model['parameters'])} parameters{active} ({model['source']})"),
-        ("accelerator", f"{chip['title']}: {peak}, {memory} ({chip['source']})"),
+        ("model", f"{model.title}: {amount_text(model.parameters)} parameters{active} ({model.source})"),
+        ("accelerator", f"{chip.title}: {peak}, {memory} ({chip.source})"),
     ]
-    if len(job["pool_paces"]) > 1:
-        paces = " : ".join(f"{pace:.3g}" for pace in job["pool_paces"])
+    if len(job.pool_paces) > 1:
+        paces = " : ".join(f"{pace:.3g}" for pace in job.pool_paces)
         rows.append(("pools", f"all numbers are those of the first pool of hosts; pace of the job by pool {paces}"))
     return rows
 
 
-def _layout(layout: dict[str, Any]) -> str:
-    sizes = " x ".join(f"{name} {layout[name]}" for name in ("tensor", "context", "pipeline", "data"))
-    experts = f", experts over {layout['expert']}" if layout["expert"] > 1 else ""
-    pieces = f", {layout['virtual_pipeline']} pieces a stage" if layout["virtual_pipeline"] > 1 else ""
+def _layout(layout: LayoutFound) -> str:
+    sizes = f"tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
+    experts = f", experts over {layout.expert}" if layout.expert > 1 else ""
+    pieces = f", {layout.virtual_pipeline} pieces a stage" if layout.virtual_pipeline > 1 else ""
     return f"{sizes}{experts}{pieces}"
 
 
-def _how(job: dict[str, Any]) -> list[tuple[str, str]]:
+def _how(job: PlannedJob) -> list[tuple[str, str]]:
     """Return what the batch is and how the step is executed."""
-    layout, execution = job["layout"], job["execution"]
-    count = layout["microbatches"]
+    layout, execution = job.layout, job.execution
+    count = layout.microbatches
     batch = (
-        f"{layout['sequences']:,} sequences of {layout['sequence']:,} tokens, for each replica {count:,} "
+        f"{layout.sequences:,} sequences of {layout.sequence:,} tokens, for each replica {count:,} "
         f"{'microbatch' if count == 1 else 'microbatches'} of {execution['microbatch']}"
     )
     ranks = f" over {execution['shard_ranks']} ranks" if execution["shard_ranks"] else ""
@@ -607,109 +622,107 @@ def _how(job: dict[str, Any]) -> list[tuple[str, str]]:
     return [("batch", batch), ("execution", ", ".join(words))]
 
 
-def _time_of_explain_text(job: dict[str, Any], fit: dict[str, Any]) -> list[tuple[str, str]]:
+def _time_of_explain_text(job: ExplainedJob, fit: Fit) -> list[tuple[str, str]]:
     """Return how long a step takes, and what says so: measured beside modelled."""
-    step = job["step"]
-    if step["time_s"] is None:
+    step = job.step
+    if step.time_s is None:
         return [("time", "not known")]
-    time, band = _seconds(step["time_s"]), range_text(step["model_band90_s"], _seconds)
-    if step["stated"] is not None:
-        said = "from the MFU that the scenario states" if step["stated"] == "mfu" else "as the scenario states"
+    time, band = _seconds(step.time_s), range_text(step.model_band90_s, _seconds)
+    if step.stated is not None:
+        said = "from the MFU that the scenario states" if step.stated == "mfu" else "as the scenario states"
         rows = [("time", f"{time}, {said}")]
-        if step["model_s"] is None:
+        if step.model_s is None:
             return rows
-        ratio = f"measured / modelled {step['scale']:.3f}, by which all terms are scaled"
-        rows.append(("modelled", f"{_seconds(step['model_s'])} ({band} with 90 %); {ratio}"))
-        low, high = step["model_band90_s"]
-        if not low <= step["time_s"] <= high:
+        ratio = f"measured / modelled {step.scale:.3f}, by which all terms are scaled"
+        rows.append(("modelled", f"{_seconds(step.model_s)} ({band} with 90 %); {ratio}"))
+        low, high = step.model_band90_s or (0.0, math.inf)
+        if not low <= step.time_s <= high:
             rows.append(("", "what was measured is outside of that: perhaps another layout or execution than stated"))
     else:
-        rows = [("time", f"{time} by the model of steps, {range_text(step['band90_s'], _seconds)} with 90 %")]
-    row = job["calibration"]
+        rows = [("time", f"{time} by the model of steps, {range_text(step.band90_s, _seconds)} with 90 %")]
+    row = job.calibration
     if row is not None:
-        told = f"{_seconds(row['measured_s'])} measured, {_seconds(row['modelled_s'])} modelled"
-        rows.append(("calibration", f"{told}: all terms are scaled by {step['scale']:.3f}"))
-    return [*rows, ("band", band_text(job, fit))]
+        told = f"{_seconds(row.measured_s)} measured, {_seconds(row.modelled_s)} modelled"
+        rows.append(("calibration", f"{told}: all terms are scaled by {step.scale:.3f}"))
+    return [*rows, ("band", band_text(job, fit))] if isinstance(job, PlannedJob) else rows
 
 
-def _use(job: dict[str, Any]) -> list[tuple[str, str]]:
+def _use(job: ExplainedJob) -> list[tuple[str, str]]:
     """Return the use of the peak in all conventions, and tokens."""
     rows = []
-    if job["utilisation"] is not None:
-        causal, full = job["utilisation"]["causal"], job["utilisation"]["full"]
-        again = causal["recomputed_flop_per_token"]
+    if isinstance(job, PlannedJob):
+        causal, full = job.utilisation["causal"], job.utilisation["full"]
+        again = causal.recomputed_flop_per_token
         rows += [
             (
                 "MFU",
-                f"{percent_text(causal['mfu'])} with the causal half of attention, {percent_text(full['mfu'])} with "
-                f"all of it; of the dense {job['accelerator']['precision']} peak, without recomputation",
+                f"{percent_text(causal.mfu)} with the causal half of attention, {percent_text(full.mfu)} with "
+                f"all of it; of the dense {job.accelerator.precision} peak, without recomputation",
             ),
             (
                 "HFU",
-                f"{percent_text(causal['hfu'])} and {percent_text(full['hfu'])}, with recomputation"
+                f"{percent_text(causal.hfu)} and {percent_text(full.hfu)}, with recomputation"
                 if again
-                else f"the same: recompute {job['execution']['recompute']} multiplies nothing again",
+                else f"the same: recompute {job.execution['recompute']} multiplies nothing again",
             ),
-            ("work", f"{unit_text(causal['flop_per_token'], 'FLOP')} a token (causal)"),
+            ("work", f"{unit_text(causal.flop_per_token, 'FLOP')} a token (causal)"),
         ]
-    elif job["step"]["mfu"] is not None:
-        rows.append(("MFU", f"{percent_text(job['step']['mfu'])}: {job['step']['mfu_convention']}"))
-    if job["tokens_per_s"] is not None:
-        rows.append(
-            ("tokens", f"{amount_text(job['tokens_per_s'])} a second, {amount_text(job['tokens_per_day'])} a day")
-        )
+    elif job.step.mfu is not None:
+        rows.append(("MFU", f"{percent_text(job.step.mfu)}: {job.step.mfu_convention}"))
+    if job.tokens_per_s is not None and job.tokens_per_day is not None:
+        rows.append(("tokens", f"{amount_text(job.tokens_per_s)} a second, {amount_text(job.tokens_per_day)} a day"))
     return rows
 
 
-def _checkpoint(job: dict[str, Any]) -> tuple[str, str]:
-    saved = job["checkpoint"]
-    size, part = unit_text(saved["bytes"], "B"), unit_text(saved["bytes_per_gpu"], "B")
-    each = f"{saved['bytes_per_parameter']:g} B a parameter, as MLPerf Storage counts"
+def _checkpoint(job: PlannedJob) -> tuple[str, str]:
+    saved = job.checkpoint
+    size, part = unit_text(saved.bytes, "B"), unit_text(saved.bytes_per_gpu, "B")
+    each = f"{saved.bytes_per_parameter:g} B a parameter, as MLPerf Storage counts"
     return "checkpoint", f"{size}, {part} of each GPU if all write as much ({each})"
 
 
-def _power(job: dict[str, Any]) -> list[tuple[str, str]]:
-    power = job["power"]
+def _power(job: ExplainedJob) -> list[tuple[str, str]]:
+    power = job.power
     if power is None:
         return [("power", "not known: the catalog does not say what a node draws, and the scenario has no power")]
-    kind = "measured" if power["measured"] else "estimate"
-    each = f"{unit_text(power['node_training_w'], 'W')} a node, {unit_text(power['node_idle_w'], 'W')} idle"
-    token = f", {power['joules_per_token']:.3g} J a token" if power["joules_per_token"] is not None else ""
-    return [("power", f"{unit_text(power['job_w'], 'W')} in all nodes{token}: {each} ({kind}: {power['source']})")]
+    kind = "measured" if power.measured else "estimate"
+    each = f"{unit_text(power.node_training_w, 'W')} a node, {unit_text(power.node_idle_w, 'W')} idle"
+    token = f", {power.joules_per_token:.3g} J a token" if power.joules_per_token is not None else ""
+    return [("power", f"{unit_text(power.job_w, 'W')} in all nodes{token}: {each} ({kind}: {power.source})")]
 
 
-def _start_up(job: dict[str, Any]) -> tuple[str, str]:
-    times = job["start_up"]
-    law = "extrapolated from" if times["communicators_extrapolated"] else "power law through"
+def _start_up(job: ExplainedJob) -> tuple[str, str]:
+    times = job.start_up
+    law = "extrapolated from" if times.communicators_extrapolated else "power law through"
     return "start-up", (
-        f"communicators {time_text(round(times['communicators_s'], 3))} ({law} points of arXiv 2602.00277); first "
-        f"step after {range_text(times['first_step_s'], time_text)} (tuned H100 stacks, MLPerf Training v3.1 and v4.0)"
+        f"communicators {time_text(round(times.communicators_s, 3))} ({law} points of arXiv 2602.00277); first "
+        f"step after {range_text(times.first_step_s, time_text)} (tuned H100 stacks, MLPerf Training v3.1 and v4.0)"
     )
 
 
-def _print_groups(out: Console, job: dict[str, Any]) -> None:
+def _print_groups(out: Console, job: PlannedJob) -> None:
     """Print what each kind of group communicates over."""
-    if not job["groups"]:
+    if not job.groups:
         return
     table = empty_table("Groups", "GPUs", "through", "bandwidth of a GPU", "NICs together", "collectives reach")
-    for kind, row in job["groups"].items():
-        through = "NICs" if row["through"] == "nic" else "scale-up links"
-        nics = "" if row["nics_together"] is None else f"{row['nics_together']:,}"
-        rate, reached = (unit_text(row[name], "B/s") for name in ("bytes_per_s", "reached_bytes_per_s"))
-        table.add_row(_GROUPS.get(kind, kind), f"{row['ranks']:,}", through, rate, nics, reached)
+    for kind, row in job.groups.items():
+        through = "NICs" if row.through == "nic" else "scale-up links"
+        nics = "" if row.nics_together is None else f"{row.nics_together:,}"
+        rate, reached = (unit_text(each, "B/s") for each in (row.bytes_per_s, row.reached_bytes_per_s))
+        table.add_row(_GROUPS.get(kind, kind), f"{row.ranks:,}", through, rate, nics, reached)
     out.print()
     out.print(table)
 
 
-def _print_breakdown(out: Console, job: dict[str, Any]) -> None:
+def _print_breakdown(out: Console, job: PlannedJob) -> None:
     """Print where the time of a step goes; terms of nothing are left out."""
-    scale = job["step"]["scale"]
+    scale = job.step.scale
     scaled = f", each term x {scale:.3f}" if scale != 1 else ""
     out.print(f"\nWhere the time of a step goes{scaled}", style="bold")
     table = empty_table("", "time", "share", "", "rests on")
     table.columns[-1].justify = "left"
-    for part, row in job["parts"].items():
-        terms = {name: term for name, term in row["terms"].items() if term["time_s"] > 0}
+    for part, row in job.parts.items():
+        terms = {name: term for name, term in row.terms.items() if term.time_s > 0}
         if part == "bubble":
             for name, term in terms.items():
                 table.add_row(_PARTS[part], *_cells(term), source_of_term(job, name))
@@ -717,17 +730,17 @@ def _print_breakdown(out: Console, job: dict[str, Any]) -> None:
             table.add_row(_PARTS[part], *_cells(row)[:2], "", "")
             for name, term in terms.items():
                 table.add_row(f"  {_TERMS_EXPLAIN_TEXT[name]}", *_cells(term), source_of_term(job, name))
-    table.add_row("total", _seconds(job["step"]["time_s"]), percent_text(1.0), "", "")
+    table.add_row("total", _seconds(job.step.time_s or 0.0), percent_text(1.0), "", "")
     out.print(table)
 
 
-def _cells(row: dict[str, float]) -> tuple[str, str, str]:
-    return _seconds(row["time_s"]), percent_text(row["share"]), bar_text(row["share"])
+def _cells(row: TermShare) -> tuple[str, str, str]:
+    return _seconds(row.time_s), percent_text(row.share), bar_text(row.share)
 
 
-def _print_memory(out: Console, job: dict[str, Any]) -> None:
+def _print_memory(out: Console, job: PlannedJob) -> None:
     """Print what the fullest GPU holds."""
-    held, shares = job["step"]["memory_bytes"], job["memory_shares"]
+    held, shares = job.step.memory_bytes or {}, job.memory_shares
     out.print("\nMemory of the fullest GPU", style="bold")
     table = empty_table("", "size", "of the GPU", "")
     labels = {"reserve": "reserve (assumed)", "total": f"total of {unit_text(held['capacity'], 'B')}"}
@@ -737,14 +750,14 @@ def _print_memory(out: Console, job: dict[str, Any]) -> None:
     out.print(table)
 
 
-def _print_degraded(out: Console, job: dict[str, Any]) -> None:
+def _print_degraded(out: Console, job: PlannedJob) -> None:
     """Print what a degraded step costs."""
     out.print("\nWhat a degraded step costs", style="bold")
     table = empty_table("", "time", "pace")
-    for name, row in job["degraded"].items():
-        table.add_row(degraded_text(job, name, row), _seconds(row["time_s"]), percent_text(row["pace"]))
+    for name, row in job.degraded.items():
+        table.add_row(degraded_text(job, name, row), _seconds(row.time_s), percent_text(row.pace))
     out.print(table)
-    if any(row["basis"] == "communication" for row in job["degraded"].values()):
+    if any(row.basis == "communication" for row in job.degraded.values()):
         out.print("  slow GPUs and NICs as the scenario's communication says, not the model of steps")
 
 

@@ -40,7 +40,7 @@ from analysis.page.formats.terminal import folded
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.material import chosen_cells
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
-from analysis.page.traced import Places, number, ranged, shown_of_cells, told
+from analysis.page.traced import Places, number, ranged, told
 from analysis.statistics.differences import MANY, Difference, difference
 from analysis.terminal import Page, console
 from sim import JOB_BUCKETS, Ratio
@@ -57,6 +57,14 @@ if TYPE_CHECKING:
     from analysis.page.material import Focus, Material
     from analysis.page.model import Words
     from analysis.page.traced import Estimate, Traced
+    from analysis.results.models import (
+        Behind,
+        CompareDocument,
+        ControlledDifference,
+        DifferenceFound,
+        RankingFound,
+        VariantFound,
+    )
     from sim import Result, Scenario
 
 # ----------------------------------------
@@ -81,21 +89,21 @@ _BESIDE = ("goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions
 """Metrics beside the headline of the first table, in its order."""
 
 
-def format_comparison(content: dict[str, Any], *, width: int | None = None) -> str:
-    """Return the document of a comparison (as read back from JSON) as text, `width` columns wide (the terminal's)."""
+def format_comparison(content: CompareDocument, *, width: int | None = None) -> str:
+    """Return the document of a comparison as text, `width` columns wide (the terminal's)."""
     page = Page()
     out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
     out.width = max(out.width, _LEAST_WIDTH)
-    variants = content["variants"]
+    variants = content.variants
     prefix = _common_path(list(variants))
-    metric = content["headline"]
+    metric = content.headline
     out.print(f"{METRICS[metric].title} on the same failures", style="bold")
-    out.print(f"  {number_of(content['replications'], 'replication')}, seed {content['seed']}")
-    if content["unranked_because"] is not None:
-        out.print(f"  not ranked by goodput: {content['unranked_because']}", soft_wrap=True)
-    for line in content["at_equal"]["lines"] if content["at_equal"] is not None else ():
+    out.print(f"  {number_of(content.replications, 'replication')}, seed {content.seed}")
+    if content.unranked_because is not None:
+        out.print(f"  not ranked by goodput: {content.unranked_because}", soft_wrap=True)
+    for line in content.at_equal.lines if content.at_equal is not None else ():
         out.print(f"  {line}", soft_wrap=True)
-    if content["cannot_run"]:
+    if content.cannot_run:
         out.print(f"  {_left_out(content, prefix)}", soft_wrap=True)
     out.print()
     _print_metrics(out, content, prefix)
@@ -106,17 +114,17 @@ def format_comparison(content: dict[str, Any], *, width: int | None = None) -> s
         out.print()
     for line in lines:
         out.print(f"  - {line}", soft_wrap=True)
-    for name, reason in content["cannot_run"].items():
+    for name, reason in content.cannot_run.items():
         out.print(f"\n{name.removeprefix(prefix)}: cannot run: {reason}", soft_wrap=True)
     return page.text()
 
 
-def _left_out(content: dict[str, Any], prefix: str) -> str:
+def _left_out(content: CompareDocument, prefix: str) -> str:
     """Return how many variants are missing, and what the others are compared with if the first one is."""
-    line = f"left out: {number_of(len(content['cannot_run']), 'variant')} that cannot run (below)"
-    if content["instead_of"] is None:
+    line = f"left out: {number_of(len(content.cannot_run), 'variant')} that cannot run (below)"
+    if content.instead_of is None:
         return line
-    first, missing = (name.removeprefix(prefix) for name in (content["first"], content["instead_of"]))
+    first, missing = (name.removeprefix(prefix) for name in (content.first, content.instead_of))
     return f"{line}; the others are compared with {first}, since {missing} is one of them"
 
 
@@ -128,19 +136,19 @@ def _common_path(names: list[str]) -> str:
     return start if is_alone and all(name.startswith(start) for name in names) else ""
 
 
-def _forms(content: dict[str, Any], metric: str) -> CellForms:
+def _forms(content: CompareDocument, metric: str) -> CellForms:
     """Return how a metric is told."""
-    cost = next(iter(content["variants"].values()))["cost"]
-    return cell_forms(metric, "" if cost is None else cost["currency"])
+    cost = next(iter(content.variants.values())).cost
+    return cell_forms(metric, "" if cost is None else cost.currency)
 
 
-def _print_metrics(out: Console, content: dict[str, Any], prefix: str) -> None:
+def _print_metrics(out: Console, content: CompareDocument, prefix: str) -> None:
     """Print the headline of each variant, how far it is from the first's, and what else a decision needs."""
-    variants = content["variants"]
-    metric = content["headline"]
+    variants = content.variants
+    metric = content.headline
     forms = _forms(content, metric)
-    shown = [name for name in _BESIDE if name != metric and all(name in row["metrics"] for row in variants.values())]
-    ranks = {name: str(place) for place, name in enumerate(content["order"], start=1)}
+    shown = [name for name in _BESIDE if name != metric and all(name in row.metrics for row in variants.values())]
+    ranks = {name: str(place) for place, name in enumerate(content.order, start=1)}
     table = empty_table(
         prefix.rstrip("=") or "variant", *(["rank"] if ranks else []), folded(METRICS[metric].short),
         "difference\nto the first",
@@ -148,15 +156,15 @@ def _print_metrics(out: Console, content: dict[str, Any], prefix: str) -> None:
     )  # fmt: skip
     _let_labels_fold(table)
     for name, variant in variants.items():
-        change = variant["difference"].get(metric)
-        found = variant["metrics"]
+        change = variant.difference.get(metric)
+        found = variant.metrics
         table.add_row(
             name.removeprefix(prefix),
             *([ranks.get(name, "-")] if ranks else []),
-            text_or_dash(found[metric]["mean"], forms.value),
-            "" if name == content["first"] else text_or_dash(change and change["mean"], forms.change),
-            "" if name == content["first"] else range_text(change and change["ci95"], forms.change),
-            *(text_or_dash(found[other]["mean"], _forms(content, other).value) for other in shown),
+            text_or_dash(found[metric].mean, forms.value),
+            "" if name == content.first else text_or_dash(change.mean if change else None, forms.change),
+            "" if name == content.first else range_text(change.ci95 if change else None, forms.change),
+            *(text_or_dash(found[other].mean, _forms(content, other).value) for other in shown),
         )
     out.print(table)
 
@@ -169,9 +177,9 @@ def _let_labels_fold(table: Table) -> None:
     table.columns[0].overflow = "fold"
 
 
-def _print_shares(out: Console, content: dict[str, Any], prefix: str) -> None:
+def _print_shares(out: Console, content: CompareDocument, prefix: str) -> None:
     """Print the largest shares of the requested GPU-time, productive first."""
-    shares = {name: variant["time_shares"] for name, variant in content["variants"].items()}
+    shares = {name: variant.time_shares for name, variant in content.variants.items()}
     largest = {bucket: max(mine[bucket] or 0.0 for mine in shares.values()) for bucket in next(iter(shares.values()))}
     lost = sorted((name for name in largest if name != "productive"), key=lambda name: -largest[name])
     buckets = ["productive", *(name for name in lost if largest[name] >= _LEAST_SHARE)][: _MOST_BUCKETS + 1]
@@ -183,10 +191,10 @@ def _print_shares(out: Console, content: dict[str, Any], prefix: str) -> None:
     out.print(table)
 
 
-def _print_keys(out: Console, content: dict[str, Any], prefix: str) -> None:
+def _print_keys(out: Console, content: CompareDocument, prefix: str) -> None:
     """Print in which keys the variants differ beyond what was varied; parameters of a varied choice in one line."""
-    keys, lines = content["also_differ"], {}
-    for path in content["varied"]:
+    keys, lines = content.also_differ, {}
+    for path in content.varied:
         place, _, tag = path.rpartition(".")
         inside = [key.removeprefix(f"{place}.") for key in keys if tag in TAGS and key.startswith(f"{place}.")]
         if inside:
@@ -204,44 +212,43 @@ def _print_keys(out: Console, content: dict[str, Any], prefix: str) -> None:
         out.print(f"  {key:{width}}  {line}", soft_wrap=True)
 
 
-def _stores(content: dict[str, Any], prefix: str) -> Iterator[str]:
+def _stores(content: CompareDocument, prefix: str) -> Iterator[str]:
     """Yield what the checkpoint stores of a recovery preset gain, and what the recovery does without them."""
-    forms = _forms(content, content["headline"])
-    first = content["first"].removeprefix(prefix)
+    forms = _forms(content, content.headline)
+    first = content.first.removeprefix(prefix)
 
-    def shown(found: dict[str, Any] | None) -> str:
+    def shown(found: DifferenceFound | None) -> str:
         if found is None:
             return "-"
-        return f"{forms.change(found['mean'])} ({range_text(found['ci95'], forms.change)})"
+        return f"{forms.change(found.mean)} ({range_text(found.ci95, forms.change)})"
 
-    for name, found in content["stores"].items():
+    for name, found in content.stores.items():
         label = name.removeprefix(prefix)
-        line = f"{label}: the stores of its preset make {shown(found['gain'])}"
-        if found["rest"] is None:
+        line = f"{label}: the stores of its preset make {shown(found.gain)}"
+        if found.rest is None:
             yield line
             continue
-        also = " without its own" if content["first"] in content["stores"] else ""
-        yield f"{line}; without them the difference to {first}{also} is {shown(found['rest'])}"
+        also = " without its own" if content.first in content.stores else ""
+        yield f"{line}; without them the difference to {first}{also} is {shown(found.rest)}"
 
 
-def _best(content: dict[str, Any], prefix: str) -> Iterator[str]:
+def _best(content: CompareDocument, prefix: str) -> Iterator[str]:
     """Yield which of more than two variants may be the best, together at 95 %."""
-    ranking = content["ranking"]
+    ranking = content.ranking
     if ranking is None:
         return
-    names = [name.removeprefix(prefix) for name in ranking["may_be_best"]]
+    names = [name.removeprefix(prefix) for name in ranking.may_be_best]
     if len(names) == 1:
         yield f"best: {names[0]}, resolved from each of the others (95 % together)"
         return
-    needed = ranking["replications_to_resolve"]
-    told = f"; {_more(needed, content['replications'])} would tell" if _differ(content) else ""
+    needed = ranking.replications_to_resolve
+    told = f"; {_more(needed, content.replications)} would tell" if _differ(ranking) else ""
     yield f"may be best (95 % together): {', '.join(names[:-1])} or {names[-1]}{told}"
 
 
-def _differ(content: dict[str, Any]) -> bool:
+def _differ(ranking: RankingFound) -> bool:
     """Return whether those that may be best are not all the same in every replication."""
-    behind = content["ranking"]["behind"]
-    return any(tuple(behind[name]["ci95"]) != (0.0, 0.0) for name in content["ranking"]["may_be_best"][1:])
+    return any(ranking.behind[name].ci95 != (0.0, 0.0) for name in ranking.may_be_best[1:])
 
 
 def _more(needed: int | None, done: int) -> str:
@@ -251,36 +258,36 @@ def _more(needed: int | None, done: int) -> str:
     return f"about {max(needed - done, 1):,} more {'replication' if needed - done <= 1 else 'replications'}"
 
 
-def _unresolved(content: dict[str, Any], prefix: str) -> Iterator[str]:
+def _unresolved(content: CompareDocument, prefix: str) -> Iterator[str]:
     """Yield a line for each variant whose difference to the first may be chance."""
-    metric = content["headline"]
-    first = content["first"].removeprefix(prefix)
-    for name, variant in content["variants"].items():
-        change = variant["difference"].get(metric)
-        if change is None or change["resolved"]:
+    metric = content.headline
+    first = content.first.removeprefix(prefix)
+    for name, variant in content.variants.items():
+        change = variant.difference.get(metric)
+        if change is None or change.resolved:
             continue
         label = name.removeprefix(prefix)
-        if change["ci95"][0] == change["ci95"][1]:
+        if change.ci95[0] == change.ci95[1]:
             yield f"{label}: the same as {first} in every replication"
             continue
         yield (
             f"{label}: the difference to {first} is not resolved at this precision; "
-            f"{_more(change['replications_to_resolve'], content['replications'])} would"
-            f"{_without_luck(change['controlled'], _forms(content, metric))}"
+            f"{_more(change.replications_to_resolve, content.replications)} would"
+            f"{_without_luck(change.controlled, _forms(content, metric))}"
         )
 
 
-def _without_luck(taken: dict[str, Any] | None, forms: CellForms) -> str:
+def _without_luck(taken: ControlledDifference | None, forms: CellForms) -> str:
     """Return what is left of a difference without the luck of the failures, where that resolves it."""
-    if taken is None or taken["ci95"][0] <= 0 <= taken["ci95"][1]:
+    if taken is None or taken.ci95[0] <= 0 <= taken.ci95[1]:
         return ""
-    return f" (it is with the luck of the failures taken out: {range_text(taken['ci95'], forms.change)})"
+    return f" (it is with the luck of the failures taken out: {range_text(taken.ci95, forms.change)})"
 
 
-def _notes(content: dict[str, Any]) -> Iterator[str]:
+def _notes(content: CompareDocument) -> Iterator[str]:
     """Yield what a reader must know before using the numbers of a variant."""
-    for name, variant in content["variants"].items():
-        for note in variant["notes"]:
+    for name, variant in content.variants.items():
+        for note in variant.notes:
             yield f"{name}: {note}"
 
 
@@ -301,7 +308,7 @@ def gained(contest: Contest, best: str) -> Estimate | None:
     gain = contest.difference(best, "ettr")
     if contest.metric not in (*WITH_SPEED, "ettr") or contest.gpus(best) is None or gain is None:
         return None
-    if contest.metric in WITH_SPEED and (speed is None or speed["mean"] != 0):
+    if contest.metric in WITH_SPEED and (speed is None or speed.mean != 0):
         return None
     return gain if contest.is_resolved(best, "ettr") and gain.mean.value > 0 else None
 
@@ -489,7 +496,7 @@ def names_of(material: Material, before: Focus, after: Focus) -> tuple[str, str]
     """Return what the two are called: what tells them apart, where they are cells of a study."""
     found = _values_of(material)
     if found is None:
-        names = list(material.main["variants"]) if material.kind == "compare" else [before.name, after.name]
+        names = list(material.comparison.variants) if material.kind == "compare" else [before.name, after.name]
         labels = variant_labels(names)
         return labels[before.name], labels[after.name]
     theirs, ours = found
@@ -562,7 +569,7 @@ class Contest:
     def is_resolved(self, name: str, metric: str = "") -> bool:
         """Return whether this is more than chance; a difference that all runs share counts as well."""
         found = self.places.get("variants", name, "difference", metric or self.metric)
-        return found is not None and bool(found["resolved"])
+        return found is not None and found.resolved
 
     def amount(self, size: Estimate, step: Form | None = None) -> Words:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
@@ -599,7 +606,7 @@ def contest_of(places: Places) -> Contest:
     """Return what a document of a comparison is about."""
     metric = places.get("headline")
     variants = places.get("variants")
-    costs = [variant["cost"]["currency"] for variant in variants.values() if variant["cost"] is not None]
+    costs = [variant.cost.currency for variant in variants.values() if variant.cost is not None]
     means = [places.at("variants", name, "metrics", metric, "mean") for name in variants]
     form = people_form(metric, [mean.value for mean in means if mean is not None], costs[0] if costs else "")
     return Contest(places, metric, form, variant_labels(list(variants)))
@@ -614,10 +621,10 @@ _MOST_NAMES = 4
 
 def opening(material: Material) -> Opening:
     """Return the first screen."""
-    content = material.main
+    content = material.comparison
     contest = contest_of(Places(material.results.file, content))
-    variants = content["variants"].values()
-    cannot = [f"without {name}, which cannot run: {reason}" for name, reason in content["cannot_run"].items()]
+    variants = content.variants.values()
+    cannot = [f"without {name}, which cannot run: {reason}" for name, reason in content.cannot_run.items()]
     labels = list(contest.labels.values())
     question = (
         f"Which is better: {', '.join(labels[:-1])} or {labels[-1]}?" if labels[1:] else f"How good is {labels[0]}?"
@@ -631,8 +638,8 @@ def opening(material: Material) -> Opening:
             drivers=tuple(words for words in _drivers(contest) if words)[:3],
             not_covered=not_covered(
                 [*cannot, *_notes_of_compare(contest)],
-                [warning for variant in variants for warning in variant["warnings"]],
-                [assumption for variant in variants for assumption in variant["assumptions"]],
+                [warning for variant in variants for warning in variant.warnings],
+                [assumption for variant in variants for assumption in variant.assumptions],
             ),
         )
     )
@@ -656,8 +663,8 @@ def _answer(contest: Contest) -> Words:
     if not order:
         return (f"Which is better cannot be told: {contest.places.get('unranked_because')}.",)
     ranking = contest.places.get("ranking")
-    if ranking is not None and len(ranking["may_be_best"]) > 1:
-        return _several(contest, ranking["may_be_best"])
+    if ranking is not None and len(ranking.may_be_best) > 1:
+        return _several(contest, ranking.may_be_best)
     best, first = order[0], contest.first
     other = order[1] if best == first else best
     change = contest.difference(other)
@@ -683,7 +690,7 @@ def _several(contest: Contest, names: Sequence[str]) -> Words:
         f"{', '.join(labels[: _MOST_NAMES - 1])} and others"
     )  # fmt: skip
     behind = contest.places.get("ranking", "behind")
-    if all(tuple(behind[name]["ci95"]) == (0.0, 0.0) for name in names):
+    if all(behind[name].ci95 == (0.0, 0.0) for name in names):
         return (f"{listed} are equally good: they come to the same in every simulated run.",)
     needed = contest.places.at("ranking", "replications_to_resolve")
     return (f"{listed} may be best; ", *more_runs(needed), " which.")
@@ -708,7 +715,7 @@ def _unresolved_of_compare(contest: Contest, other: str, change: Estimate) -> Wo
 def _doubt(contest: Contest, scenario: Scenario | None) -> Words:
     """Return how sure the answer is."""
     runs, places = contest.places.at("replications"), contest.places
-    is_priced = any(variant["cost"] is not None for variant in places.get("variants").values())
+    is_priced = any(variant.cost is not None for variant in places.get("variants").values())
     exactly = stated(scenario, priced=is_priced)
     if runs is None or len(contest.labels) == 1:
         return (exactly,)
@@ -820,14 +827,12 @@ def _title(contest: Contest) -> str:
     ranking = contest.places.get("ranking")
     best, first = contest.order[0], contest.first
     other = contest.order[1] if best == first else best
-    sure = contest.is_resolved(other) if ranking is None else len(ranking["may_be_best"]) == 1
+    sure = contest.is_resolved(other) if ranking is None else len(ranking.may_be_best) == 1
     return f"{contest.labels[best]} is best" if sure else "No variant is best beyond chance"
 
 
 # ----------------------------------------
 # What was compared, with intervals: variants of a comparison, or candidates of a question.
-
-Content = dict[str, Any]
 
 _SMALLEST_COMPARISON = 1e-6
 
@@ -837,33 +842,33 @@ _SMALLEST_COMPARISON = 1e-6
 def section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     if material.kind == "compare":
-        return _of_variants(material.main)
+        return _of_variants(material.comparison)
     return None if material.sweep is None else candidates_section(material.sweep)
 
 
-def difference_note(found: Content, replications: int) -> str:
+def difference_note(found: DifferenceFound, replications: int) -> str:
     """Return how sure a difference is: resolved, or what it would take."""
-    if found["resolved"]:
+    if found.resolved:
         return "resolved"
-    if found["ci95"][0] == found["ci95"][1]:
-        return "the same in every run" if found["mean"] == 0 else "as much in every run"
-    needed = found["replications_to_resolve"]
+    if found.ci95[0] == found.ci95[1]:
+        return "the same in every run" if found.mean == 0 else "as much in every run"
+    needed = found.replications_to_resolve
     told = (
         f"more than {MANY:,} replications" if needed is None else f"about {needed:,} replications, not {replications},"
     )
     return f"not resolved: {told} would tell"
 
 
-def _of_variants(content: Content) -> Section:
+def _of_variants(content: CompareDocument) -> Section:
     """Return the section of a comparison."""
-    content, metric = _named(content), content["headline"]
-    variants = content["variants"]
-    headline = shown_of_cells(variants.values(), metric, _currency(content))
-    text = [f"{capital(line)}." for line in (content["at_equal"] or {"lines": ()})["lines"]]
-    if content["differs"]:
-        text.append(f"{capital(listed(content['differs']))} differ from variant to variant.")
-    if content["unranked_because"]:
-        text.append(f"{capital(content['unranked_because'])}.")
+    content, metric = _named(content), content.headline
+    variants = content.variants
+    headline = shown(metric, [_mean(variant, metric) for variant in variants.values()], _currency(content))
+    text = [f"{capital(line)}." for line in (() if content.at_equal is None else content.at_equal.lines)]
+    if content.differs:
+        text.append(f"{capital(listed(content.differs))} differ from variant to variant.")
+    if content.unranked_because:
+        text.append(f"{capital(content.unranked_because)}.")
     text += _stores_of_comparison(content, headline)
     pictures = [
         _means_of_comparison(content, headline),
@@ -872,103 +877,106 @@ def _of_variants(content: Content) -> Section:
     ]
     items: list[Picture | Grid] = [picture for picture in pictures if picture is not None]
     items += [_metrics(content)]
-    if content["also_differ"]:
-        others = tuple((key, by_value(values)) for key, values in content["also_differ"].items())
+    if content.also_differ:
+        others = tuple((key, by_value(values)) for key, values in content.also_differ.items())
         columns = (Column("Key", is_number=False), Column("Values of the variants", is_number=False))
         items.append(Grid("Other keys in which the variants differ", columns, others))
-    if content["cannot_run"]:
-        rows = tuple(content["cannot_run"].items())
+    if content.cannot_run:
+        rows = tuple(content.cannot_run.items())
         columns = (Column("Variant", is_number=False), Column("Why it cannot run", is_number=False))
         items.append(Grid("What cannot run", columns, rows))
-    count = number_of(content["replications"], "replication")
+    count = number_of(content.replications, "replication")
     notes = [
-        f"{count} of each variant, seed {content['seed']}; a replication has the same failures in all variants, so "
+        f"{count} of each variant, seed {content.seed}; a replication has the same failures in all variants, so "
         "that the luck that they share cancels in a difference.",
         "Intervals are 95 %: what more replications would make smaller.",
     ]
     return Section("comparison", _title_of_comparison(content, headline), tuple(text), tuple(items), tuple(notes))
 
 
-def _stores_of_comparison(content: Content, headline: Shown) -> Iterator[str]:
+def _stores_of_comparison(content: CompareDocument, headline: Shown) -> Iterator[str]:
     """Yield what the checkpoint stores of presets make of the differences."""
-    base = f"{content['first']}{' without its own' * (content['first'] in content['stores'])}"
-    for name, found in content["stores"].items():
-        if found["gain"] is not None:
-            rest = found["rest"] and f"; without them the difference to {base} is {headline.change(found['rest'])}"
-            yield f"{name}: the checkpoint stores of its preset make {headline.change(found['gain'])}{rest or ''}."
+    base = f"{content.first}{' without its own' * (content.first in content.stores)}"
+    for name, found in content.stores.items():
+        if found.gain is not None:
+            rest = "" if found.rest is None else headline.change(found.rest)
+            rest = rest and f"; without them the difference to {base} is {rest}"
+            yield f"{name}: the checkpoint stores of its preset make {headline.change(found.gain)}{rest}."
 
 
-def _named(content: Content) -> Content:
+def _named(content: CompareDocument) -> CompareDocument:
     """Return the document with its variants called as they are read: without what all their names begin with."""
-    labels = variant_labels([*content["variants"], *content["cannot_run"]])
-    found = content | {
-        "variants": {labels[name]: variant for name, variant in content["variants"].items()},
-        "first": labels[content["first"]],
-        "cannot_run": {labels[name]: why for name, why in content["cannot_run"].items()},
-        "order": [labels[name] for name in content["order"]],
-        "stores": {labels[name]: found for name, found in content.get("stores", {}).items()},
-        "also_differ": {
-            key: {labels[name]: value for name, value in values.items()}
-            for key, values in content.get("also_differ", {}).items()  # documents of before have none
-        },
-    }
-    ranking = content["ranking"]
-    if ranking is not None:
-        behind = {labels[name]: each for name, each in ranking["behind"].items()}
-        found["ranking"] = ranking | {
-            "behind": behind,
-            "may_be_best": [labels[name] for name in ranking["may_be_best"]],
+    labels = variant_labels([*content.variants, *content.cannot_run])
+    ranking = content.ranking
+    return content.model_copy(
+        update={
+            "variants": {labels[name]: variant for name, variant in content.variants.items()},
+            "first": labels[content.first],
+            "cannot_run": {labels[name]: why for name, why in content.cannot_run.items()},
+            "order": [labels[name] for name in content.order],
+            "stores": {labels[name]: found for name, found in content.stores.items()},
+            "also_differ": {
+                key: {labels[name]: value for name, value in values.items()}
+                for key, values in content.also_differ.items()
+            },
+            "ranking": ranking
+            and ranking.model_copy(
+                update={
+                    "behind": {labels[name]: each for name, each in ranking.behind.items()},
+                    "may_be_best": [labels[name] for name in ranking.may_be_best],
+                }
+            ),
         }
-    return found
+    )
 
 
-def _currency(content: Content) -> str:
-    costs = [variant["cost"] for variant in content["variants"].values() if variant["cost"]]
-    return str(costs[0]["currency"]) if costs else ""
+def _currency(content: CompareDocument) -> str:
+    costs = [variant.cost for variant in content.variants.values() if variant.cost]
+    return costs[0].currency if costs else ""
 
 
-def _title_of_comparison(content: Content, headline: Shown) -> str:
+def _title_of_comparison(content: CompareDocument, headline: Shown) -> str:
     """Return what the comparison says in a sentence."""
-    variants, order, name = content["variants"], content["order"], headline.name
+    variants, order, name = content.variants, content.order, headline.name
     if len(variants) == 1:
         return f"{next(iter(variants))} is the only variant that can run"
     if not order:
         return f"{number_of(len(variants), 'variant')} beside each other, without a rank"
-    if content["ranking"] is not None:
-        ahead = content["ranking"]["may_be_best"]
+    if content.ranking is not None:
+        ahead = content.ranking.may_be_best
         if len(ahead) > 1:
-            if len(ahead) == len(variants) and all(map(_is_equal, content["ranking"]["behind"].values())):
+            if len(ahead) == len(variants) and all(map(_is_equal, content.ranking.behind.values())):
                 return f"{listed(ahead)} have the same {name}, in every run"
             return f"{listed(ahead)} cannot be told apart: any of them may have the best {name}"
-        second = content["ranking"]["behind"][order[1]] if len(order) > 1 else None
-        gap = "" if second is None else f", {headline.distance(second['mean'], second['ci95'])} ahead of {order[1]}"
+        second = content.ranking.behind[order[1]] if len(order) > 1 else None
+        gap = "" if second is None else f", {headline.distance(second.mean, second.ci95)} ahead of {order[1]}"
         return f"{order[0]} has the best {name}{gap}"
-    first, other = content["first"], next(name for name in variants if name != content["first"])
-    found = variants[other]["difference"].get(headline.metric)
+    first, other = content.first, next(name for name in variants if name != content.first)
+    found = variants[other].difference.get(headline.metric)
     if found is None:
         return f"{order[0]} has the best {name}"
     if _is_equal(found):
         return f"{other} and {first} have the same {name}, in every run"
-    if not found["resolved"]:
+    if not found.resolved:
         return f"{other} and {first} cannot be told apart in {name}: {headline.change(found)}"
-    word = "more" if found["mean"] > 0 else "less"
-    return f"{other} has {headline.distance(found['mean'], found['ci95'])} {word} {name} than {first}"
+    word = "more" if found.mean > 0 else "less"
+    return f"{other} has {headline.distance(found.mean, found.ci95)} {word} {name} than {first}"
 
 
-def _is_equal(found: Content) -> bool:
+def _is_equal(found: DifferenceFound | Behind) -> bool:
     """Return whether a difference is none at all, in every replication."""
-    return found["mean"] == 0 and found["ci95"] is not None and found["ci95"][0] == found["ci95"][1]
+    return found.mean == 0 and found.ci95[0] == found.ci95[1]
 
 
-def _means_of_comparison(content: Content, headline: Shown) -> Picture | None:
+def _means_of_comparison(content: CompareDocument, headline: Shown) -> Picture | None:
     """Return the headline metric of each variant."""
     rows, texts = [], []
-    order = content["order"] or list(content["variants"])
-    for name in [*order, *(other for other in content["variants"] if other not in order)]:
-        found = content["variants"][name]["metrics"].get(headline.metric, {})
-        mean, text = headline.of(found.get("mean")), headline.told(found) or "not known"
+    order = content.order or list(content.variants)
+    for name in [*order, *(other for other in content.variants if other not in order)]:
+        found = content.variants[name].metrics.get(headline.metric)
+        mean, text = headline.of(None if found is None else found.mean), headline.told(found) or "not known"
         note = "" if mean is not None else text
-        ends, band = headline.ends(found.get("mean_ci95")), headline.ends(found.get("band90"))
+        ends, band = (None, None) if found is None else (headline.ends(found.mean_ci95), headline.ends(found.band90))
         rows.append(Interval(name, mean, ends, band, note))
         texts.append((name, text))
     known = [row for row in rows if row.mean is not None]
@@ -987,15 +995,15 @@ def _means_of_comparison(content: Content, headline: Shown) -> Picture | None:
     return Picture("comparison", chart, alt, caption, Grid(title, columns, texts))
 
 
-def _differences(content: Content, headline: Shown) -> Picture | None:
+def _differences(content: CompareDocument, headline: Shown) -> Picture | None:
     """Return how far each other variant is from the first, on the same failures."""
-    first, rows, texts = content["first"], [], []
-    for name, variant in content["variants"].items():
-        found = variant["difference"].get(headline.metric)
+    first, rows, texts = content.first, [], []
+    for name, variant in content.variants.items():
+        found = variant.difference.get(headline.metric)
         if name == first or found is None:
             continue
-        note = difference_note(found, content["replications"])
-        rows.append(Interval(name, headline.of(found["mean"]), headline.gaps(found["ci95"]), None, note))
+        note = difference_note(found, content.replications)
+        rows.append(Interval(name, headline.of(found.mean), headline.gaps(found.ci95), None, note))
         texts.append((name, headline.change(found), *_controlled(found, headline), note))
     if not rows:
         return None
@@ -1021,28 +1029,27 @@ def _differences(content: Content, headline: Shown) -> Picture | None:
     return Picture("comparison-differences", chart, alt, caption, Grid(title, columns, texts))
 
 
-def _controlled(found: Content, headline: Shown) -> tuple[str, ...]:
+def _controlled(found: DifferenceFound, headline: Shown) -> tuple[str, ...]:
     """Return a difference with the luck taken out that both variants had; nothing where that is not known."""
-    controlled = found.get("controlled")
-    return () if controlled is None else (headline.change(controlled),)
+    return () if found.controlled is None else (headline.change(found.controlled),)
 
 
-def _behind_of_comparison(content: Content, headline: Shown) -> Picture | None:
+def _behind_of_comparison(content: CompareDocument, headline: Shown) -> Picture | None:
     """Return how far each variant is behind the best, by intervals that hold together."""
-    ranking = content["ranking"]
+    ranking = content.ranking
     if ranking is None:
         return None
-    rows, texts, ahead = [], [], ranking["may_be_best"]
-    for name, found in ranking["behind"].items():
+    rows, texts, ahead = [], [], ranking.may_be_best
+    for name, found in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
-        rows.append(Interval(name, headline.of(found["mean"]), headline.gaps(found["ci95"]), None, note))
-        texts.append((name, headline.distance(found["mean"], found["ci95"]), note))
+        rows.append(Interval(name, headline.of(found.mean), headline.gaps(found.ci95), None, note))
+        texts.append((name, headline.distance(found.mean, found.ci95), note))
     title = (
         f"{ahead[0]} is ahead of all others, with 95 % confidence"
         if len(ahead) == 1
         else f"{listed(ahead)} may be the best"
     )
-    needed = ranking["replications_to_resolve"]
+    needed = ranking.replications_to_resolve
     more = "" if needed is None else f" About {needed:,} replications would tell."
     chart = Intervals(title, headline.step, tuple(rows), (0.0, "the best"))
     columns = (
@@ -1055,12 +1062,11 @@ def _behind_of_comparison(content: Content, headline: Shown) -> Picture | None:
     return Picture("comparison-behind", chart, alt, caption, Grid(title, columns, texts))
 
 
-def _metrics(content: Content) -> Grid:
+def _metrics(content: CompareDocument) -> Grid:
     """Return all metrics that the variants have, side by side."""
-    variants = content["variants"]
+    variants = content.variants
     names = [name for name in METRICS if not name.startswith(TIME_SHARE)]
-    names = [name for name in names if any(variant["metrics"].get(name, {}).get("mean") is not None
-                                           for variant in variants.values())]  # fmt: skip
+    names = [name for name in names if any(_mean(variant, name) is not None for variant in variants.values())]
     names.remove("effective_mfu") if "effective_mfu" in names else None
     rows = [tuple(_row(name, content)) for name in names]
     columns = (Column("Metric", is_number=False), *(Column(name) for name in variants))
@@ -1071,21 +1077,24 @@ def _metrics(content: Content) -> Grid:
     return Grid("All metrics of all variants", columns, rows, note=note)
 
 
-def _row(metric: str, content: Content) -> Iterator[str]:
+def _row(metric: str, content: CompareDocument) -> Iterator[str]:
     """Yield a metric of every variant, with its difference to the first where that is resolved."""
-    variants = content["variants"].values()
-    told = shown(metric, [variant["metrics"].get(metric, {}).get("mean") for variant in variants], _currency(content))
+    variants = content.variants.values()
+    told = shown(metric, [_mean(variant, metric) for variant in variants], _currency(content))
     better = "lower is better" if lower_is_better(metric) else ""
     yield f"{capital(told.name)}{f' ({better})' if better else ''}"
     for variant in variants:
-        text = told.told(variant["metrics"].get(metric, {})) or "not known"
-        found = variant["difference"].get(metric)
-        yield text + (f"; {told.change(found)}" if _is_told(found, variant["metrics"].get(metric, {})) else "")
+        text = told.told(variant.metrics.get(metric)) or "not known"
+        found = variant.difference.get(metric)
+        # A difference is told that is resolved, and large enough for anybody to ask for it.
+        least = _SMALLEST_COMPARISON * abs(_mean(variant, metric) or 0.0)
+        is_told = found is not None and found.resolved and abs(found.mean) > least
+        yield text + (f"; {told.change(found)}" if is_told else "")
 
 
-def _is_told(found: Content | None, summary: Content) -> bool:
-    """Return whether a difference is resolved, and large enough for anybody to ask for it."""
-    return found is not None and found["resolved"] and abs(found["mean"]) > _SMALLEST_COMPARISON * abs(summary["mean"])
+def _mean(variant: VariantFound, metric: str) -> float | None:
+    found = variant.metrics.get(metric)
+    return None if found is None else found.mean
 
 
 # ----------------------------------------
@@ -1148,14 +1157,14 @@ def _documented(material: Material, before: str, after: str) -> Difference | Non
     """Return the difference in ETTR over all replications that a comparison has; ``None`` where none is known."""
     if material.kind != "compare":
         return None
-    first, variants = material.main["first"], material.main["variants"]
-    found = variants[after if before == first else before]["difference"].get("ettr")
+    first, variants = material.comparison.first, material.comparison.variants
+    found = variants[after if before == first else before].difference.get("ettr")
     if found is None or first not in (before, after):
         return None
-    mean, (low, high) = found["mean"], found["ci95"]
+    mean, (low, high) = found.mean, found.ci95
     if after == first:
         mean, low, high = -mean, -high, -low
-    return Difference(mean, (low, high), found["resolved"], found["replications_to_resolve"])
+    return Difference(mean, (low, high), found.resolved, found.replications_to_resolve)
 
 
 def _place(material: Material) -> str:

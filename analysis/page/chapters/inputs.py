@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from analysis.page.material import Material
     from analysis.page.model import Words
     from analysis.page.traced import Estimate, Places, Traced
+    from analysis.results.models import (
+        RunDocument,
+        Step,
+    )
     from analysis.study.axis import Axis
     from sim import Prepared, Scenario
     from sim.yamlfile import Keys
@@ -325,7 +329,7 @@ _OF_NOTES = {
 """By mark of a preset's note: what it rests on."""
 
 
-def catalog_inputs(prepared: Prepared, document: Mapping[str, Any]) -> list[tuple[str, Input]]:
+def catalog_inputs(prepared: Prepared, document: RunDocument) -> list[tuple[str, Input]]:
     """Return the values that come with the names in a scenario, each with the part of the scenario that it belongs to.
 
     Parameters
@@ -343,7 +347,7 @@ def catalog_inputs(prepared: Prepared, document: Mapping[str, Any]) -> list[tupl
     ]
 
 
-def _job(prepared: Prepared, document: Mapping[str, Any]) -> Iterator[Input]:
+def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
     """Yield the accelerator, the model and the step of the first job."""
     plan = prepared.jobs[0].plan
     if plan is not None:
@@ -357,20 +361,20 @@ def _job(prepared: Prepared, document: Mapping[str, Any]) -> Iterator[Input]:
         ):
             yield Input(chip.title, what, value, "published", source)
         yield Input(shape.title, "parameters", f"{shape.parameters / 1e9:,.4g} billion", "published", shape.source)
-    step = document["step"]
-    if step["time_s"] is not None:
-        yield Input("step", "time of a healthy step", unit_text(step["time_s"], "s"), *_basis_of_step(step))
+    step = document.step
+    if step.time_s is not None:
+        yield Input("step", "time of a healthy step", unit_text(step.time_s, "s"), *_basis_of_step(step))
 
 
-def _basis_of_step(step: Mapping[str, Any]) -> tuple[str, str]:
+def _basis_of_step(step: Step) -> tuple[str, str]:
     """Return what the time of a step rests on, and who says so."""
-    if step["stated"]:
-        return "stated", f"follows from {step['stated']} of the scenario"
-    if step["basis"] == "calibrated":
+    if step.stated:
+        return "stated", f"follows from {step.stated} of the scenario"
+    if step.basis == "calibrated":
         return "measured", "the model of steps, scaled by the measured step that the scenario states"
-    if step["basis"] == "fitted":
+    if step.basis == "fitted":
         return "measured", "the model of steps, with efficiencies that are fitted to measured steps"
-    return "assumed", f"the model of steps; efficiencies: {step['basis']}"
+    return "assumed", f"the model of steps; efficiencies: {step.basis}"
 
 
 def _failures(prepared: Prepared) -> Iterator[Input]:
@@ -404,16 +408,16 @@ def _preset(prepared: Prepared) -> Iterator[Input]:
         yield Input(recovery.use, " ".join(text.split()), "see the note", basis, f"{content['source']}: {how}")
 
 
-def _power(document: Mapping[str, Any]) -> Iterator[Input]:
+def _power(document: RunDocument) -> Iterator[Input]:
     """Yield what a node draws, and what else the energy rests on."""
-    energy = document["energy"]
-    if energy is None:
+    energy = document.energy
+    if energy is None or energy.node is None:
         return
-    node = energy["node"]
-    basis = "measured" if node["measured"] else "assumed"
-    for what, key in (("a node without work", "idle_w"), ("a node in training", "training_w")):
-        yield Input("node", f"power of {what}", units.show(round(node[key], 3), units.POWER), basis, node["source"])
-    for line in energy["assumptions"]:
+    node = energy.node
+    basis = "measured" if node.measured else "assumed"
+    for what, watts in (("a node without work", node.idle_w), ("a node in training", node.training_w)):
+        yield Input("node", f"power of {what}", units.show(round(watts, 3), units.POWER), basis, node.source)
+    for line in energy.assumptions:
         what, _, why = line.partition(" (")
         name, _, value = what.partition(": ")
         yield Input("energy", name, value, "assumed", why.removesuffix(")") or "the usual value, or the scenario's")

@@ -58,6 +58,7 @@ from analysis.page.charts.data import (
 from analysis.page.glossary import bucket_words, cause_words, glossed
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined, plain
 from analysis.page.traced import Estimate, Places, Traced, number, told, total
+from analysis.results.models import NodesDown
 from analysis.results.run import replays_a_log
 from analysis.statistics.differences import FEWEST_EVENTS
 from analysis.statistics.estimates import ratio_interval
@@ -77,6 +78,11 @@ if TYPE_CHECKING:
     from analysis.page.account import Account
     from analysis.page.material import Focus, Material
     from analysis.page.model import Number, Words
+    from analysis.results.models import (
+        ClosedForm,
+        RunDocument,
+        Simulated,
+    )
     from sim import Prepared, PreparedJob, Result
 
 # ----------------------------------------
@@ -102,36 +108,36 @@ _HEADLINE = {
 """Metrics that a run is judged by, with what says that one is the product of others."""
 
 
-def print_headline(out: Console, content: dict[str, Any]) -> None:
+def print_headline(out: Console, content: RunDocument) -> None:
     """Print the metrics that a run is judged by: mean, interval, spread."""
-    metrics = content["metrics"]
+    metrics = content.metrics
     names = [name for name in _HEADLINE if name in metrics]
     # Quantiles need many replications; a column of dashes says nothing.
-    quantiles = any(metrics[name]["p05"] is not None and metrics[name]["p95"] is not None for name in names)
+    quantiles = any(metrics[name].p05 is not None and metrics[name].p95 is not None for name in names)
     out.print("\nGoodput", style="bold")
     table = empty_table("", "mean", "95 % interval", "sd of a run", *(["5 %..95 % of runs"] if quantiles else []))
     for name in names:
-        form = cell_forms(name, "" if content["cost"] is None else content["cost"]["currency"]).value
+        form = cell_forms(name, "" if content.cost is None else content.cost.currency).value
         metric = metrics[name]
-        bound = metric.get("lower_bound95")
+        bound = metric.lower_bound95
         cells = [
-            f"> {form(bound)}" if bound is not None else text_or_dash(metric["mean"], form),
-            range_text(metric["mean_ci95"], form),
-            text_or_dash(metric["std"], form),
+            f"> {form(bound)}" if bound is not None else text_or_dash(metric.mean, form),
+            range_text(metric.mean_ci95, form),
+            text_or_dash(metric.std, form),
         ]
         if quantiles:
-            cells.append(range_text((metric["p05"], metric["p95"]), form))
+            cells.append(range_text((metric.p05, metric.p95), form))
         table.add_row(f"{_HEADLINE[name]}{METRICS[name].title}", *cells)
     out.print(table)
-    taken = metrics["ettr"]["controlled"]
-    if taken is not None and taken["worth"] is not None and taken["worth"] > 1:
+    taken = metrics["ettr"].controlled
+    if taken is not None and taken.worth is not None and taken.worth > 1:
         out.print(
-            f"  with the luck of the failures taken out: ETTR {range_text(taken['mean_ci95'], percent_text)}, "
-            f"worth {taken['worth']:.3g} times the replications"
+            f"  with the luck of the failures taken out: ETTR {range_text(taken.mean_ci95, percent_text)}, "
+            f"worth {taken.worth:.3g} times the replications"
         )
-    elif content["interrupted"] < FEWEST_EVENTS <= content["replications"]:
-        out.print(f"  {_rarely(content['interrupted'], content['replications'])}")
-    band = metrics["ettr"]["band90"]
+    elif content.interrupted < FEWEST_EVENTS <= content.replications:
+        out.print(f"  {_rarely(content.interrupted, content.replications)}")
+    band = metrics["ettr"].band90
     if band is not None:
         out.print(f"  failure rates known only from their counts: ETTR {range_text(band, percent_text)} (90 %)")
 
@@ -157,18 +163,18 @@ _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall", "starved")
 _ORDERS = {"exact": "exact", "first": "first order", "second": "second order"}
 
 
-def compared_text(formula: dict[str, Any]) -> str:
+def compared_text(formula: ClosedForm) -> str:
     """Return what was simulated, and how far from the formula that is; nothing without a simulation."""
-    seen = formula["simulated"]
-    if seen is None or seen["ettr"] is None:
+    seen = formula.simulated
+    if seen is None or seen.ettr is None:
         return ""
-    runs = number_of(seen["replications"], "replication")
-    band = f"{range_text(seen['ettr_ci95'], percent_text)}, " if seen["ettr_ci95"] is not None else ""
-    text = f"simulated {percent_text(seen['ettr'])} ({band}{runs})"
-    if formula["ettr"] is None:
+    runs = number_of(seen.replications, "replication")
+    band = f"{range_text(seen.ettr_ci95, percent_text)}, " if seen.ettr_ci95 is not None else ""
+    text = f"simulated {percent_text(seen.ettr)} ({band}{runs})"
+    if formula.ettr is None:
         return text
-    text += f", closed form {percent_text(formula['ettr'])}"
-    outside = seen["outside_ci95"]
+    text += f", closed form {percent_text(formula.ettr)}"
+    outside = seen.outside_ci95
     if outside is None:
         return text
     if not outside:
@@ -176,47 +182,48 @@ def compared_text(formula: dict[str, Any]) -> str:
     return f"{text}: outside the 95 % interval by {points_text(outside, '')}"
 
 
-def extrapolated_texts(formula: dict[str, Any]) -> Iterator[str]:
+def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
     """Yield a line for each bundle whose rates were counted on jobs of other sizes."""
-    for row in formula["extrapolated"]:
-        smallest, largest = row["counted_on_gpus"]
+    for row in formula.extrapolated:
+        smallest, largest = row.counted_on_gpus
         sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
         text = (
-            f"{row['bundle']} was counted on jobs of {sizes} GPUs, '{row['job']}' has {row['gpus']:,}: ETTR "
-            f"{percent_text(row['ettr'])} with failures in proportion to the GPUs"
+            f"{row.bundle} was counted on jobs of {sizes} GPUs, '{row.job}' has {row.gpus:,}: ETTR "
+            f"{percent_text(row.ettr)} with failures in proportion to the GPUs"
         )
-        if row["ettr_superlinear"] is not None:
-            faster = percent_text(row["ettr_superlinear"])
-            text += f", {faster} if beyond {largest:,} they grow with the power {row['exponent']:g}"
+        if row.ettr_superlinear is not None:
+            faster = percent_text(row.ettr_superlinear)
+            text += f", {faster} if beyond {largest:,} they grow with the power {row.exponent:g}"
         yield text
 
 
-def print_explained(out: Console, formula: dict[str, Any]) -> None:
+def print_explained(out: Console, formula: ClosedForm) -> None:
     """Print the closed form, what it takes for granted, and where it sees the time go."""
     out.print("\nClosed form", style="bold")
     rows = []
-    if formula["ettr"] is not None:
-        out.print(f"  ETTR {percent_text(formula['ettr'])}: {formula['form']}, expected shares in the long run")
+    if formula.ettr is not None:
+        out.print(f"  ETTR {percent_text(formula.ettr)}: {formula.form}, expected shares in the long run")
     if text := compared_text(formula):
         rows.append(("ETTR", text))
     rows += [("extrapolated", line) for line in extrapolated_texts(formula)]
-    rows += [("does not apply", line) for line in formula["reasons"]]
-    out.print(label_grid([*rows, *(("assumes", line) for line in formula["assumptions"])]))
-    if formula["waste"] is not None:
+    rows += [("does not apply", line) for line in formula.reasons]
+    out.print(label_grid([*rows, *(("assumes", line) for line in formula.assumptions)]))
+    if formula.waste is not None and formula.waste_by_cause is not None:
         shown = _ORDERS if converges(formula) else {"exact": "exact"}
-        _print_waste(out, formula["waste"], shown)
-        _print_causes(out, formula["waste_by_cause"], list(shown))
+        _print_waste(out, formula.waste, shown)
+        _print_causes(out, formula.waste_by_cause, list(shown))
         if len(shown) < len(_ORDERS):
             out.print("\n  orders in the failure rate are left out: they do not converge at this rate")
 
 
-def converges(formula: dict[str, Any]) -> bool:
+def converges(formula: ClosedForm) -> bool:
     """Return whether orders in the failure rate come nearer to what is exact, and are shares at all.
 
     Where failures are as frequent as restarts are long they are not: the second order of a share may be below zero.
     """
-    causes = [row["total"] for rows in formula["waste_by_cause"].values() for row in rows.values()]
-    first, second, exact = (formula["waste"][order]["total"] for order in ("first", "second", "exact"))
+    waste, by_cause = formula.waste or {}, formula.waste_by_cause or {}
+    causes = [row["total"] for rows in by_cause.values() for row in rows.values()]
+    first, second, exact = (waste[order]["total"] for order in ("first", "second", "exact"))
     # What is but rounding is no order.
     nearer = abs(second - exact) <= abs(first - exact) + 1e-9
     return nearer and all(-1e-9 <= total <= 1 + 1e-9 for total in (first, second, exact, *causes))
@@ -267,8 +274,8 @@ _FEW = 4
 """Causes that are named; of more, how many."""
 
 
-def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None = None) -> str:
-    """Return the document of a run (as read back from JSON) as text for standard output.
+def format_run(content: RunDocument, prepared: Prepared, *, width: int | None = None) -> str:
+    """Return the document of a run as text for standard output.
 
     Parameters
     ----------
@@ -289,7 +296,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
     _print_causes_of_console(out, content)
     _print_nodes_down(out, content)
     _print_closed_form(out, content)
-    for title, lines in (("Assumptions of the scenario", content["assumptions"]), ("Notes", content["notes"])):
+    for title, lines in (("Assumptions of the scenario", content.assumptions), ("Notes", content.notes)):
         if lines:
             out.print(f"\n{title}", style="bold")
             for line in lines:
@@ -297,7 +304,7 @@ def format_run(content: dict[str, Any], prepared: Prepared, *, width: int | None
     return page.text()
 
 
-def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -> None:
+def _print_scenario(out: Console, content: RunDocument, prepared: Prepared) -> None:
     scenario = prepared.scenario
     cluster = scenario.cluster
     kinds = ", ".join(dict.fromkeys(str(pool.accelerator) for pool in cluster.all_pools))
@@ -339,7 +346,7 @@ def _print_scenario(out: Console, content: dict[str, Any], prepared: Prepared) -
     rows.append(
         (
             "run",
-            f"{number_of(content['replications'], 'replication')} of {time_text(prepared.horizon)}, "
+            f"{number_of(content.replications, 'replication')} of {time_text(prepared.horizon)}, "
             f"seed {prepared.seed}, initial state {scenario.initial}",
         )
     )
@@ -371,35 +378,35 @@ def _copies(job: PreparedJob) -> str:
     return f"checkpoint every {time_text(tier.interval)} (stall {time_text(tier.stall)}, {durable})"
 
 
-def _print_jobs(out: Console, content: dict[str, Any]) -> None:
+def _print_jobs(out: Console, content: RunDocument) -> None:
     """Print one line a job, if there are several or any that can finish."""
-    jobs = content["per_job"]
-    ends = any(job["finished"] or job["censored"] for job in jobs.values())
+    jobs = content.per_job
+    ends = any(job.finished or job.censored for job in jobs.values())
     if len(jobs) == 1 and not ends:
         return
     out.print("\nJobs", style="bold")
     table = empty_table("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else []))
     for name, job in jobs.items():
         cells = [
-            f"{job['gpus']:,}",
-            text_or_dash(job["metrics"]["ettr"]["mean"], percent_text),
-            text_or_dash(job["time_shares"]["queued"], percent_text),
-            text_or_dash(job["metrics"]["interruptions"]["mean"], count_text),
+            f"{job.gpus:,}",
+            text_or_dash(job.metrics["ettr"].mean, percent_text),
+            text_or_dash(job.time_shares["queued"], percent_text),
+            text_or_dash(job.metrics["interruptions"].mean, count_text),
         ]
         if ends:
-            cells.append(f"{job['finished']} of {content['replications']} runs")
+            cells.append(f"{job.finished} of {content.replications} runs")
         table.add_row(name, *cells)
     out.print(table)
 
 
-def _print_shares(out: Console, content: dict[str, Any]) -> None:
-    shares = content["time_shares"]
+def _print_shares(out: Console, content: RunDocument) -> None:
+    shares = content.time_shares
     if shares["productive"] is None:
         return
-    hours = sum(job["requested_gpu_s"] for job in content["per_job"].values()) / HOUR
+    hours = sum(job.requested_gpu_s for job in content.per_job.values()) / HOUR
     out.print("\nWhere every GPU-hour went", style="bold")
     table = empty_table("", "share", "GPU-hours", "", "mostly because of")
-    losses = content["loss_gpu_s"]
+    losses = content.loss_gpu_s
     for name, share in shares.items():
         if share == 0 and name not in ("productive", "lost_work"):
             continue
@@ -410,9 +417,9 @@ def _print_shares(out: Console, content: dict[str, Any]) -> None:
     out.print(table)
 
 
-def _print_windows(out: Console, content: dict[str, Any]) -> None:
+def _print_windows(out: Console, content: RunDocument) -> None:
     """Print the rolling view, of many windows an even choice."""
-    windows = content["windows"]
+    windows = content.windows
     if not windows:
         return
     step = -(-len(windows) // _MOST_WINDOWS)
@@ -421,60 +428,62 @@ def _print_windows(out: Console, content: dict[str, Any]) -> None:
     out.print(f"\nETTR over time{left_out}", style="bold")
     table = empty_table("window", "ETTR", "")
     for window in chosen:
-        ettr = window["ettr"]
+        ettr = window.ettr
         table.add_row(
-            f"{time_text(window['start_s'])} to {time_text(window['end_s'])}",
+            f"{time_text(window.start_s)} to {time_text(window.end_s)}",
             text_or_dash(ettr, percent_text),
             bar_text(ettr or 0),
         )
     out.print(table)
 
 
-def _print_causes_of_console(out: Console, content: dict[str, Any]) -> None:
-    causes = {name: row for name, row in content["interruptions_by_cause"].items() if row["mean"]}
+def _print_causes_of_console(out: Console, content: RunDocument) -> None:
+    causes = {name: row for name, row in content.interruptions_by_cause.items() if row.mean}
     if not causes:
         return
     out.print("\nInterruptions by cause", style="bold")
     table = empty_table("", "mean", "95 % interval", "GPU-hours lost", "")
-    total = sum(row["mean"] for row in causes.values())
+    total = sum(row.mean for row in causes.values())
     for name, row in causes.items():
-        lost = sum(content["loss_gpu_s"][name].values()) / HOUR
-        interval = range_text(row["mean_ci95"], count_text)
-        table.add_row(name, count_text(row["mean"]), interval, f"{lost:,.0f}", bar_text(row["mean"] / total))
+        lost = sum(content.loss_gpu_s[name].values()) / HOUR
+        interval = range_text(row.mean_ci95, count_text)
+        table.add_row(name, count_text(row.mean), interval, f"{lost:,.0f}", bar_text(row.mean / total))
     out.print(table)
 
 
-def _print_nodes_down(out: Console, content: dict[str, Any]) -> None:
+def _print_nodes_down(out: Console, content: RunDocument) -> None:
     """Print how many nodes are missing at once, beside what independent nodes would need."""
-    down = content["nodes_down"]
-    if not down or not down["max"]:
+    down = content.nodes_down
+    if not isinstance(down, NodesDown) or not down.max:
         return
     out.print("\nNodes down at once", style="bold")
-    levels = down["independent"]
+    levels = down.independent.model_dump()
     table = empty_table("", "mean", *(f"{name[1:]} % of the time" for name in levels), "most")
-    table.add_row("simulation", count_text(down["mean"]), *(f"{down[name]:,}" for name in levels), f"{down['max']:,}")
-    table.add_row("independent nodes", count_text(down["mean"]), *(f"{value:,}" for value in levels.values()), "")
+    table.add_row(
+        "simulation", count_text(down.mean), *(f"{getattr(down, name):,}" for name in levels), f"{down.max:,}"
+    )
+    table.add_row("independent nodes", count_text(down.mean), *(f"{value:,}" for value in levels.values()), "")
     out.print(table)
 
 
-def _print_closed_form(out: Console, content: dict[str, Any]) -> None:
-    formula = content["closed_form"]
+def _print_closed_form(out: Console, content: RunDocument) -> None:
+    formula = content.closed_form
     out.print("\nClosed form beside the simulation", style="bold")
-    if formula["ettr"] is not None:
+    if formula.ettr is not None:
         table = empty_table("", "closed form", "simulation")
-        simulated = content["time_shares"]
-        for name, value in formula["time_shares"].items():
+        simulated = content.time_shares
+        for name, value in formula.time_shares.items():
             parts = RESTART if name == "restart" else (name,)
             other = None if simulated[parts[0]] is None else sum(simulated[part] for part in parts)
             table.add_row(" + ".join(map(bucket_label, parts)), percent_text(value), text_or_dash(other, percent_text))
         out.print(table)
-        out.print(f"  form: {formula['form']}")
+        out.print(f"  form: {formula.form}")
         out.print(f"  ETTR: {compared_text(formula)}")
-    for line in formula["reasons"]:
+    for line in formula.reasons:
         out.print(f"  does not apply: {line}")
     for line in extrapolated_texts(formula):
         out.print(f"  extrapolated: {line}")
-    for line in formula["assumptions"]:
+    for line in formula.assumptions:
         out.print(f"  assumes: {line}")
 
 
@@ -775,7 +784,7 @@ _CHAIN = {
 def section(material: Material) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     focus = material.focus
-    if focus is None or focus.document["metrics"]["ettr"]["mean"] is None:
+    if focus is None or focus.document.metrics["ettr"].mean is None:
         return None
     account = account_of(focus)
     chart = waterfall(focus)
@@ -789,7 +798,7 @@ def section(material: Material) -> Section | None:
     caption = "Each step takes away what one phase cost, the largest first"
     caption += "; whiskers: 95 % intervals of the means." if any(change.ci95 for change in chart.changes) else "."
     first = Picture("where-the-time-goes", chart, alt, caption, _table(focus, account))
-    stack = cluster_stack(focus.document["cluster_shares"])
+    stack = cluster_stack(focus.document.cluster_shares)
     second = () if stack is None else (_of_cluster(stack, focus, account),)
     notes = [basis(focus), *_notes(account)]
     title = f"{PERCENT.value(chart.end[1] / 100)} of the GPU-time that was asked for became training{largest}"
@@ -798,7 +807,7 @@ def section(material: Material) -> Section | None:
 
 def waterfall(focus: Focus) -> Waterfall:
     """Return the way from all requested GPU-time to what was productive, in percent, the largest loss first."""
-    shares = focus.document["time_shares"]
+    shares = focus.document.time_shares
     intervals = _intervals(focus)
     losses = [name for name in JOB_BUCKETS if name != "productive" and shares[name]]
     changes = tuple(
@@ -817,7 +826,7 @@ def _intervals(focus: Focus) -> dict[str, tuple[float, float]]:
 
     There are none where luck is not in the replications: of a log, and where all of them come to the same.
     """
-    if focus.document["replications"] != focus.replications or replays_a_log(focus.prepared):
+    if focus.document.replications != focus.replications or replays_a_log(focus.prepared):
         return {}
     results = focus.ensemble.results
     bases = [sum(job.requested for job in result.jobs) for result in results]
@@ -852,7 +861,7 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
 
 def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
     """Return the picture of the whole cluster, with its table."""
-    shares = focus.document["cluster_shares"]
+    shares = focus.document.cluster_shares
     names = [name for name in sorted(shares, key=lambda name: -shares[name]) if shares[name]]
     assert account.owned is not None or account.price is None
     rows = []
@@ -877,7 +886,7 @@ def _of_cluster(stack: Stack, focus: Focus, account: Account) -> Picture:
 
 def _table(focus: Focus, account: Account) -> Grid:
     """Return the steps of the waterfall as a table: shares, GPU-hours, a year of them, and money."""
-    shares = focus.document["time_shares"]
+    shares = focus.document.time_shares
     losses = [name for name in JOB_BUCKETS if name != "productive" and shares[name]]
     order = ["productive", *sorted(losses, key=lambda name: -shares[name])]
     heads = ["share of requested", "GPU-hours"]
@@ -901,15 +910,15 @@ def _table(focus: Focus, account: Account) -> Grid:
 
 def _chain(focus: Focus) -> Grid:
     """Return goodput as a product, with a gloss for each factor."""
-    metrics: Mapping[str, Any] = focus.document["metrics"]
+    metrics = focus.document.metrics
     rows = [
         (
             f"{sign}{METRICS[name].label}",
-            PERCENT.value(metrics[name]["mean"], ends_of(metrics[name]["mean_ci95"])),
+            PERCENT.value(mean, ends_of(metrics[name].mean_ci95)),
             gloss,
         )
         for name, (sign, gloss) in _CHAIN.items()
-        if name in metrics and metrics[name]["mean"] is not None
+        if name in metrics and (mean := metrics[name].mean) is not None
     ]
     columns = (Column("", is_number=False), Column("mean [95 % interval]"), Column("what it is", is_number=False))
     note = (
@@ -923,7 +932,7 @@ def _chain(focus: Focus) -> Grid:
 def _text(focus: Focus, account: Account) -> tuple[str, ...]:
     """Return what the jobs asked for, and what the run took."""
     content = focus.document
-    share = content["time_shares"]["productive"]
+    share = content.time_shares["productive"]
     text = f"The jobs asked for {gpu_hours(account.requested)}"
     if account.window is not None:
         text += f" in {account.window / DAY:.3g} days"
@@ -936,8 +945,8 @@ def _text(focus: Focus, account: Account) -> tuple[str, ...]:
             f"{money(account.price * HOUR, account.currency)} for each GPU-hour owned. At this price what the "
             f"jobs lost is worth {money(lost, account.currency)}."
         )
-    if content["energy"] is not None:
-        parts.append(f"The facility took {Form('MWh', _MWH).plain(content['energy']['total_j'])}.")
+    if content.energy is not None:
+        parts.append(f"The facility took {Form('MWh', _MWH).plain(content.energy.total_j)}.")
     return tuple(parts)
 
 
@@ -973,13 +982,13 @@ def losses_section(material: Material) -> Section | None:
     if focus is None:
         return None
     content = focus.document
-    causes, phases, amounts = _sorted(content["loss_gpu_s"])
+    causes, phases, amounts = _sorted(content.loss_gpu_s)
     total = float(amounts.sum())
     if not phases or total <= 0:
         return None
     names = _names(causes)
     account = account_of(focus)
-    chart = heat_map(content["loss_gpu_s"])
+    chart = heat_map(content.loss_gpu_s)
     rows = amounts.sum(axis=1)
     alt = f"Table of causes and phases, shaded by GPU-hours lost: {gpu_hours(total)} in all. " + "; ".join(
         f"{names[index]} {gpu_hours(float(rows[index]))}" for index in range(min(3, len(names)))
@@ -1085,14 +1094,14 @@ def _text_of_losses(phases: list[str], amounts: NDArray[np.float64], account: Ac
 
 
 def _table_of_losses(
-    content: Mapping[str, Any],
+    content: RunDocument,
     causes: list[str | None],
     phases: list[str],
     amounts: NDArray[np.float64],
     account: Account,
 ) -> Grid:
     """Return the same with totals, shares, interruptions and money."""
-    counts = {cause: row["mean"] for cause, row in content["interruptions_by_cause"].items()}
+    counts = {cause: row.mean for cause, row in content.interruptions_by_cause.items()}
     total = _all_lost(amounts)
     known = sum(counts.get(cause, 0.0) for cause in causes if cause is not None)
     everything = sum(counts.values())
@@ -1553,47 +1562,47 @@ def closed_form_section(material: Material) -> Section | None:
     if focus is None:
         return None
     content = focus.document
-    formula = content["closed_form"]
+    formula = content.closed_form
     notes = (basis(focus), *extrapolated_texts(formula))
-    if formula["ettr"] is None:
+    if formula.ettr is None:
         text = ("There is nothing to hold the simulation against, because of the following.",)
-        lines = formula.get("reasons", formula["assumptions"])  # where documents of before have them
-        reasons = Grid("Why no formula applies", (Column("", is_number=False),), [(line,) for line in lines])
+        why = formula.reasons or formula.assumptions  # where documents of before have them
+        reasons = Grid("Why no formula applies", (Column("", is_number=False),), [(line,) for line in why])
         return Section("closed-form", "No formula applies to this scenario", text, (reasons,), notes)
-    found = formula["simulated"]
-    if found is None or found["ettr"] is None:
+    found = formula.simulated
+    if found is None or found.ettr is None:
         return None
-    title = _title(formula)
-    interval = found["ettr_ci95"]
+    title = _title(formula.ettr, found, distance(formula))
+    interval = found.ettr_ci95
     ends = None if interval is None else (100 * interval[0], 100 * interval[1])
-    row = Interval("simulated", 100 * found["ettr"], ends, note=number_of(found["replications"], "replication"))
-    chart = Intervals(title, "%", (row,), (100 * formula["ettr"], "formula"))
-    told = PERCENT.value(found["ettr"], ends_of(interval))
-    alt = f"Simulated ETTR {told}, beside a line at {PERCENT.value(formula['ettr'])}, which is the formula's."
+    row = Interval("simulated", 100 * found.ettr, ends, note=number_of(found.replications, "replication"))
+    chart = Intervals(title, "%", (row,), (100 * formula.ettr, "formula"))
+    told = PERCENT.value(found.ettr, ends_of(interval))
+    alt = f"Simulated ETTR {told}, beside a line at {PERCENT.value(formula.ettr)}, which is the formula's."
     picture = Picture("closed-form", chart, alt, "Whisker: 95 % interval of the mean.", _table_of_closed_form(content))
     items: list[Picture | Grid] = [picture]
-    if formula["waste"] is not None and converges(formula):
-        items.append(_orders(formula["waste"]))
-    if formula["assumptions"]:
-        lines = [(line,) for line in formula["assumptions"]]
+    if formula.waste is not None and converges(formula):
+        items.append(_orders(formula.waste))
+    if formula.assumptions:
+        lines = [(line,) for line in formula.assumptions]
         heads = (Column("assumption", is_number=False),)
         items.append(Grid("What the formula takes for granted and this scenario breaks", heads, lines))
-    return Section("closed-form", title, _text_of_closed_form(formula), tuple(items), notes)
+    return Section("closed-form", title, _text_of_closed_form(formula, found), tuple(items), notes)
 
 
-def beside(content: Mapping[str, Any]) -> dict[str, tuple[float | None, float]]:
+def beside(content: RunDocument) -> dict[str, tuple[float | None, float]]:
     """Return by bucket what the formula and what the simulation says [-]; ``None`` where the formula says nothing.
 
     The formula knows reschedule, initialize and restore together, as ``restart``, and so does the simulation here. The
     simulated shares add up to 1.
     """
-    formula, shares = content["closed_form"]["time_shares"], dict(content["time_shares"])
+    formula, shares = content.closed_form.time_shares, dict(content.time_shares)
     shares = {"restart": sum(shares.pop(name) for name in RESTART), **shares}
     found: dict[str, tuple[float | None, float]] = {name: (value, shares.pop(name)) for name, value in formula.items()}
     return found | {name: (None, share) for name, share in shares.items() if share}
 
 
-def distance(formula: Mapping[str, Any]) -> float:
+def distance(formula: ClosedForm) -> float:
     """Return how much more the simulation says than the formula [-]; 0 where chance alone may have made it so.
 
     Parameters
@@ -1601,18 +1610,16 @@ def distance(formula: Mapping[str, Any]) -> float:
     formula
         ``closed_form`` of the document of a run.
     """
-    found = formula["simulated"]
-    if formula["ettr"] is None or found is None or found["ettr"] is None or found["outside_ci95"] == 0:
+    found = formula.simulated
+    if formula.ettr is None or found is None or found.ettr is None or found.outside_ci95 == 0:
         return 0.0
-    apart = float(found["ettr"] - formula["ettr"])
+    apart = found.ettr - formula.ettr
     return apart if abs(apart) >= _CLOSE else 0.0
 
 
-def _title(formula: Mapping[str, Any]) -> str:
+def _title(formula: float, found: Simulated, apart: float) -> str:
     """Return how far apart both are."""
-    found = formula["simulated"]
-    apart = distance(formula)
-    said = f"A formula says {PERCENT.value(formula['ettr'])}, the simulation {PERCENT.value(found['ettr'])}"
+    said = f"A formula says {PERCENT.value(formula)}, the simulation {PERCENT.value(found.ettr or 0.0)}"
     if apart:
         return f"{said}: {abs(apart) / _POINT:.2g} points {'more' if apart > 0 else 'less'}"
     if _width(found) > _POINT:
@@ -1620,36 +1627,35 @@ def _title(formula: Mapping[str, Any]) -> str:
     return f"{said}: they agree"
 
 
-def _width(found: Mapping[str, Any]) -> float:
+def _width(found: Simulated) -> float:
     """Return how wide the interval of the simulation is [-]; 0 where there is none, because all runs are the same."""
-    return 0.0 if found["ettr_ci95"] is None else float(found["ettr_ci95"][1] - found["ettr_ci95"][0])
+    return 0.0 if found.ettr_ci95 is None else found.ettr_ci95[1] - found.ettr_ci95[0]
 
 
-def _text_of_closed_form(formula: Mapping[str, Any]) -> tuple[str, ...]:
+def _text_of_closed_form(formula: ClosedForm, found: Simulated) -> tuple[str, ...]:
     """Return what the formula is, and what the difference may come from."""
-    found = formula["simulated"]
     text = (
-        f"The same scenario by a formula of the theory of renewals ({formula['form']}), without any simulation: "
-        if ("renewal" in str(formula["form"]))
-        else f"The same scenario by a formula ({formula['form']}), without any simulation: "
+        f"The same scenario by a formula of the theory of renewals ({formula.form}), without any simulation: "
+        if ("renewal" in str(formula.form))
+        else f"The same scenario by a formula ({formula.form}), without any simulation: "
     )
     text += "expected shares in the long run."
-    if found["outside_ci95"] is None:
+    if found.outside_ci95 is None:
         return (text,)
-    if found["outside_ci95"] == 0:
+    if found.outside_ci95 == 0:
         wide = _width(found) / _POINT
         beside = f", which is {wide:.2g} points wide" if wide > 1 else ""
         return (f"{text} It is inside the 95 % interval of the simulation{beside}.",)
-    away = f"{found['outside_ci95'] / _POINT:.2g} points"
+    away = f"{found.outside_ci95 / _POINT:.2g} points"
     text += f" It is outside the 95 % interval of the simulation, by {away}."
-    if formula["assumptions"]:
+    if formula.assumptions:
         text += " What the formula takes for granted and this scenario breaks is listed below."
     if abs(distance(formula)) > TOO_FAR:
         text += " So far off it is no guide to how rare failures would have to be; no such frontier is drawn."
     return (text,)
 
 
-def _table_of_closed_form(content: Mapping[str, Any]) -> Grid:
+def _table_of_closed_form(content: RunDocument) -> Grid:
     """Return the shares of the formula beside those of the simulation."""
     rows = []
     for name, (formula, simulated) in beside(content).items():

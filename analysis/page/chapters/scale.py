@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
-from analysis.amounts import PERCENT, listed, time_text
+from analysis.amounts import PERCENT, ends_of, listed, time_text
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.material import at_rate, at_size, chosen_cells, interruption_rates, shares_of, with_nodes_at_hand
@@ -117,7 +117,8 @@ def simulated_mtti(material: Material) -> list[Simulated]:
     focus = material.focus
     if focus is None or len(focus.prepared.jobs) > 1:
         return []
-    return _simulated(focus.prepared.jobs[0].gpus, focus.document["metrics"]["mtti_running"])
+    found = focus.document.metrics["mtti_running"]
+    return _simulated(focus.prepared.jobs[0].gpus, found.mean, found.mean_ci95)
 
 
 def simulated_shares(material: Material) -> list[Simulated]:
@@ -125,18 +126,21 @@ def simulated_shares(material: Material) -> list[Simulated]:
     focus, sweep, study = material.focus, material.sweep, material.study
     if focus is None:
         return []
+    ettr = focus.document.metrics["ettr"]
+    alone = _simulated(focus.prepared.jobs[0].gpus, ettr.mean, ettr.mean_ci95)
     chosen = None if sweep is None or study is None else chosen_cells(sweep)
     cells = [] if chosen is None or sweep is None else _same_but_for_size(sweep, chosen[0])
     if not cells or any("ettr" not in cell["metrics"] for cell in cells):
-        return _simulated(focus.prepared.jobs[0].gpus, focus.document["metrics"]["ettr"])
+        return alone
     assert study is not None
     points = {point.number: point for point in study.points()}
     sizes = [study.scenario(points[cell["point"]]).jobs[0].gpus for cell in cells]
     if len(set(sizes)) < len(sizes):
         # What varies is not the size: it only comes with it.
-        return _simulated(focus.prepared.jobs[0].gpus, focus.document["metrics"]["ettr"])
+        return alone
     pairs = zip(sizes, cells, strict=True)
-    return sorted(one for gpus, cell in pairs for one in _simulated(gpus, cell["metrics"]["ettr"]))
+    found = ((gpus, cell["metrics"]["ettr"] or {}) for gpus, cell in pairs)
+    return sorted(one for gpus, row in found for one in _simulated(gpus, row.get("mean"), row.get("mean_ci95")))
 
 
 def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
@@ -180,11 +184,9 @@ def _same_but_for_size(sweep: dict[str, Any], number: int) -> list[dict[str, Any
     return alike if len(alike) > 1 else []
 
 
-def _simulated(gpus: int, metric: dict[str, Any] | None) -> list[Simulated]:
+def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[Simulated]:
     """Return a simulated size; nothing where there is no mean."""
-    if metric is None or metric["mean"] is None:
-        return []
-    return [Simulated(gpus, metric["mean"], _range(metric["mean_ci95"]))]
+    return [] if mean is None else [Simulated(gpus, mean, _range(interval))]
 
 
 def _range(ends: Sequence[float | None] | None) -> Range | None:
@@ -365,8 +367,8 @@ def section(material: Material) -> Section | None:
     focus = material.focus
     if focus is None or not math.isfinite(focus.prepared.jobs[0].mtti):
         return None
-    formula = focus.document["closed_form"]
-    now, off = formula["ettr"], distance(formula)
+    formula = focus.document.closed_form
+    now, off = formula.ettr, distance(formula)
     requirement = Requirement(focus.prepared)
     if now is None or abs(off) > TOO_FAR or not requirement.pauses[-1] > requirement.pauses[0] > 0:
         return None
@@ -474,16 +476,15 @@ def _needed(factor: float | None, mtti: float) -> str:
 
 def _notes(focus: Focus, now: float) -> tuple[str, ...]:
     """Return what the formula is, and how far it is from the simulation."""
-    found = focus.document["metrics"]["ettr"]
-    simulated = focus.document["closed_form"]["simulated"]
+    found = focus.document.metrics["ettr"]
+    simulated = focus.document.closed_form.simulated
     notes = ["A formula for the long run, not a simulation: between the places at which it was asked, it is smooth."]
-    if found["mean"] is not None:
+    if found.mean is not None:
         told = f"For the scenario it says {PERCENT.plain(now)} where the simulation says "
-        ci95 = None if found["mean_ci95"] is None or None in found["mean_ci95"] else tuple(found["mean_ci95"])
-        notes.append(f"{told}{PERCENT.value(found['mean'], ci95)}.")
-        if simulated is not None and simulated["replications"] < focus.wanted:
-            notes.append(f"The simulation is of {simulated['replications']} replications, played again.")
-    broken = focus.document["closed_form"]["assumptions"]
+        notes.append(f"{told}{PERCENT.value(found.mean, ends_of(found.mean_ci95))}.")
+        if simulated is not None and simulated.replications < focus.wanted:
+            notes.append(f"The simulation is of {simulated.replications} replications, played again.")
+    broken = focus.document.closed_form.assumptions
     if broken:
         notes.append(f"What the formula takes for granted and the scenario breaks: {'; '.join(broken)}.")
     return tuple(notes)

@@ -27,6 +27,7 @@ from analysis.page.glossary import glossed, metric_words
 from analysis.page.material import SENSITIVITY
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import Places, number, ranged, told
+from analysis.results.models import DifferenceFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -484,7 +485,7 @@ def _rows(swing: Content, content: Content, metric: Shown) -> Iterator[tuple[str
         if change is None:
             yield title, swing["center"], move["label"], "no mean", move["trouble"] or "nothing to measure"
         else:
-            note = difference_note(change, content["replications"])
+            note = difference_note(DifferenceFound.model_validate(change), content["replications"])
             yield title, swing["center"], move["label"], metric.change(change), note
 
 

@@ -227,11 +227,11 @@ def _which(focus: Focus) -> str:
     result = focus.typical
     requested = sum(job.requested for job in result.jobs)
     own = sum(float(job.buckets[0]) for job in result.jobs) / requested
-    mean = focus.document["metrics"]["ettr"]
+    mean = focus.document.metrics["ettr"]
     text = f"This is replication {result.replication} (the first has number 0)"
     if focus.replications > 1:
         text += f", the middle one by ETTR of the {number_of(focus.replications, 'replication')} played again"
-    of_all = PERCENT.value(mean["mean"], ends_of(mean["mean_ci95"]))
+    of_all = PERCENT.value(mean.mean or 0.0, ends_of(mean.mean_ci95))
     return f"{text}. Its ETTR is {PERCENT.value(own)}; the mean of all is {of_all}."
 
 

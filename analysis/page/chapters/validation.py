@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import string
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import COUNT, PERCENT, Form, empty_table, listed
 from analysis.page.charts.data import Bar, Bars
 from analysis.page.glossary import glossed
 from analysis.page.model import Column, Grid, Opening, Picture, Section, joined
 from analysis.page.traced import Places, Traced, number, total
+from analysis.results.models import ValidateDocument
 from analysis.terminal import Page, console
 from analysis.validation.play import HEADS, LABELS, against, cells_of, conventions, in_words
 from sim import catalog
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from analysis.page.material import Focus, Material
     from analysis.page.model import Words
-
-    Content = Mapping[str, Any]
+    from analysis.results.models import ValidationGroup
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,91 +52,88 @@ _LIMIT = (
 def section(material: Material) -> Section | None:
     """Return the section: the whole table where the results are a validation, or else what bears on the scenario."""
     if material.kind == "validate":
-        return _whole(material.main)
+        return _whole(material.validation)
     if material.focus is None:
         return None
     content = recorded()
     return _unrecorded() if content is None else _of_scenario(content, bearing(material.focus))
 
 
-def recorded() -> Content | None:
+def recorded() -> ValidateDocument | None:
     """Return the recorded run of the whole table; ``None`` where there is none."""
     path = next((path for path in _RECORDS if path.is_file()), None)
-    if path is None:
-        return None
-    content: dict[str, Any] = json.loads(path.read_bytes())
-    return content
+    return None if path is None else ValidateDocument.model_validate_json(path.read_bytes())
 
 
-def _whole(content: Content) -> Section:
+def _whole(content: ValidateDocument) -> Section:
     """Return all that a validation found."""
     items: list[Picture | Grid] = []
     picture = _distances(content)
     if picture is not None:
         items.append(picture)
     items.append(Grid("Labels", (Column("label", False), Column("meaning", False)), tuple(LABELS.items())))
-    for group in content["groups"]:
+    for group in content.groups:
         items += [_rows(group), _sources(group)]
-    if content["not_checked"]:
+    if content.not_checked:
         heads = (Column("paper", False), Column("what", False), Column("why not", False))
-        rows = tuple((entry["paper"], entry["what"], entry["why"]) for entry in content["not_checked"])
+        rows = tuple((entry.paper, entry.what, entry.why) for entry in content.not_checked)
         items.append(Grid("Not checked", heads, rows))
     return Section("validation", _verdict(content), (*against(content), *in_words(content), _LIMIT), tuple(items))
 
 
-def _verdict(content: Content) -> str:
+def _verdict(content: ValidateDocument) -> str:
     """Return the verdict on all rows."""
-    counts = content["counts"]
+    counts = content.counts
     played = counts["pass"] + counts["fail"]
     told = f"{counts['pass']} of {played} comparisons are within their limits"
     return f"{told}, {counts['skipped']} were skipped" if counts["skipped"] else told
 
 
-def _rows(group: Content) -> Grid:
+def _rows(group: ValidationGroup) -> Grid:
     """Return the rows of a group with all that the terminal shows, and why some failed or were skipped.
 
     Conventions are told once, below the table: where rows differ in them, each has the letter of its own.
     """
-    has_reasons = any(row["reason"] for row in group["rows"])
-    shared = dict.fromkeys(conventions(row["conventions"]) for row in group["rows"])
+    has_reasons = any(row.reason for row in group.rows)
+    shared = dict.fromkeys(conventions(row.conventions) for row in group.rows)
     letters = dict(zip(shared, string.ascii_letters, strict=False)) if len(shared) > 1 else {}
     shown = [head for head in HEADS if head != _CONVENTIONS or letters]
     heads = [Column("row", False), Column("quantity", False)]
     heads += [Column(head, index < _NUMBERS) for index, head in enumerate(shown)]
     rows = []
-    for row in group["rows"]:
+    for row in group.rows:
         cells = dict(zip(HEADS, cells_of(row), strict=True))
         cells[_CONVENTIONS] = letters.get(cells[_CONVENTIONS], "")
-        reason = [row["reason"] or "none"] if has_reasons else []
-        rows.append((row["id"], row["quantity"], *(cells[head] for head in shown), *reason))
+        reason = [row.reason or "none"] if has_reasons else []
+        rows.append((row.id, row.quantity, *(cells[head] for head in shown), *reason))
     if has_reasons:
         heads.append(Column("reason", False))
     told = [f"{letter}: {text or 'none that matter'}" for text, letter in letters.items()]
     told = told or [f"{text}, in all rows" for text in shared if text]
     note = f"Conventions: {'; '.join(told)}." if told else ""
-    return Grid(f"{group['title']} ({group['name']})", tuple(heads), tuple(rows), note=note)
+    return Grid(f"{group.title} ({group.name})", tuple(heads), tuple(rows), note=note)
 
 
-def _sources(group: Content) -> Grid:
+def _sources(group: ValidationGroup) -> Grid:
     """Return what the rows of a group rest on; what several have in common is told once."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for row in group["rows"]:
-        tolerance = row["tolerance"]
+    for row in group.rows:
+        tolerance = row.tolerance
         key = (
-            f"{row['paper']} ({row['provenance']})",
-            row["where"],
-            row["inputs"],
+            f"{row.paper} ({row.provenance})",
+            row.where,
+            row.inputs,
             f"{tolerance['kind'].replace('_', ' ')}: {tolerance['why']}",
         )
-        found.setdefault(key, []).append(row["id"])
+        found.setdefault(key, []).append(row.id)
     heads = ("paper", "where", "inputs", "tolerance", "rows")
     rows = tuple((*key, ", ".join(names)) for key, names in found.items())
-    return Grid(f"What they rest on: {group['title']}", tuple(Column(head, False) for head in heads), rows)
+    return Grid(f"What they rest on: {group.title}", tuple(Column(head, False) for head in heads), rows)
 
 
-def _distances(content: Content) -> Picture | None:
+def _distances(content: ValidateDocument) -> Picture | None:
     """Return how close to their limits the rows of each group are; ``None`` where none has such a limit."""
-    found = {group["title"]: sorted(_used(group)) for group in content["groups"]}
+    found = {group.title: sorted(_used(group)) for group in content.groups}
     bars = tuple(
         Bar(title, (100 * used[-1], 100 * used[len(used) // 2])) for title, used in found.items() if used
     )  # fmt: skip
@@ -165,12 +161,12 @@ def _distances(content: Content) -> Picture | None:
     )
 
 
-def _used(group: Content) -> Sequence[float]:
+def _used(group: ValidationGroup) -> Sequence[float]:
     """Return which shares of their limits rows use that have one on both sides [-]."""
     return [
-        abs(row["delta"]) / row["limit"]
-        for row in group["rows"]
-        if row["tolerance"]["kind"] in TWO_SIDED and row["delta"] is not None and row["limit"]
+        abs(row.delta) / row.limit
+        for row in group.rows
+        if row.tolerance["kind"] in TWO_SIDED and row.delta is not None and row.limit
     ]
 
 
@@ -221,21 +217,21 @@ _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
 """By group of the table: why it bears on a scenario, and whether it does."""
 
 
-def _of_scenario(content: Content, groups: Mapping[str, str]) -> Section:
+def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Section:
     """Return how the groups did in the recorded run that bear on the scenario."""
-    counts = content["counts"]
+    counts = content.counts
     rows, passed, played = [], 0, 0
-    for group in content["groups"]:
-        if group["name"] not in groups:
+    for group in content.groups:
+        if group.name not in groups:
             continue
         good, bad, skipped = (
-            sum(row["verdict"] == verdict for row in group["rows"]) for verdict in ("pass", "fail", "skipped")
+            sum(row.verdict == verdict for row in group.rows) for verdict in ("pass", "fail", "skipped")
         )
         passed, played = passed + good, played + good + bad
-        rows.append((group["title"], groups[group["name"]], f"{good}", f"{bad}", f"{skipped}"))
+        rows.append((group.title, groups[group.name], f"{good}", f"{bad}", f"{skipped}"))
     heads = (Column("group", False), Column("why it bears on this scenario", False))
     grid = Grid("Groups that bear on this scenario", (*heads, *map(Column, ("pass", "fail", "skipped"))), tuple(rows))
-    others = len(content["groups"]) - len(rows)
+    others = len(content.groups) - len(rows)
     words = (
         f"In the last recorded run of the whole table {counts['pass']} of {sum(counts.values())} rows pass. ettrick "
         "validate --out DIR plays them with the program as it is, and ettrick report DIR shows each with its source."
@@ -292,7 +288,7 @@ class _Used(NamedTuple):
 
 def opening(material: Material) -> Opening:
     """Return the first screen."""
-    places = Places(material.results.file, material.main)
+    places = Places(material.results.file, material.validation)
     drivers = (*_failed(places), _closest(places), _read(places), _together(places))
     return glossed(
         Opening(
@@ -331,8 +327,8 @@ def _answer(places: Places) -> Words:
 
 def _count(places: Places, **wanted: str) -> Traced:
     """Return how many rows have certain values, as the document writes them."""
-    found = [row for group in places.get("groups") for row in group["rows"]]
-    amount = sum(all(str(row[key]).lower() == value for key, value in wanted.items()) for row in found)
+    found = [row for group in places.get("groups") for row in group.rows]
+    amount = sum(all(str(getattr(row, key)).lower() == value for key, value in wanted.items()) for row in found)
     which = "&".join(f"{key}={value}" for key, value in wanted.items())
     return Traced(amount, (f"{places.file}#/groups/*/rows/*?{which}",))
 
@@ -341,10 +337,10 @@ def _used_of_validate(places: Places) -> list[_Used]:
     """Return which parts of their limits rows use that have one on both sides, the largest first."""
     found = []
     for first, group in enumerate(places.get("groups")):
-        for second, row in enumerate(group["rows"]):
+        for second, row in enumerate(group.rows):
             delta, limit = (places.at("groups", first, "rows", second, key) for key in ("delta", "limit"))
-            if row["tolerance"]["kind"] in TWO_SIDED and delta is not None and limit is not None and limit.value:
-                found.append(_Used(group["title"], row["quantity"], abs(delta) / limit))
+            if row.tolerance["kind"] in TWO_SIDED and delta is not None and limit is not None and limit.value:
+                found.append(_Used(group.title, row.quantity, abs(delta) / limit))
     return sorted(found, key=lambda used: -used.part.value)
 
 
@@ -379,17 +375,17 @@ def _failed(places: Places) -> list[Words]:
     """Return the values that do not agree, each with what it should be."""
     found: list[Words] = []
     for first, group in enumerate(places.get("groups")):
-        for second, row in enumerate(group["rows"]):
-            if row["verdict"] != "fail":
+        for second, row in enumerate(group.rows):
+            if row.verdict != "fail":
                 continue
             at = ("groups", first, "rows", second)
             ours, theirs = places.at(*at, "ours"), places.at(*at, "published")
             if ours is None:
-                found.append((f"{row['id']}: {row['reason']}.",))
+                found.append((f"{row.id}: {row.reason}.",))
                 continue
-            mine: Words = ("the simulator has ", number(ours, Form(row["unit"].strip("-"))))
-            other: Words = () if theirs is None else ("; published is ", number(theirs, Form(row["unit"].strip("-"))))
-            found.append((f"{row['id']}: ", *mine, *other, "."))
+            mine: Words = ("the simulator has ", number(ours, Form(row.unit.strip("-"))))
+            other: Words = () if theirs is None else ("; published is ", number(theirs, Form(row.unit.strip("-"))))
+            found.append((f"{row.id}: ", *mine, *other, "."))
     return found
 
 
@@ -416,7 +412,7 @@ def _not_covered(places: Places) -> tuple[Words, ...]:
         was = "value was" if skipped.value == 1 else "values were"
         found.append((number(skipped, COUNT), f" {was} skipped: not asked for, or without the data that it takes."))
     entries = places.get("not_checked")
-    papers = list(dict.fromkeys(entry["paper"] for entry in entries))
+    papers = list(dict.fromkeys(entry.paper for entry in entries))
     if papers:
         shown = listed(papers[:_MOST_UNCHECKED]) if len(papers) <= _MOST_UNCHECKED else (
             f"{'; '.join(papers[:_MOST_UNCHECKED])}; and others"
@@ -436,7 +432,7 @@ def _picture(places: Places) -> Picture | None:
     if not largest:
         return None
     groups = places.get("groups")
-    failing = [group["title"] for group in groups if any(row["verdict"] == "fail" for row in group["rows"])]
+    failing = [group.title for group in groups if any(row.verdict == "fail" for row in group.rows)]
     least = _PART.plain(max(part.value for part in largest.values()))
     title = f"Not everything agrees in: {'; '.join(failing)}" if failing else f"The closest is at {least} of its limit"
     bars = tuple(Bar(name, (100 * part.value,)) for name, part in largest.items())
@@ -459,8 +455,8 @@ _MOST_NAMES = 6
 _WHERE = "Quantity, paper and inputs of each row: --json, ettrick report, or the reference (docs/reference/validation)."
 
 
-def format_validation(content: Mapping[str, Any], *, width: int | None = None) -> str:
-    """Return the document of a validation (as read back from JSON) as text for standard output.
+def format_validation(content: ValidateDocument, *, width: int | None = None) -> str:
+    """Return the document of a validation as text for standard output.
 
     Parameters
     ----------
@@ -471,9 +467,9 @@ def format_validation(content: Mapping[str, Any], *, width: int | None = None) -
     """
     page = Page()
     out = console(page, width=width or (None if page.isatty() else _WIDE))
-    for group in content["groups"]:
+    for group in content.groups:
         _print_group(out, group)
-    if content["not_checked"]:
+    if content.not_checked:
         _print_not_checked(out, content)
         out.print()
     for line in (*in_words(content), _WHERE):
@@ -481,26 +477,26 @@ def format_validation(content: Mapping[str, Any], *, width: int | None = None) -
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
 
-def _print_group(out: Console, group: Mapping[str, Any]) -> None:
+def _print_group(out: Console, group: ValidationGroup) -> None:
     """Print the rows of a group, why some of them failed, and their conventions: those of several rows once."""
-    out.print(f"{group['name']}: {group['title']}", style="bold")
+    out.print(f"{group.name}: {group.title}", style="bold")
     *heads, _ = HEADS
     table = empty_table("row", *heads)
     for column in table.columns[-3:-1]:
         column.justify = "left"
     alike: dict[str, list[str]] = {}
-    for row in group["rows"]:
+    for row in group.rows:
         *cells, words = cells_of(row)
-        table.add_row(row["id"], *cells)
+        table.add_row(row.id, *cells)
         if words:
-            alike.setdefault(words, []).append(row["id"])
+            alike.setdefault(words, []).append(row.id)
     out.print(table)
     for words, names in alike.items():
-        whose = "all rows" if len(names) == len(group["rows"]) else _named(names)
+        whose = "all rows" if len(names) == len(group.rows) else _named(names)
         out.print(f"  {words}: {whose}", style="dim")
-    for row in group["rows"]:
-        if row["verdict"] == "fail":
-            out.print(f"  {row['id']}: {row['reason'] or 'beyond its limit'} ({row['quantity']})", style="bold")
+    for row in group.rows:
+        if row.verdict == "fail":
+            out.print(f"  {row.id}: {row.reason or 'beyond its limit'} ({row.quantity})", style="bold")
     out.print()
 
 
@@ -512,9 +508,9 @@ def _named(names: list[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMES])} and {others} others"
 
 
-def _print_not_checked(out: Console, content: Mapping[str, Any]) -> None:
+def _print_not_checked(out: Console, content: ValidateDocument) -> None:
     """Print what is not compared, and why not."""
     out.print("Not checked", style="bold")
-    for entry in content["not_checked"]:
-        out.print(f"  {entry['paper']}: {entry['what']}")
-        out.print(f"    {entry['why']}")
+    for entry in content.not_checked:
+        out.print(f"  {entry.paper}: {entry.what}")
+        out.print(f"    {entry.why}")

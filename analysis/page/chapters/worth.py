@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.amounts import (
     amount_text,
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from analysis.results.explained import (
+        WorthDocument,
+        WorthGroup,
+        WorthRow,
+    )
+    from analysis.results.models import DifferenceFound
+
 _WIDTH = 200
 
 """Columns where there is no terminal: a table that is cut helps nobody."""
@@ -44,45 +51,42 @@ _KNOBS = {
 """Names of rows as people say them; the others stay as they are."""
 
 
-def format_worth(content: dict[str, Any], *, width: int | None = None) -> str:
-    """Return the document (as read back from JSON) as text, `width` columns wide (the terminal's)."""
+def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
+    """Return the document as text, `width` columns wide (the terminal's)."""
     page = Page()
     out = console(page, width=width if width is not None or page.isatty() else _WIDTH)
     out.width = max(out.width, _LEAST_WIDTH)
-    out.print(f"What everything is worth in {content['scenario']}, on the same failures", style="bold", markup=False)
+    out.print(f"What everything is worth in {content.scenario}, on the same failures", style="bold", markup=False)
     for line in _heading(content):
         out.print(f"  {line}", soft_wrap=True)
-    if content["causes"]["rows"]:
-        _print_group(out, content, "causes", "Each cause removed in turn")
-    if content["knobs"]["rows"]:
-        _print_group(out, content, "knobs", "Each knob better by a tenth")
+    if content.causes.rows:
+        _print_group(out, content, content.causes, "Each cause removed in turn")
+    if content.knobs.rows:
+        _print_group(out, content, content.knobs, "Each knob better by a tenth")
     out.print()
     for line in _notes(content):
         out.print(f"  - {line}", soft_wrap=True, markup=False)
     return page.text()
 
 
-def _heading(content: dict[str, Any]) -> Iterator[str]:
+def _heading(content: WorthDocument) -> Iterator[str]:
     """Yield what the scenario comes to as it is."""
-    base = content["base"]
-    yield f"{number_of(content['replications'], 'replication')}, seed {content['seed']}"
-    formula = text_or_dash(base["ettr"]["closed_form"], percent_text)
-    yield f"as it is: ETTR {text_or_dash(base['ettr']['mean'], percent_text)} (closed form {formula})"
+    base = content.base
+    yield f"{number_of(content.replications, 'replication')}, seed {content.seed}"
+    formula = text_or_dash(base["ettr"].closed_form, percent_text)
+    yield f"as it is: ETTR {text_or_dash(base['ettr'].mean, percent_text)} (closed form {formula})"
     if "tokens_per_day" in base:
-        yield f"          {text_or_dash(base['tokens_per_day']['mean'], amount_text)} tokens a day"
-    price = content["price_of_work"]
+        yield f"          {text_or_dash(base['tokens_per_day'].mean, amount_text)} tokens a day"
+    price = content.price_of_work
     if price is not None:
-        scale, what = (
-            (1e6, "a million tokens") if content["by"] == "tokens_per_day" else (HOUR, "a productive GPU-hour")
-        )
-        yield f"          {scale * price:.4g} {content['currency']} for {what}"
+        scale, what = (1e6, "a million tokens") if content.by == "tokens_per_day" else (HOUR, "a productive GPU-hour")
+        yield f"          {scale * price:.4g} {content.currency} for {what}"
 
 
-def _print_group(out: Console, content: dict[str, Any], kind: str, title: str) -> None:
+def _print_group(out: Console, content: WorthDocument, group: WorthGroup, title: str) -> None:
     """Print the changes of a kind, the most valuable first, then all of them at once."""
-    group = content[kind]
-    has_tokens = "tokens_per_day" in content["base"]
-    currency = content["currency"]
+    has_tokens = "tokens_per_day" in content.base
+    currency = content.currency
     out.print(f"\n{title}", style="bold")
     columns = ["", "ETTR", "95 %\ninterval", "closed\nform"]
     columns += ["tokens\na day", "95 %\ninterval"] if has_tokens else []
@@ -90,75 +94,76 @@ def _print_group(out: Console, content: dict[str, Any], kind: str, title: str) -
     table = empty_table(*columns, "not resolved:\nreplications")
     for column in table.columns:
         column.no_wrap = True
-    rows = [*group["rows"], *(group[name] for name in ("together", "added", "residual") if group[name] is not None)]
+    rows = [*group.rows, *(row for row in (group.together, group.added, group.residual) if row is not None)]
     for row in rows:
-        if row is group["together"]:
+        if row is group.together:
             table.add_section()
-        table.add_row(_label(row, kind), *_cells(row, content, has_tokens=has_tokens), _status(row, content))
+        name = _label(row, is_cause=group is content.causes)
+        table.add_row(name, *_cells(row, content, has_tokens=has_tokens), _status(row, content))
     out.print(table)
 
 
-def _label(row: dict[str, Any], kind: str) -> str:
+def _label(row: WorthRow, *, is_cause: bool) -> str:
     """Return what a row is called."""
-    if row["name"] in ("all", "added", "residual"):
-        return _KNOBS[row["name"]]
-    return row["name"] if kind == "causes" else f"{_KNOBS.get(row['name'], row['name'])} {row['change']}"
+    if row.name in ("all", "added", "residual"):
+        return _KNOBS[row.name]
+    return row.name if is_cause else f"{_KNOBS.get(row.name, row.name)} {row.change}"
 
 
-def _cells(row: dict[str, Any], content: dict[str, Any], *, has_tokens: bool) -> Iterator[str]:
+def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterator[str]:
     """Yield the numbers of a row."""
-    one_history = content["one_history"]
-    yield from _both(row["gained"]["ettr"], points_text, one_history=one_history)
-    yield text_or_dash(row["closed_form"].get("ettr"), points_text)
+    one_history = content.one_history
+    yield from _both(row.gained["ettr"], points_text, one_history=one_history)
+    yield text_or_dash(row.closed_form.get("ettr"), points_text)
     if has_tokens:
-        yield from _both(row["gained"]["tokens_per_day"], signed_text, one_history=one_history)
-    if content["currency"] is not None:
-        yield from _both(row["money_per_year"], signed_text, one_history=one_history)
+        yield from _both(row.gained["tokens_per_day"], signed_text, one_history=one_history)
+    if content.currency is not None:
+        yield from _both(row.money_per_year, signed_text, one_history=one_history)
 
 
-def _both(found: dict[str, Any] | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
+def _both(found: DifferenceFound | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
     """Return a difference, and its interval where there is something to tell it from."""
     if found is None:
         return "-", "-"
-    return form(found["mean"]), range_text(found["ci95"], form) if _varies(found) and not one_history else "-"
+    return form(found.mean), range_text(found.ci95, form) if _varies(found) and not one_history else "-"
 
 
-def _varies(found: dict[str, Any]) -> bool:
+def _varies(found: DifferenceFound) -> bool:
     """Return whether replications differ in what they gain."""
-    return bool(found["ci95"][1] - found["ci95"][0] > SAME * abs(found["mean"]))
+    return found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)
 
 
-def _status(row: dict[str, Any], content: dict[str, Any]) -> str:
+def _status(row: WorthRow, content: WorthDocument) -> str:
     """Return how many replications would resolve what may be chance; nothing where that is not needed."""
-    found = row["gained"][content["by"]]
+    found = row.gained[content.by]
     if found is None:
         return ""
     if not _varies(found):
-        return "same in all" if found["mean"] else "no change"
-    if content["one_history"]:
+        return "same in all" if found.mean else "no change"
+    if content.one_history:
         return "-"
-    if found["resolved"]:
+    if found.resolved:
         return ""
-    needed = found["replications_to_resolve"]
+    needed = found.replications_to_resolve
     return f"> {MANY:,}" if needed is None else f"{needed:,}"
 
 
-def _notes(content: dict[str, Any]) -> Iterator[str]:
+def _notes(content: WorthDocument) -> Iterator[str]:
     """Yield what a reader must know before using the numbers."""
     yield "what changes are worth does not add up; 'not additive by' is all at once less the sum"
     yield "not resolved: the interval holds zero; so many replications would resolve a difference of this size"
     yield "same in all: every replication gains as much, and how much others would vary is not known: no interval"
-    if content["one_history"]:
+    if content.one_history:
         yield "a log is replayed: one history: no interval"
     yield "intervals between saves stay as they are, also those that a rule has chosen, where nothing else is said"
-    if content["price_of_work"] is not None:
+    if content.price_of_work is not None:
         yield (
-            f"{content['currency']} a year: what the work gained would cost at the price of work as it is; what the "
+            f"{content.currency} a year: what the work gained would cost at the price of work as it is; what the "
             "change itself costs or saves is not counted"
         )
-    for name, reason in content["left_out"].items():
+    for name, reason in content.left_out.items():
         yield f"{_KNOBS.get(name, name)}: left out: {reason}"
-    for line in content["closed_form_reasons"]:
+    for line in content.closed_form_reasons:
         yield f"the closed form does not apply: {line}"
-    for line in content["closed_form_assumptions"]:
+    for line in content.closed_form_assumptions:
         yield f"the closed form assumes: {line}"

@@ -11,8 +11,8 @@ from analysis.study.questions.question import METRIC, Answer, Question, silence
 from analysis.study.table import summary_of
 
 if TYPE_CHECKING:
-    from analysis.sensitivity.sobol import Indices
-    from analysis.sensitivity.tornado import Swing
+    from analysis.study.questions.sobol import Indices
+    from analysis.study.questions.tornado import Swing
     from analysis.study.table import Table
 
 
@@ -42,7 +42,7 @@ class Sensitivity(Question):
         if center is None or center.mean is None:
             return Answer(self.ask, {"metric": metric}, f"The central point has no mean of {name_of(metric)}.")
         # Imported here: what a study may ask is read before what answers it, and that knows studies.
-        from analysis.sensitivity.tornado import tornado
+        from analysis.study.questions.tornado import tornado
 
         found = tornado(table, metric)
         data = {
@@ -56,7 +56,7 @@ class Sensitivity(Question):
 
     def _indices(self, table: Table, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
-        from analysis.sensitivity.sobol import indices
+        from analysis.study.questions.sobol import indices
 
         try:
             found = indices(table, metric)

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from analysis.results.models import (
+    FORMAT,
+    Axis,
+    AxisIndex,
+    Center,
+    DifferenceFound,
+    FormulaIndex,
+    IndexEstimate,
+    IndicesFound,
+    MoveFound,
+    SensitivityDocument,
+    SwingFound,
+    VariancePart,
+)
 from analysis.results.run import provenance
 from analysis.runs import RequestError
-from analysis.sensitivity.sobol import LEAST, indices
-from analysis.sensitivity.tornado import tornado
-from analysis.statistics.differences import difference_data
 from analysis.statistics.estimates import summarise_ratio
 from analysis.study.designs import OneAtATime, Saltelli
+from analysis.study.questions.sobol import LEAST, indices
+from analysis.study.questions.tornado import tornado
 from analysis.study.table import Cell, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
@@ -22,120 +35,97 @@ from sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.sensitivity.sobol import Estimate, Index, Indices
-    from analysis.sensitivity.tornado import Move, Swing, Tornado
     from analysis.study.designs import Design
     from analysis.study.load import LoadedStudy
+    from analysis.study.questions.sobol import Indices
+    from analysis.study.questions.tornado import Swing, Tornado
     from analysis.study.table import Outcome
     from analysis.sweep.journal import Journal
     from analysis.sweep.workers import Crew
 
-# ----------------------------------------
-# The JSON document of a study's sensitivity.
 
-
-def sensitivity_document(found: Sensitivity, *, command: str) -> dict[str, Any]:
-    """Return the document as plain data; see docs/reference/json.md.
-
-    Parameters
-    ----------
-    found
-        What `analysis.sensitivity.study.sensitivity` returned.
-    command
-        The command, to be typed again.
-    """
+def sensitivity_document(found: Sensitivity, *, command: str) -> SensitivityDocument:
+    """Return the document of the sensitivity of a study."""
     study, center = found.loaded.study, found.center
     ratios = center.metrics[found.metric]
     known = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
-    names = list(study.vary)
-    return {
-        "study": study.name,
-        "question": study.question,
-        "scenario": study.scenario,
-        "metric": found.metric,
-        "replications": found.replications,
-        "seed": found.loaded.scenario(center.point).seed,
-        "axes": {
-            name: {
-                "title": axis.title or name,
-                "unknown": axis.is_uncertain,
-                "basis": axis.basis,
-                "source": axis.source,
-            }
+    return SensitivityDocument(
+        format=FORMAT,
+        study=study.name,
+        question=study.question,
+        scenario=study.scenario,
+        metric=found.metric,
+        replications=found.replications,
+        seed=found.loaded.scenario(center.point).seed,
+        axes={
+            name: Axis(title=axis.title or name, unknown=axis.is_uncertain, basis=axis.basis, source=axis.source)
             for name, axis in study.vary.items()
         },
-        "center": {
-            "values": {name: value.label for name, value in zip(names, center.point.values, strict=True)},
-            "mean": known.mean,
-            "ci95": known.mean_ci95,
-            "closed_form": center.formula if found.metric == "ettr" else None,
+        center=Center(
+            values={name: value.label for name, value in zip(study.vary, center.point.values, strict=True)},
+            mean=known.mean,
+            ci95=known.mean_ci95,
+            closed_form=center.formula if found.metric == "ettr" else None,
+        ),
+        low=found.low,
+        tornado=None if found.tornado is None else [_swing(swing) for swing in found.tornado.swings],
+        indices=None if found.indices is None else _indices(found.indices, found.samples),
+        indices_missing=found.missing,
+        assumptions=list(study.assumptions),
+        warnings=list(center.warnings),
+        provenance=provenance(command, scenario_sha256=found.loaded.digest),
+    )
+
+
+def _swing(swing: Swing) -> SwingFound:
+    return SwingFound(
+        axis=swing.axis,
+        center=swing.center.label,
+        swing=swing.size,
+        resolved=swing.is_resolved,
+        replications_to_resolve=swing.replications_to_resolve,
+        moves=[
+            MoveFound(
+                label=move.value.label,
+                number=move.value.number,
+                change=None if move.change is None else DifferenceFound.model_validate(move.change),
+                closed_form=move.closed_form,
+                trouble=move.trouble,
+            )
+            for move in swing.moves
+        ],
+    )
+
+
+def _indices(found: Indices, samples: int) -> IndicesFound:
+    shares = found.shares
+    return IndicesFound(
+        samples=samples,
+        rows=found.rows,
+        left_out=found.left_out,
+        why_left_out=found.why_left_out,
+        mean=found.mean,
+        variance={
+            name: VariancePart(
+                variance=variance, share=None if shares is None else IndexEstimate.model_validate(shares[name])
+            )
+            for name, variance in found.parts._asdict().items()
         },
-        "low": found.low,
-        "tornado": None if found.tornado is None else [_swing(swing) for swing in found.tornado.swings],
-        "indices": None if found.indices is None else _indices(found.indices, found.samples),
-        "indices_missing": found.missing,
-        "assumptions": list(study.assumptions),
-        "warnings": list(center.warnings),
-        "provenance": provenance(command) | {"scenario_sha256": found.loaded.digest},
-    }
-
-
-def _swing(swing: Swing) -> dict[str, Any]:
-    """Return what an axis alone does as plain data."""
-    return {
-        "axis": swing.axis,
-        "center": swing.center.label,
-        "swing": swing.size,
-        "resolved": swing.is_resolved,
-        "replications_to_resolve": swing.replications_to_resolve,
-        "moves": [_move(move) for move in swing.moves],
-    }
-
-
-def _move(move: Move) -> dict[str, Any]:
-    return {
-        "label": move.value.label,
-        "number": move.value.number,
-        "change": difference_data(move.change),
-        "closed_form": move.closed_form,
-        "trouble": move.trouble,
-    }
-
-
-def _indices(found: Indices, samples: int) -> dict[str, Any]:
-    """Return what brings the variance as plain data."""
-    return {
-        "samples": samples,
-        "rows": found.rows,
-        "left_out": found.left_out,
-        "why_left_out": found.why_left_out,
-        "mean": found.mean,
-        "variance": {
-            name: {
-                "variance": getattr(found.parts, name),
-                "share": None if found.shares is None else _estimate(found.shares[name]),
-            }
-            for name in found.parts._fields
-        },
-        "noise_of_means": found.noise,
-        "together": None if found.together is None else _estimate(found.together),
-        "by_axis": [_index(index) for index in found.axes],
-        "reason": found.reason,
-    }
-
-
-def _index(index: Index) -> dict[str, Any]:
-    form = index.closed_form
-    return {
-        "axis": index.axis,
-        "first": _estimate(index.first),
-        "total": _estimate(index.total),
-        "closed_form": None if form is None else {"first": form[0], "total": form[1]},
-    }
-
-
-def _estimate(found: Estimate) -> dict[str, Any]:
-    return {"value": found.value, "ci95": found.ci95}
+        noise_of_means=found.noise,
+        together=None if found.together is None else IndexEstimate.model_validate(found.together),
+        by_axis=[
+            AxisIndex(
+                axis=index.axis,
+                first=IndexEstimate.model_validate(index.first),
+                total=IndexEstimate.model_validate(index.total),
+                closed_form=None
+                if index.closed_form is None
+                else FormulaIndex(first=index.closed_form[0], total=index.closed_form[1]),
+            )
+            for index in found.axes
+        ],
+        reason=found.reason,
+    )
 
 
 METHODS = ("tornado", "sobol", "both")
@@ -191,7 +181,7 @@ def play_sensitivity(
     metric: str = "",
     replications: int | None = None,
     command: str,
-) -> dict[str, Any]:
+) -> SensitivityDocument:
     """Return the document of the sensitivity of a study; see `sensitivity` for what is asked.
 
     Raises

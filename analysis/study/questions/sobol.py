@@ -307,7 +307,7 @@ def indices(table: Table, metric: str) -> Indices:
     Raises
     ------
     RequestError
-        If too many points have no result; see `analysis.sensitivity.sobol.layout_of`.
+        If too many points have no result; see `analysis.study.questions.sobol.layout_of`.
 
     References
     ----------

@@ -1,0 +1,474 @@
+"""What explain, explain --worth and layouts find, as frozen models; and the JSON Schema of all documents."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+from pydantic.json_schema import models_json_schema
+
+from analysis.results import models
+from analysis.results.models import (
+    ClosedForm,
+    Count,
+    DifferenceFound,
+    Document,
+    Ends,
+    Labels,
+    Number,
+    Numbers,
+    Pair,
+    Part,
+    Provenance,
+    Real,
+    Step,
+    Texts,
+    Whole,
+)
+
+# ----------------------------------------
+# What everything is worth.
+
+
+class WorthBase(Part):
+    """A metric of the scenario as it is."""
+
+    mean: Number = Field(description="The mean.")
+    ci95: Pair = Field(description="Its 95 % interval.")
+    closed_form: Number = Field(description="By a formula.")
+
+
+class WorthRow(Part):
+    """A change."""
+
+    name: str = Field(description="The cause or the knob.")
+    change: str = Field(description="What is different.")
+    gained: dict[str, DifferenceFound | None] = Field(
+        description="By metric of `base`, above the scenario as it is; what is the same in all replications is not "
+        "`resolved`; null where the data do not tell."
+    )
+    money_per_year: DifferenceFound | None = Field(
+        description="What the work that is gained in a year would cost at `price_of_work`; null without prices."
+    )
+    closed_form: Numbers = Field(description="By metric, the formula's gain; empty where none applies.")
+    counts: bool = Field(True, description="Of `rows` only: whether it is part of `together` and `added`.")
+
+
+class WorthGroup(Part):
+    """Changes of a kind."""
+
+    rows: list[WorthRow] = Field(description="The most valuable first.")
+    together: WorthRow | None = Field(description="All of them at once; null where there are fewer than two.")
+    added: WorthRow | None = Field(description="The sum of the rows that count; null with `together`.")
+    residual: WorthRow | None = Field(description="`together` less `added`: what they are not additive by.")
+
+
+class WorthDocument(Document):
+    """`ettrick explain SCENARIO --worth --json`; see [what to improve](../howto/find-what-to-improve.md)."""
+
+    scenario: str = Field(description="Name of the scenario.")
+    description: str = Field(description="Of the scenario.")
+    replications: Count = Field(description="Common to all changes.")
+    seed: Whole = Field(description="Common to all changes.")
+    one_history: bool = Field(description="Whether a log is replayed at the same nodes in each replication.")
+    by: str = Field(description="The metric that rows are sorted by: `tokens_per_day`, or `ettr`.")
+    base: dict[str, WorthBase] = Field(description="The scenario as it is, by metric.")
+    currency: str | None = Field(description="Null without prices.")
+    price_of_work: Number = Field(description="Of a token, or with `by: ettr` of a productive GPU-second.")
+    causes: WorthGroup = Field(description="Each cause removed in turn.")
+    knobs: WorthGroup = Field(description="Each knob better by a tenth.")
+    left_out: Labels = Field(description="By knob, why it does not apply, or not together with those before it.")
+    closed_form_reasons: Texts = Field(description="Why no closed form applies.")
+    closed_form_assumptions: Texts = Field(description="What it takes for granted and the scenario breaks.")
+    assumptions: Texts = Field(description="Those of the scenario.")
+    warnings: Texts = Field(description="Those of the scenario.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+
+# ----------------------------------------
+# What a scenario rests on.
+
+
+class FaultClass(Part):
+    """A class of faults; those of a class that do not stop the job are another one."""
+
+    fault: str = Field(description="The class.")
+    stops: bool = Field(description="Whether they stop the job.")
+    causes: Texts = Field(description="Names of the causes.")
+    per_day: Real = Field(description="Interruptions per day; all add up to `interruptions_per_day`.")
+    known_after_s: Number = Field(description="Mean time until they are known [s]; null if they never are.")
+    first: Numbers = Field(
+        description="Probability that each observer is the first; `human` takes what no observer covers, `stated` is a "
+        "time without an observer."
+    )
+
+
+class Store(Part):
+    """A store of checkpoints; a live `peer` is never saved to."""
+
+    store: str = Field(description="Its name.")
+    interval_s: Number = Field(description="Stepping between saves [s].")
+    period_s: Number = Field(description="What these steps take [s].")
+    steps: Whole | None = Field(description="How many steps these are; null without a time of a step.")
+    stall_s: Number = Field(description="Stall of a save [s].")
+    durable_after_s: Number = Field(description="From the end of the stall [s].")
+    read_in_s: Number = Field(description="Reading a checkpoint [s].")
+    fetched_in_s: Number = Field(description="Reading by a node whose own checkpoint is gone [s].")
+    retain: Whole | None = Field(description="Complete checkpoints that it keeps; null for all.")
+    unreadable: Real = Field(description="Probability that one is unreadable.")
+    clique: Whole | None = Field(description="Nodes of a clique.")
+    every_replica: bool = Field(description="Whether every replica holds the whole state.")
+
+
+class Note(Part):
+    """What a number of a preset rests on."""
+
+    basis: str = Field(description="P read in a source, S quoted by others, D derived, A assumed.")
+    text: str = Field(description="The note.")
+
+
+class Preset(Part):
+    """The recovery preset that the scenario names."""
+
+    name: str = Field(description="Its name.")
+    title: str = Field(description="In words.")
+    source: str = Field(description="Who says so.")
+    notes: list[Note] = Field(description="What its numbers rest on.")
+
+
+class PhasePart(Part):
+    """One of the parts of a phase, one after another."""
+
+    name: str = Field(description="Its name.")
+    mean_s: Number = Field(description="Mean time [s].")
+    faults: Texts | None = Field(description="Classes of faults after which alone it is needed; null for all.")
+
+
+class Phase(Part):
+    """A phase of a recovery: means at the size of the job, for a fault that takes one of its nodes."""
+
+    mean_s: Number = Field(description="Mean of what is needed after all faults [s].")
+    parts: list[PhasePart] = Field(description="One after another.")
+
+
+class Rung(Part):
+    """A rung of a ladder."""
+
+    name: str = Field(description="Its name.")
+    keeps: str = Field(description="What it keeps.")
+    pools: Texts = Field(description="Pools of replacements; empty: the queue.")
+    patience_s: Number = Field(description="How long it waits for them [s]; null for ever.")
+    budget: Whole | None = Field(description="Tries in a row; null for any.")
+    not_for: Texts = Field(description="Classes of faults that it is not for.")
+    except_first: bool = Field(description="Whether it is passed over when rank 0 is lost.")
+    phases: dict[str, Phase] = Field(description="By what they are part of.")
+
+
+class Human(Part):
+    """Escalation to an operator, when a ladder has no rung left."""
+
+    after_s: Number = Field(description="Until the job starts again [s]; null if it has failed for good.")
+    no_progress: Whole | None = Field(description="Restarts in a row without new work that come to the same.")
+
+
+class Scales(Part):
+    """Factors of all times; they are in all times of this table."""
+
+    detection: Real = Field(description="Of detection.")
+    recovery: Real = Field(description="Of recovery.")
+    repair: Real = Field(description="Of repair.")
+
+
+class Recovery(Part):
+    """How a job comes back."""
+
+    interruptions_per_day: Real = Field(description="How often it is interrupted, before any simulation.")
+    detection_mean_s: Number = Field(description="Mean time until an interruption is known [s].")
+    classes: list[FaultClass] = Field(description="Classes of faults that the scenario has.")
+    stores: list[Store] = Field(description="The one that is saved to most often first.")
+    strategy: str = Field(description="Name of the strategy.")
+    summary: str = Field(description="A sentence about it.")
+    preset: Preset | None = Field(description="The preset that the scenario names.")
+    scales: Scales = Field(description="Factors of all times.")
+    settings: dict[str, Any] = Field(description="What else the strategy is told, as the scenario writes it.")
+    rungs: list[Rung] = Field(description="Of a ladder, from the first to the last.")
+    phases: dict[str, Phase] = Field(description="Of other strategies, by what they are part of.")
+    human: Human | None = Field(description="Null where some rung may always be tried.")
+
+
+class Calibration(Part):
+    """The measured step that scales the model's."""
+
+    measured_s: Real = Field(description="As measured [s].")
+    modelled_s: Real = Field(description="By the model [s].")
+
+
+class JobPower(Part):
+    """What a stepping job draws."""
+
+    node_idle_w: Real = Field(description="An idle node [W].")
+    node_training_w: Real = Field(description="A node in training [W].")
+    job_w: Real = Field(description="All nodes of the job in training [W].")
+    joules_per_token: Number = Field(description="Energy of a token [J].")
+    measured: bool = Field(description="Whether it was measured.")
+    source: str = Field(description="Who says so.")
+
+
+class StartUp(Part):
+    """Published times of a start, to compare with: what the simulation takes is in `recovery`."""
+
+    communicators_s: Real = Field(description="Creation of communicators [s].")
+    communicators_extrapolated: bool = Field(description="Whether the job is smaller than all published ones.")
+    first_step_s: Ends = Field(description="Range of the time until the first step [s].")
+
+
+class TermShare(Part):
+    """A term of a step."""
+
+    time_s: Real = Field(description="Its time [s].")
+    share: Real = Field(description="Of the step.")
+
+
+class StepPart(TermShare):
+    """A part of a step."""
+
+    terms: dict[str, TermShare] = Field(description="Its terms.")
+
+
+class Utilisation(Part):
+    """Use of the peak, by a convention."""
+
+    flop_per_token: Real = Field(description="Without recomputation [FLOP].")
+    recomputed_flop_per_token: Real = Field(description="What the backward pass computes again [FLOP].")
+    mfu: Real = Field(description="Model FLOP utilisation.")
+    hfu: Real = Field(description="Hardware FLOP utilisation, which counts both.")
+
+
+class ModelFound(Part):
+    """The model of a job."""
+
+    title: str = Field(description="Its name.")
+    source: str = Field(description="Who says so.")
+    parameters: Real = Field(description="Embeddings included.")
+    active_parameters: Real = Field(description="For a token.")
+    has_experts: bool = Field(description="Whether it has experts.")
+
+
+class AcceleratorFound(Part):
+    """The numbers of the data sheet that a step rests on."""
+
+    title: str = Field(description="Its name.")
+    source: str = Field(description="Who says so.")
+    generation: str = Field(description="Its generation.")
+    announced: bool = Field(description="Whether its numbers are announced or stated, and not those of a data sheet.")
+    precision: str = Field(description="Of the job.")
+    peak_flop_per_s: Real = Field(description="Dense peak at it [FLOP/s].")
+    peak_16bit_flop_per_s: Real = Field(description="Dense peak at 16 bits [FLOP/s].")
+    memory_bytes: Real = Field(description="Memory [B].")
+    memory_bytes_per_s: Real = Field(description="Its bandwidth [B/s].")
+    scale_up_bytes_per_s: Number = Field(description="Of the scale-up links, one direction [B/s].")
+
+
+class Share(Part):
+    """A share of a peak."""
+
+    share: Real = Field(description="The share.")
+    basis: str = Field(description="`fitted`, `assumed` or `peak only`.")
+
+
+class Constant(Part):
+    """A number of the model of steps that no data sheet gives; in seconds, bytes and shares."""
+
+    value: Real = Field(description="The number.")
+    basis: str = Field(description="`fitted` or `textbook`.")
+
+
+class LayoutFound(Part):
+    """How model and batch are spread."""
+
+    tensor: Whole = Field(description="Tensor ranks.")
+    context: Whole = Field(description="Context ranks.")
+    pipeline: Whole = Field(description="Pipeline stages.")
+    data: Whole = Field(description="Data-parallel replicas.")
+    expert: Whole = Field(description="Expert ranks.")
+    virtual_pipeline: Whole = Field(description="Model chunks of a stage.")
+    sequence: Whole = Field(description="Tokens of a sequence.")
+    sequences: Number = Field(description="Sequences of the batch.")
+    tokens: Number = Field(description="Tokens of the batch.")
+    microbatches: Whole = Field(description="Microbatches of a replica.")
+
+
+class GroupLink(Part):
+    """What a kind of group communicates over."""
+
+    ranks: Whole = Field(description="Ranks of a group.")
+    through: str = Field(description="`scale_up` links or `nic`.")
+    bytes_per_s: Real = Field(description="Of a GPU, one direction [B/s].")
+    nics_together: Whole | None = Field(description="Ranks of a domain that divide its traffic among their NICs.")
+    reached_bytes_per_s: Real = Field(description="What collectives reach [B/s].")
+
+
+class CheckpointSize(Part):
+    """Size of a checkpoint."""
+
+    bytes: Real = Field(description="All of it [B].")
+    bytes_per_gpu: Real = Field(description="If all write as much [B].")
+    bytes_per_parameter: Real = Field(description="Of a parameter [B].")
+
+
+class Degraded(Part):
+    """A step when something is slow, narrow or missing."""
+
+    time_s: Real = Field(description="Time of the step [s].")
+    pace: Real = Field(description="In tokens, relative to the healthy job.")
+    basis: str = Field(description="The `model` of steps, or the `communication` that the scenario states.")
+    compute: Real = Field(description="What is left of the compute.")
+    network: Real = Field(description="What is left of the network.")
+    missing: Whole = Field(description="Replicas missing.")
+    tensor: Whole = Field(description="Tensor ranks left.")
+
+
+_NOT_KNOWN = Field(None, description="Null: the model of steps does not know it.")
+
+
+class ExplainedJob(Part):
+    """A job; what only the model of steps knows is null where it does not."""
+
+    gpus: Count = Field(description="Of the job.")
+    nodes: Count = Field(description="Of the job.")
+    lacks: Any = Field(description="What the scenario would have to state for a breakdown; empty if nothing.")
+    step: Step = Field(description="Its healthy step.")
+    calibration: Calibration | None = Field(description="The measured step that scales the model's.")
+    tokens_per_s: Number = Field(description="Of the whole job.")
+    tokens_per_day: Number = Field(description="Of the whole job.")
+    power: JobPower | None = Field(description="Null if it is not known.")
+    start_up: StartUp = Field(description="Published times of a start.")
+    pool_paces: list[Real] = Field(description="Pace on the nodes of each pool of hosts, relative to the first.")
+    recovery: Recovery = Field(description="How it comes back.")
+    parts: dict[str, StepPart] | None = _NOT_KNOWN
+    utilisation: dict[str, Utilisation] | None = _NOT_KNOWN
+    model: ModelFound | None = _NOT_KNOWN
+    accelerator: AcceleratorFound | None = _NOT_KNOWN
+    efficiencies: dict[str, Share] | None = _NOT_KNOWN
+    constants: dict[str, Constant] | None = _NOT_KNOWN
+    layout: LayoutFound | None = _NOT_KNOWN
+    execution: dict[str, Any] | None = _NOT_KNOWN
+    groups: dict[str, GroupLink] | None = _NOT_KNOWN
+    memory_shares: Numbers | None = _NOT_KNOWN
+    checkpoint: CheckpointSize | None = _NOT_KNOWN
+    degraded: dict[str, Degraded] | None = _NOT_KNOWN
+
+
+class PlannedJob(ExplainedJob):
+    """A job that the model of steps knows."""
+
+    parts: dict[str, StepPart] = Field(description="`computing`, `communication`, `bubble` and `rest`.")
+    utilisation: dict[str, Utilisation] = Field(description="By convention, `causal` and `full`.")
+    model: ModelFound = Field(description="Its size, and who says so.")
+    accelerator: AcceleratorFound = Field(description="Of the first pool.")
+    efficiencies: dict[str, Share] = Field(
+        description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
+    )
+    constants: dict[str, Constant] = Field(description="By name.")
+    layout: LayoutFound = Field(description="How model and batch are spread.")
+    execution: dict[str, Any] = Field(description="[As the scenario states it](scenario.md#jobs).")
+    groups: dict[str, GroupLink] = Field(description="By kind of group.")
+    memory_shares: Numbers = Field(description="What the fullest GPU holds over what it has, by part.")
+    checkpoint: CheckpointSize = Field(description="Size of a checkpoint.")
+    degraded: dict[str, Degraded] = Field(
+        description="`slow_gpu`, `narrow_nics`, `replica_missing_keep`, `replica_missing_shrink` (the batch is kept or "
+        "shrinks) and `tensor_rank_missing`."
+    )
+
+
+class Fit(Part):
+    """What the model of steps is fitted to."""
+
+    steps: Count = Field(description="Measured steps.")
+    mean_error: Real = Field(description="Their mean error.")
+    unseen_source_error: Real = Field(description="That of sources which a fit had not seen.")
+
+
+class ExplainDocument(Document):
+    """`ettrick explain SCENARIO --json` prints this document."""
+
+    scenario: str = Field(description="Name of the scenario.")
+    description: str = Field(description="Of the scenario.")
+    seed: Whole = Field(description="Seed of all random numbers.")
+    jobs: dict[str, PlannedJob | ExplainedJob] = Field(description="By name.")
+    fit: Fit = Field(description="What the model of steps is fitted to.")
+    closed_form: ClosedForm = Field(description="What a formula says.")
+    assumptions: Texts = Field(description="Those of the scenario.")
+    warnings: Texts = Field(description="Those of the scenario.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+
+# ----------------------------------------
+# Layouts of a job.
+
+
+class LayoutRow(Part):
+    """A layout."""
+
+    rank_goodput: Whole | None = Field(description="By what failures leave; null without a closed form.")
+    rank_step: Whole = Field(description="By the time of a step.")
+    is_own: bool = Field(description="Whether it is the scenario's own.")
+    tensor: Whole = Field(description="Tensor ranks.")
+    context: Whole = Field(description="Context ranks.")
+    pipeline: Whole = Field(description="Pipeline stages.")
+    data: Whole = Field(description="Data-parallel replicas.")
+    expert: Whole = Field(description="Expert ranks.")
+    virtual_pipeline: Whole = Field(description="Model chunks of a stage.")
+    microbatch: Whole = Field(description="Sequences of a microbatch.")
+    microbatches: Whole = Field(description="Microbatches of a replica.")
+    recompute: str = Field(description="What the backward pass computes again.")
+    sharding: str = Field(description="What is sharded over replicas.")
+    shard_ranks: Whole | None = Field(description="Over how many; null for all.")
+    step_s: Real = Field(description="Time of a step [s].")
+    step_s_band90: Pair = Field(description="Interval that holds it with 90 % [s].")
+    mfu: Real = Field(description="Model FLOP utilisation.")
+    memory_bytes: Real = Field(description="What the fullest GPU holds [B].")
+    memory_share: Real = Field(description="Over what it has.")
+    bubble_share: Real = Field(description="Pipeline bubble over the step.")
+    breakdown_s: Numbers = Field(description="By term [s].")
+    replica_sets: Whole | None = Field(description="Sets of replicas that share experts or shards.")
+    ettr: Number = Field(description="By the closed form.")
+    tokens_per_second: Real = Field(description="While it steps.")
+    tokens_per_day: Number = Field(description="That survive failures, by the closed form.")
+
+
+class LayoutsDocument(Document):
+    """`ettrick layouts SCENARIO --json` prints this document."""
+
+    scenario: str = Field(description="Name of the scenario.")
+    job: str = Field(description="Name of the job.")
+    gpus: Count = Field(description="Of the job.")
+    accelerator: str = Field(description="Of the first pool.")
+    found: Count = Field(description="Layouts that fit.")
+    sort: Literal["goodput", "step"] = Field(description="What they are sorted by.")
+    layouts: list[LayoutRow] = Field(description="The best ones.")
+    own: LayoutRow | None = Field(description="The scenario's own.")
+    notes: Texts = Field(description="What to know about the numbers.")
+    assumptions: Texts = Field(description="What the closed form takes for granted and the scenario breaks.")
+    reasons: Texts = Field(description="Why no closed form applies.")
+
+
+DOCUMENTS: dict[str, type[Document]] = {
+    **models.DOCUMENTS,
+    "explain": ExplainDocument,
+    "worth": WorthDocument,
+    "layouts": LayoutsDocument,
+}
+"""All documents by command; `worth` is ``explain --worth``."""
+
+
+def results_schema() -> dict[str, Any]:
+    """Return the JSON Schema of all documents."""
+    _, schema = models_json_schema([(model, "validation") for model in DOCUMENTS.values()])
+    listed = [{"$ref": f"#/$defs/{model.__name__}"} for model in DOCUMENTS.values()]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What Ettrick prints with --json",
+        "anyOf": listed,
+        **schema,
+    }

@@ -1,0 +1,1092 @@
+"""What commands find, as frozen models: their dump is the JSON of the commands, and reading it back gives them again.
+
+Those of commands that look at a scenario without leaving a folder are in `analysis.results.explained`.
+
+The reference page and the JSON Schema are written from them. Times are in seconds, GPU-time in GPU-seconds, shares
+between 0 and 1; what the data do not support is null. A key that another version writes beside these is left out on
+reading; one with a default may be missing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any, Self, TypeAlias
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from sim.yamlfile import dotted, suggest
+
+FORMAT = 1
+"""Format of the documents; those of before it have no number."""
+
+
+def _number(value: Any) -> float | None:
+    """Return a number as plain Python, ``None`` for what JSON does not have."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    kind = "float_type"
+    raise PydanticCustomError(kind, "must be a number")
+
+
+def _finite(value: Any) -> float:
+    found = _number(value)
+    if found is None:
+        kind = "float_type"
+        raise PydanticCustomError(kind, "must be a number")
+    return found
+
+
+def _whole(value: Any) -> int:
+    found = value.item() if isinstance(value, np.generic) else value
+    if isinstance(found, bool) or not isinstance(found, int):
+        kind = "int_type"
+        raise PydanticCustomError(kind, "must be a whole number")
+    return found
+
+
+def _pair(value: Any) -> tuple[float | None, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        kind = "list_type"
+        raise PydanticCustomError(kind, "must be a list")
+    if len(value) != 2:
+        kind, rule = "pair", f"list should have {'at least' if len(value) < 2 else 'at most'} 2 items, not {len(value)}"
+        raise PydanticCustomError(kind, rule)
+    return _number(value[0]), _number(value[1])
+
+
+_NUMBER = {"type": ["number", "null"]}
+
+Number: TypeAlias = Annotated[float | None, PlainValidator(_number), WithJsonSchema(_NUMBER)]
+"""A number, null where the data do not support one or it is not finite."""
+
+Real: TypeAlias = Annotated[float, PlainValidator(_finite), WithJsonSchema({"type": "number"})]
+
+Whole: TypeAlias = Annotated[int, PlainValidator(_whole), WithJsonSchema({"type": "integer"})]
+
+Count: TypeAlias = Annotated[Whole, Field(ge=0)]
+
+Pair: TypeAlias = Annotated[
+    tuple[float, float] | None,
+    PlainValidator(_pair),
+    WithJsonSchema({"type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2}),
+]
+"""Both ends of an interval; an end that is not finite is null."""
+
+Ends: TypeAlias = Annotated[
+    tuple[float, float],
+    PlainValidator(_pair),
+    WithJsonSchema({"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}),
+]
+"""As `Pair`, of what always has an interval in documents that this version writes."""
+
+Texts: TypeAlias = list[str]
+
+Numbers: TypeAlias = dict[str, Annotated[float, PlainValidator(_number), WithJsonSchema(_NUMBER)]]
+"""Numbers by name; all of them are null where there is nothing that they are shares of."""
+
+Labels: TypeAlias = dict[str, str]
+
+
+class Part(BaseModel):
+    """A JSON object."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="ignore",
+        from_attributes=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+        protected_namespaces=(),
+        defer_build=True,
+    )
+
+
+class Document(Part):
+    """What a command prints with ``--json``, and writes into its folder."""
+
+    format: Annotated[int, Field(ge=0, le=FORMAT)] = Field(0, description="Format of the document: 1; 0 before it.")
+
+
+class Provenance(Part):
+    """How the numbers were made."""
+
+    version: str = Field(description="Version of Ettrick.")
+    scenario_sha256: str = Field("", description="Of the scenario's content, the same wherever its files lie.")
+    python: str = Field(description="Version of Python.")
+    numpy: str = Field(description="Version of NumPy.")
+    command: str = Field(description="The command, to be typed again.")
+    model: str = Field("", description="Of a sweep, digest of the simulator.")
+    sha256: str = Field(
+        "", description="Checksum of all but `provenance`: `report` and `plot` refuse a document that was changed."
+    )
+
+
+# ----------------------------------------
+# A run.
+
+
+class Controlled(Part):
+    """A mean with the variability of the failures taken out."""
+
+    mean: Number = Field(description="The mean.")
+    mean_ci95: Pair = Field(description="Its 95 % interval.")
+    worth: Number = Field(None, description="How many times the replications as narrow an interval takes without.")
+
+
+class Summary(Part):
+    """A summary of a metric over replications; [how sure](metrics.md#how-sure) says what each number means."""
+
+    mean: Number = Field(description="Ratio of sums over all replications.")
+    mean_ci95: Pair = Field(description="Its 95 % interval; of `p_finish_by` the exact one.")
+    std: Number = Field(None, description="Standard deviation between replications.")
+    p05: Number = Field(None, description="Quantile of single replications; null where there are too few.")
+    p50: Number = Field(None, description="As `p05`: the median.")
+    p95: Number = Field(None, description="As `p05`.")
+    p05_ci95: Pair = Field(None, description="Bounds of the quantile.")
+    p50_ci95: Pair = Field(None, description="Bounds of the median.")
+    p95_ci95: Pair = Field(None, description="Bounds of the quantile.")
+    band90: Pair = Field(None, description="From failure rates not known exactly, with `--band`.")
+    method: str | None = Field(None, description="Interval of `mean_ci95`: `t` (Student's), `exact`, or null.")
+    controlled: Controlled | None = Field(
+        None, description="With a [control](metrics.md#luck-taken-out); null where none is known, or it has no use."
+    )
+    lower_bound95: Number = Field(
+        None, description="Of `mtti` and `mtti_running` only: what it is longer than, if nothing happened."
+    )
+
+
+class Often(Part):
+    """A number of events in a replication."""
+
+    mean: Real = Field(description="Mean over replications.")
+    mean_ci95: Pair = Field(description="Its 95 % interval.")
+    std: Number = Field(None, description="Standard deviation between replications.")
+
+
+class JobFound(Part):
+    """A job of a run; `band90` of its metrics is null."""
+
+    gpus: Count = Field(description="GPUs of the job.")
+    requested_gpu_s: Real = Field(description="Requested GPU-time of a mean replication [GPU s].")
+    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
+    time_shares: Numbers = Field(description="By [bucket](buckets.md#of-a-job): share of its requested GPU-time.")
+    finished: Count = Field(0, description="Replications in which a fixed amount of work was done.")
+    censored: Count = Field(0, description="Replications in which it was not.")
+    never_started: Count = Field(0, description="Replications in which the job never got its nodes.")
+    restores: Numbers = Field({}, description="By store, restores from it, mean over replications.")
+    accepted_taints: Number = Field(None, description="Faults whose wrong work has stayed, mean over replications.")
+    never_arrived: Count = Field(0, description="Replications that ended before the job arrived.")
+
+
+class NodePower(Part):
+    """What a node draws."""
+
+    idle_w: Real = Field(description="Idle [W].")
+    training_w: Real = Field(description="In training [W].")
+    gpus: Count = Field(description="GPUs of the node.")
+    measured: bool = Field(description="Whether both were measured.")
+    source: str = Field(description="Who says so.")
+
+
+class Energy(Part):
+    """Energy of a mean replication; [what a run takes](../explanation/power-and-cost.md) has the formulas."""
+
+    nodes_j: Numbers = Field(description="Of the nodes by [bucket of the cluster](buckets.md#of-the-cluster) [J].")
+    network_j: Real = Field(description="Of switches [J].")
+    storage_j: Real = Field(description="Of storage [J].")
+    overhead_j: Real = Field(description="What PUE adds to these [J].")
+    total_j: Real = Field(description="All of it, the mean of the metric `energy` [J].")
+    pue: Real = Field(description="Power of the facility over that of what stands in it.")
+    switches: Whole = Field(description="Number of switches.")
+    switch_w: Real = Field(description="Power of one [W].")
+    node: NodePower | None = Field(None, description="Power of a node.")
+    assumptions: Texts = Field(description="What the energy rests on that nobody has measured.")
+
+
+class Cost(Part):
+    """Cost of a mean replication, in its currency; 0 for what has no price."""
+
+    currency: str = Field(description="As in the scenario.")
+    allocation: str | None = Field(None, description="As in the scenario; null where it is not needed.")
+    capex: Number = Field(None, description="Hardware.")
+    energy: Number = Field(None, description="Energy.")
+    storage: Number = Field(None, description="Storage.")
+    repair: Number = Field(None, description="Parts of repairs.")
+    labour: Number = Field(None, description="Labour of repairs.")
+    rent: Number = Field(None, description="GPU-hours at a price.")
+    total: Real = Field(description="All of it, the mean of the metric `cost`.")
+    repairs: Numbers = Field(description="Repairs that began, by class of part.")
+
+
+class Quantiles(Part):
+    """Fewest nodes such that no more are down for so much of the time."""
+
+    p50: Whole = Field(description="50 % of the time.")
+    p90: Whole = Field(description="90 % of the time.")
+    p99: Whole = Field(description="99 % of the time.")
+
+
+class NodesDown(Part):
+    """How many nodes are down at once, over the time of all replications after warm-up."""
+
+    mean: Real = Field(description="Mean number of nodes that are down.")
+    p50: Whole = Field(description="Fewest nodes such that no more are down for 50 % of the time.")
+    p90: Whole = Field(description="The same for 90 % of the time.")
+    p99: Whole = Field(description="The same for 99 % of the time.")
+    max: Whole = Field(description="Most nodes that were down at once.")
+    dispersion: Number = Field(
+        description="Variance over that of independent nodes with the same mean; null if none was ever down."
+    )
+    independent: Quantiles = Field(description="Of independent nodes with the same mean (binomial).")
+
+
+class Nothing(Part):
+    """Empty: no time passed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Window(Part):
+    """A window of a scenario with `windows`; lost work counts in the window in which it was done."""
+
+    start_s: Real = Field(description="Its start, after the warm-up [s].")
+    end_s: Real = Field(description="Its end [s].")
+    replications: Count = Field(description="How many got that far.")
+    ettr: Number = Field(description="ETTR of this window.")
+    time_shares: Numbers = Field(description="By bucket, of this window.")
+
+
+class Extrapolated(Part):
+    """A failure bundle that was counted on jobs of other sizes."""
+
+    bundle: str = Field(description="Name of the bundle.")
+    counted_on_gpus: list[Whole] = Field(description="The smallest and the largest of those jobs.")
+    job: str = Field(description="The job that is furthest from these.")
+    gpus: Count = Field(description="Its GPUs.")
+    ettr: Real = Field(description="ETTR by the formula with failures in proportion to the GPUs.")
+    ettr_superlinear: Number = Field(
+        description="With failures growing with the power `exponent` beyond (arXiv 2602.00277); null for a smaller job."
+    )
+    exponent: Number = Field(description="That power.")
+
+
+class Simulated(Part):
+    """ETTR of the replications beside a formula.
+
+    There is no interval for one replication, where all come to the same, and for a log, which is one history.
+    """
+
+    replications: Count = Field(description="How many.")
+    ettr: Number = Field(description="Their ETTR.")
+    ettr_ci95: Pair = Field(description="The part of its 95 % interval that is within 0..1.")
+    standard_error: Number = Field(description="Of the ETTR.")
+    standard_errors_above: Number = Field(description="By how many of these it is above the formula's.")
+    outside_ci95: Number = Field(description="How far the formula's is outside of the interval, 0 inside.")
+
+
+class ClosedForm(Part):
+    """What a formula says of a scenario."""
+
+    applies: bool = Field(True, description="Whether a formula applies.")
+    reasons: Texts = Field(
+        [],
+        description="Why none does: the recovery has none, or what it leaves out takes "
+        "[more than a point](../explanation/semantics.md#where-the-closed-form-does-not-apply).",
+    )
+    ettr: Number = Field(description="Expected ETTR in the long run; null where no formula applies.")
+    form: str | None = Field(
+        description="Which formula: `renewal`, with `classes of failures` or `several stores`; or `elastic replicas`."
+    )
+    time_shares: Numbers = Field(
+        description="Expected shares; `restart` is reschedule + initialize + restore, `queued` the wait after a rung's "
+        "patience. Empty where no formula applies."
+    )
+    assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
+    waste: dict[str, Numbers] | None = Field(
+        description="By order in the failure rate, `first`, `second`, `exact`: shares lost, by bucket, and `total`; "
+        "null where the formula does not tell causes apart."
+    )
+    waste_by_cause: dict[str, dict[str, Numbers]] | None = Field(
+        description="The same by order and cause; `checkpoint_stall` is that of `no_failure`."
+    )
+    extrapolated: list[Extrapolated] = Field(description="Failure bundles that were counted on jobs of other sizes.")
+    simulated: Simulated | None = Field(description="The replications beside it; null where nothing was simulated.")
+
+
+class Step(Part):
+    """A healthy step; what needs the model of steps is null for a job without `model`, `batch` and `parallelism`."""
+
+    time_s: Number = Field(description="Time of the step [s]; null if nothing tells it.")
+    basis: str | None = Field(
+        description="`measured`, `calibrated`, or the model of steps with efficiencies that are `fitted`, `assumed`, "
+        "or of an accelerator of which there is the `peak only`."
+    )
+    stated: str | None = Field(description="The key of the scenario that tells it, `step_time` or `mfu`; else null.")
+    sigma: Number = Field(None, description="Standard deviation of the logarithm of true over stated time.")
+    band90_s: Pair = Field(None, description="Interval that holds the time with 90 % [s]; null for a measured step.")
+    model_s: Number = Field(None, description="Time by the model of steps alone [s].")
+    model_sigma: Number = Field(None, description="As `sigma`, of the model alone.")
+    model_band90_s: Pair = Field(None, description="As `band90_s`, of the model alone [s].")
+    scale: Number = Field(None, description="`time_s` over `model_s`: a measured step scales all terms.")
+    breakdown: Numbers = Field(
+        description="By term [s]; they sum to `time_s`. `gemm`, `attention`, `elementwise`, `launch`, `logits` compute "
+        "on the slowest stage; `tensor`, `context`, `expert`, `pipeline`, `data` communicate unhidden; `bubble` fills "
+        "the pipeline; `optimizer`, `overhead` come once a step."
+    )
+    mfu: Number = Field(description="Model FLOP utilisation of the step.")
+    mfu_convention: str | None = Field(None, description="What `mfu` counts.")
+    memory_bytes: Numbers | None = Field(
+        None, description="What the fullest GPU holds, by part, the `total` of these, and the `capacity` [B]."
+    )
+
+
+class RunDocument(Document):
+    """`ettrick run SCENARIO --json` prints this document; `--out DIR` writes it to `run.json`."""
+
+    scenario: str = Field(description="Name of the scenario.")
+    engine: str = Field("des", description="`des`, discrete-event simulation.")
+    replications: Annotated[int, Field(ge=1)] = Field(description="How many were simulated.")
+    interrupted: Count = Field(0, description="In how many of them a job was interrupted.")
+    seed: Whole = Field(description="Seed of all random numbers.")
+    initial: str = Field("", description="State of the parts at the start: `new` or `stationary`.")
+    horizon_s: Real = Field(description="Simulated time [s].")
+    warmup_s: Real = Field(description="Of it, before anything is counted [s].")
+    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md), over all jobs.")
+    time_shares: Numbers = Field(
+        description="By [bucket](buckets.md#of-a-job): share of the requested GPU-time; sum 1."
+    )
+    cluster_shares: Numbers = Field(
+        description="By [bucket](buckets.md#of-the-cluster): share of the owned GPU-time; sum 1."
+    )
+    interruptions_by_cause: dict[str, Often] = Field(description="By cause, most frequent first.")
+    loss_gpu_s: dict[str, dict[str, Real]] = Field(
+        description="By cause, `no_failure` included, and bucket: GPU-seconds in a mean replication."
+    )
+    repair_from: Labels = Field(
+        {},
+        description="By cause, whose repair applies: of the `source` itself, of the `entry` of `failures` that uses a "
+        "bundle, of the `scenario` or of the `bundle`. Causes that take no node are left out.",
+    )
+    counts: Numbers = Field(
+        description="Events by what became of them, mean of a replication; "
+        "[how they add up](metrics.md#counts-that-must-add-up)."
+    )
+    nodes_down: NodesDown | Nothing = Field(description="How many nodes are down at once; empty if no time passed.")
+    energy: Energy | None = Field(description="What drew how much; null if it is not known what a node draws.")
+    cost: Cost | None = Field(description="What was paid for; null without prices.")
+    windows: list[Window] = Field(description="One for each window if the scenario sets `windows`, else empty.")
+    closed_form: ClosedForm = Field(description="What a formula says.")
+    step: Step = Field(description="The healthy step of the first job.")
+    per_job: Annotated[dict[str, JobFound], Field(min_length=1)] = Field(description="By name of the job.")
+    assumptions: Texts = Field(description="Those of the scenario.")
+    warnings: Texts = Field(description="What in a valid scenario costs more than it need.")
+    notes: Texts = Field(description="What to know before using the numbers.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+
+# ----------------------------------------
+# A comparison.
+
+
+class ControlledDifference(Part):
+    """A difference with the variability of the failures that both meet taken out."""
+
+    mean: Real = Field(description="The difference.")
+    ci95: Ends = Field(description="Its 95 % interval.")
+    worth: Number = Field(None, description="How many times the replications as narrow an interval takes without.")
+
+
+class DifferenceFound(Part):
+    """By how much a metric is above that of another variant, on the same failures."""
+
+    mean: Real = Field(description="The difference.")
+    ci95: Ends = Field(description="Its 95 % interval.")
+    resolved: bool = Field(description="Whether zero is outside of the interval.")
+    replications_to_resolve: Whole | None = Field(description="Null: more than 10,000, or no difference at all.")
+    controlled: ControlledDifference | None = Field(None, description="With a control, or null.")
+
+
+class VariantFound(Part):
+    """A variant: as in [the document of a run](#what-run-prints), and its differences."""
+
+    scenario_sha256: str = Field(description="Of the scenario's content.")
+    scenario: str = Field(description="Name of the scenario.")
+    metrics: dict[str, Summary] = Field(description="As of a run.")
+    time_shares: Numbers = Field(description="As of a run.")
+    cluster_shares: Numbers = Field(description="As of a run.")
+    interruptions_by_cause: dict[str, Often] = Field(description="As of a run.")
+    loss_gpu_s: dict[str, dict[str, Real]] = Field(description="As of a run.")
+    energy: Energy | None = Field(description="As of a run.")
+    cost: Cost | None = Field(description="As of a run.")
+    per_job: Annotated[dict[str, JobFound], Field(min_length=1)] = Field(description="As of a run.")
+    assumptions: Texts = Field(description="As of a run.")
+    warnings: Texts = Field(description="As of a run.")
+    notes: Texts = Field(description="As of a run.")
+    difference: dict[str, DifferenceFound | None] = Field(
+        description="By metric, to the first variant, or null. Empty for the first."
+    )
+
+
+class Stores(Part):
+    """What the checkpoint stores of a preset make of the headline."""
+
+    without: str = Field("", description="The variant without them.")
+    gain: DifferenceFound | None = Field(description="How far it is above that.")
+    rest: DifferenceFound | None = Field(description="How far that is above the first, without its stores.")
+
+
+class Behind(Part):
+    """How far a variant is behind the best of the others."""
+
+    mean: Real = Field(description="The difference.")
+    ci95: Ends = Field(description="Its interval, together for all variants.")
+
+
+class RankingFound(Part):
+    """Which of three variants or more may be the best, together at 95 %."""
+
+    behind: dict[str, Behind] = Field(description="By name.")
+    may_be_best: Texts = Field(description="Those that may be the best.")
+    replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
+
+
+class TakenFound(Part):
+    """What a variant has at hand, or takes."""
+
+    gpus: Number = Field(description="GPUs owned.")
+    in_jobs: Number = Field(description="GPUs that its jobs ask for.")
+    megawatts: Number = Field(description="Power that the facility is built for [MW].")
+    cost_per_day: Number = Field(description="Cost of a mean day, in `currency`.")
+    currency: str = Field(description="Empty without prices.")
+
+
+class AtEqual(Part):
+    """What unlike clusters are compared at."""
+
+    kind: str = Field(description="`gpus`, `power` or `cost`.")
+    variants: dict[str, TakenFound] = Field(description="By name.")
+    lines: Texts = Field(description="What was divided by what.")
+
+
+class CompareDocument(Document):
+    """`ettrick compare --json` prints this document; `--out DIR` writes it to `compare.json`."""
+
+    replications: Annotated[int, Field(ge=1)] = Field(description="Common to all variants.")
+    seed: Whole = Field(description="Common to all variants.")
+    precise: bool | None = Field(description="Whether the precision asked for was reached; null if none was.")
+    first: str = Field(description="The variant that the others are compared with.")
+    instead_of: str | None = Field(None, description="The one that they were to be compared with, if it cannot run.")
+    headline: str = Field(description="The metric that they are compared by.")
+    order: Texts = Field(description="Best first by the headline; empty where there is no rank.")
+    ranking: RankingFound | None = Field(description="Of three variants or more.")
+    at_equal: AtEqual | None = Field(description="With `--at-equal`.")
+    differs: Texts = Field(description="Which of model, precision, layout and accelerator are not the same in all.")
+    varied: Texts = Field([], description="Paths that `--vary` varied.")
+    also_differ: dict[str, dict[str, Any]] = Field(
+        {}, description="Every other key that is not the same in all: its value by variant, null where not stated."
+    )
+    stores: dict[str, Stores] = Field({}, description="With `--split`, by variant.")
+    unranked_because: str | None = Field(description="Why goodput does not rank them; null where it does.")
+    variants: Annotated[dict[str, VariantFound], Field(min_length=1)] = Field(description="By name.")
+    cannot_run: Labels = Field(description="By name, why a variant cannot run.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+    @model_validator(mode="after")
+    def _names_are_those_of_variants(self) -> Self:
+        keyed = [name for values in self.also_differ.values() for name in values]
+        for name in (self.first, *self.order, *self.stores, *keyed):
+            _refuse_unknown("variant", name, self.variants)
+        for variant in self.variants.values():
+            _refuse_unknown("metric", self.headline, variant.metrics)
+        return self
+
+
+# ----------------------------------------
+# A sweep.
+
+
+class AxisValue(Part):
+    """A value of an axis."""
+
+    label: str = Field(description="As the study states it.")
+    number: Number = Field(description="In SI units; null without an order.")
+
+
+class Axis(Part):
+    """What varies."""
+
+    title: str = Field(description="In words.")
+    unknown: bool = Field(description="Whether it has a distribution.")
+    basis: str | None = Field(description="As the study states it; null if it does not.")
+    source: str = Field(description="As the study states it; empty if it does not.")
+
+
+class SweepAxis(Part):
+    """What varies in a sweep."""
+
+    title: str = Field(description="In words.")
+    noun: str = Field("", description="What its values count; empty if the study does not say.")
+    paths: Texts = Field(description="Of the scenario.")
+    unknown: bool = Field(description="Whether it has a distribution.")
+    basis: str | None = Field(description="As the study states it; null if it does not.")
+    source: str = Field(description="As the study states it; empty if it does not.")
+    values: list[AxisValue] = Field(description="In the order in which they come.")
+
+
+class CellSummary(Part):
+    """A metric of a cell."""
+
+    mean: Number = Field(description="Ratio of sums over all replications.")
+    mean_ci95: Pair = Field(description="Its 95 % interval.")
+    method: str | None = Field(description="Which [interval](../explanation/how-sure.md).")
+    std: Number = Field(description="Standard deviation of one run.")
+    p05: Number = Field(description="Quantile of one run.")
+    p50: Number = Field(description="Median of one run.")
+    p95: Number = Field(description="Quantile of one run.")
+    band90: Pair = Field(description="Of what is not known exactly.")
+    replications: Count = Field(description="How many have the metric.")
+    censored: Count = Field(description="How many were not finished.")
+    never_started: Count = Field(description="How many never got their nodes.")
+
+
+class CellFormula(Part):
+    """The closed form of a cell."""
+
+    applies: bool = Field(True, description="Whether a formula applies.")
+    reasons: Texts = Field([], description="Why none does.")
+    ettr: Number = Field(description="Expected ETTR.")
+
+
+class Trouble(Part):
+    """A point that has no results."""
+
+    point: Count = Field(description="Its number.")
+    draw: Count = Field(description="Which draw of what is unknown.")
+    status: str = Field(description="`infeasible`, `failed` or `crashed`.")
+    reason: str = Field(description="Why.")
+
+
+class CellFound(Part):
+    """A combination of values."""
+
+    cell: Count = Field(description="Its number, from 0.")
+    point: Count = Field(description="The point with the central values of what is unknown.")
+    values: Labels = Field(description="By axis.")
+    numbers: dict[str, Number] = Field(description="By axis, in SI units.")
+    status: str = Field(description="`ok`, `infeasible`, `failed` or `crashed`.")
+    trouble: str = Field(description="Why it is not `ok`.")
+    troubles: list[Trouble] = Field(description="All points of the cell that have no results.")
+    draws: Count = Field(description="Draws of what is unknown.")
+    replications: Count = Field(description="Replications at the central values.")
+    precise: bool | None = Field(description="Whether the precision asked for was reached.")
+    censored: Count = Field(description="Replications that were not finished.")
+    never_started: Count = Field(description="Replications in which a job never got its nodes.")
+    metrics: dict[str, CellSummary | None] = Field(description="By name.")
+    closed_form: CellFormula | None = Field(description="What a formula says.")
+    gpus: Whole | None = Field(description="GPUs that all its jobs ask for; null where its values set whole jobs.")
+
+
+class AnswerFound(Part):
+    """A question with its answer; beside these keys stands what was asked, see [questions](questions.md)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    ask: str = Field(description="Kind of the question.")
+    sentences: Texts = Field(description="The answer in words.")
+    data: dict[str, Any] = Field(description="The answer in numbers, by [kind](questions.md).")
+
+    @model_serializer(mode="wrap")
+    def _what_was_asked_first(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        asked = self.model_extra or {}
+        content = serialize(self)
+        return {"ask": self.ask, **asked, "sentences": content["sentences"], "data": content["data"]}
+
+
+class Warned(Part):
+    """A warning of scenarios."""
+
+    warning: str = Field(description="The text.")
+    cells: Count = Field(description="Of how many cells.")
+
+
+class SweepCounts(Part):
+    """How many points and cells there are of each kind."""
+
+    points: Count = Field(0, description="Points of the design.")
+    ok: Count = Field(0, description="Points with results.")
+    infeasible: Count = Field(0, description="Points that cannot run.")
+    failed: Count = Field(0, description="Points that failed.")
+    crashed: Count = Field(0, description="Points that ended their process.")
+    cells: Count = Field(0, description="Cells.")
+    cells_ok: Count = Field(0, description="Cells with results.")
+    censored: Count = Field(0, description="Cells with replications that were not finished.")
+    never_started: Count = Field(0, description="Cells with jobs that never started.")
+    imprecise: Count = Field(0, description="Cells in which the precision was not reached.")
+
+
+class SweepDocument(Document):
+    """`ettrick sweep --json` prints this document; its folder holds it as `run.json`."""
+
+    study: str = Field(description="Name of the study.")
+    question: str = Field(description="As the study states it.")
+    description: str = Field(description="As the study states it.")
+    scenario: str = Field(description="Name of the scenario.")
+    seed: Whole = Field(description="Seed of all random numbers.")
+    design: dict[str, Any] = Field(description="Which combinations were looked at.")
+    precision: dict[str, Any] | None = Field(
+        description="What was asked for: `width`, `metric` (empty: the first one), `least` and `most` replications."
+    )
+    at_equal: str | None = Field(description="What unlike clusters are compared at.")
+    at_equal_lines: Texts = Field(description="What was divided by what.")
+    currency: str | None = Field(description="Unit of prices.")
+    axes: Annotated[dict[str, SweepAxis], Field(min_length=1)] = Field(description="By name.")
+    metrics: Annotated[Texts, Field(min_length=1)] = Field(description="Those that were kept, the headline first.")
+    replications: list[Whole] = Field(description="Numbers of replications that occur.")
+    counts: SweepCounts = Field(description="How many points and cells there are of each kind.")
+    answers: list[AnswerFound] = Field(description="For each question.")
+    cells: Annotated[list[CellFound], Field(min_length=1)] = Field(description="Every combination.")
+    warnings: list[Warned] = Field(description="Each once.")
+    notes: Texts = Field(description="What to know before using the numbers.")
+    assumptions: Texts = Field(description="Those of the scenario and of the study.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+    @model_validator(mode="after")
+    def _names_are_those_of_axes(self) -> Self:
+        for number, cell in enumerate(self.cells):
+            if cell.cell != number:
+                message = f"cells.{number}.cell is {cell.cell}"
+                raise ValueError(message)
+            for name in cell.values:
+                _refuse_unknown("axis", name, self.axes)
+        return self
+
+
+# ----------------------------------------
+# A sensitivity.
+
+
+class Center(Part):
+    """The central point."""
+
+    values: Labels = Field(description="By axis.")
+    mean: Number = Field(description="Mean of the metric.")
+    ci95: Pair = Field(description="Its 95 % interval.")
+    closed_form: Number = Field(description="By a formula, of `ettr`.")
+
+
+class MoveFound(Part):
+    """An axis moved to another value."""
+
+    label: str = Field(description="The value.")
+    number: Number = Field(description="In SI units.")
+    change: DifferenceFound | None = Field(description="Above the central point.")
+    closed_form: Number = Field(description="The same by a formula.")
+    trouble: str = Field(description="Why it has no results.")
+
+
+class SwingFound(Part):
+    """What an axis alone does."""
+
+    axis: str = Field(description="Its name.")
+    center: str = Field(description="Its central value.")
+    swing: Number = Field(description="The widest change.")
+    resolved: bool = Field(description="Whether it is more than variability.")
+    replications_to_resolve: Whole | None = Field(description="How many would tell; null for too many.")
+    moves: list[MoveFound] = Field(description="To each end.")
+
+
+class IndexEstimate(Part):
+    """An index of Sobol with its interval."""
+
+    value: Number = Field(description="The index.")
+    ci95: Pair = Field(description="Its 95 % interval.")
+
+
+class VariancePart(Part):
+    """What brings variance."""
+
+    variance: Number = Field(description="The variance.")
+    share: IndexEstimate | None = Field(description="Its share of the variance of one run.")
+
+
+class FormulaIndex(Part):
+    """The indices of the closed form."""
+
+    first: Number = Field(description="First-order index.")
+    total: Number = Field(description="Total index.")
+
+
+class AxisIndex(Part):
+    """What an axis brings of the variance of means."""
+
+    axis: str = Field(description="Its name.")
+    first: IndexEstimate = Field(description="By itself.")
+    total: IndexEstimate = Field(description="With all its interactions.")
+    closed_form: FormulaIndex | None = Field(description="By a formula.")
+
+
+class IndicesFound(Part):
+    """What brings the variance, all axes at once."""
+
+    samples: Count = Field(description="Points of a set.")
+    rows: Count = Field(description="Rows of the design with results.")
+    left_out: Count = Field(description="Rows without.")
+    why_left_out: str | None = Field(description="Why.")
+    mean: Number = Field(description="Mean of the metric.")
+    variance: dict[str, VariancePart] = Field(description="Of one run, by `parameters`, `luck` and `both`.")
+    noise_of_means: Number = Field(description="Variance of means that replications leave.")
+    together: IndexEstimate | None = Field(description="Interactions.")
+    by_axis: list[AxisIndex] = Field(description="By axis.")
+    reason: str | None = Field(description="Why there are none.")
+
+
+class SensitivityDocument(Document):
+    """`ettrick sensitivity --json` prints this document; `--out DIR` writes it to `sensitivity.json`."""
+
+    study: str = Field(description="Name of the study.")
+    question: str = Field(description="As the study states it.")
+    scenario: str = Field(description="Name of the scenario.")
+    metric: str = Field(description="What is looked at.")
+    replications: Annotated[int, Field(ge=1)] = Field(description="Of every point.")
+    seed: Whole = Field(0, description="Seed of all random numbers.")
+    axes: Annotated[dict[str, Axis], Field(min_length=1)] = Field(description="By name.")
+    center: Center = Field(description="The central point.")
+    low: Number = Field(description="Probability of the low end of a distribution in the tornado.")
+    tornado: list[SwingFound] | None = Field(description="For each axis, the widest first; null if not asked for.")
+    indices: IndicesFound | None = Field(description="Of Sobol; null if not asked for.")
+    indices_missing: str = Field(description="Why there are no indices though they were asked for.")
+    assumptions: Texts = Field(description="Those of the study.")
+    warnings: list[Any] = Field(description="Of the central point.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+    @model_validator(mode="after")
+    def _names_are_those_of_axes(self) -> Self:
+        for name in (*self.center.values, *(swing.axis for swing in self.tornado or ())):
+            _refuse_unknown("axis", name, self.axes)
+        return self
+
+
+# ----------------------------------------
+# An optimisation.
+
+
+class Aim(Part):
+    """What is sought."""
+
+    name: str = Field(description="A metric or an axis.")
+    lowest: bool = Field(description="Whether lower is better.")
+    is_axis: bool = Field(description="Whether it is an axis.")
+
+
+class AimFound(Part):
+    """What an aim or a condition came to."""
+
+    mean: Number = Field(description="The mean.")
+    ci95: Pair = Field(description="Its 95 % interval.")
+
+
+class ConditionFound(Part):
+    """What a condition came to."""
+
+    condition: str = Field(description="As it is stated.")
+    metric: str = Field(description="Its metric.")
+    bound: Number = Field(description="Its bound, in SI units.")
+    mean: Number = Field(description="The mean.")
+    ci95: Pair = Field(description="Its 95 % interval.")
+    verdict: str = Field(description="Whether it holds: `holds`, `fails`, or not resolved.")
+
+
+class TrialFound(Part):
+    """A combination that was tried."""
+
+    values: Labels = Field(description="By axis.")
+    numbers: dict[str, Number] = Field(description="By axis, in SI units.")
+    aims: dict[str, AimFound | None] = Field(description="By aim.")
+    conditions: list[ConditionFound] = Field(description="In their order.")
+    met: bool | None = Field(description="Whether all conditions are met.")
+    closed_form: Number = Field(description="ETTR by a formula.")
+    trouble: str = Field(description="Why it has no results.")
+
+
+class FrontMember(TrialFound):
+    """A combination that no other one beats in all aims."""
+
+    certain: bool = Field(False, description="Whether variability cannot have put it there.")
+
+
+class ConfirmedTrial(TrialFound):
+    """A combination on fresh failures."""
+
+    gain: dict[str, DifferenceFound | None] = Field({}, description="By aim, above the scenario as it is.")
+    ahead_of_answer: dict[str, DifferenceFound | None] = Field({}, description="By aim, above the answer.")
+
+
+class ConfirmationFound(Part):
+    """The answer, others and the scenario as it is, on fresh failures."""
+
+    seed: Whole = Field(description="Of the fresh failures.")
+    replications: Count = Field(description="Of each.")
+    confirmed: bool | None = Field(description="Whether the answer is; null where this is not resolved.")
+    trials: list[ConfirmedTrial] = Field(description="The answer first.")
+    as_it_is: TrialFound | None = Field(description="The scenario as it is.")
+
+
+class OptimizeAxis(Part):
+    """Where an axis was looked at."""
+
+    title: str = Field(description="In words.")
+    noun: str = Field("", description="What its values count; empty if the study does not say.")
+    values: Texts = Field([], description="Its values, where it has no order.")
+    from_: str = Field("", alias="from", description="Its low end.")
+    to: str = Field("", description="Its high end.")
+    size: Whole | None = Field(None, description="How many values lie between; null for any.")
+
+
+class AsGood(Part):
+    """What is as good as the answer at this precision."""
+
+    values: list[Labels] = Field(description="The combinations.")
+    loss_below: Number = Field(description="The loss that cannot be excluded.")
+    replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
+
+
+class TopFound(Part):
+    """Where a curve is highest."""
+
+    number: Number = Field(description="The place, in SI units.")
+    ci95: Pair = Field(description="Its 95 % interval.")
+    label: str = Field(description="The place.")
+    labels95: Texts = Field(description="Both ends of the interval.")
+
+
+class EdgeFound(Part):
+    """Up to where conditions hold."""
+
+    surely_not: Labels | None = Field(description="The last combination that surely fails.")
+    surely: Labels | None = Field(description="The first that surely holds.")
+    islands: list[Labels] = Field(description="Combinations that hold beyond one that does not.")
+
+
+class FormulaFound(Part):
+    """What the closed form calls the best."""
+
+    values: Labels = Field(description="The combination.")
+    ettr: Number = Field(description="Its ETTR by the formula.")
+    ettr_of_answer: Number = Field(description="ETTR of the answer by the formula.")
+    of_tried: bool = Field(description="Whether it is the best of those that were tried, or of all.")
+    assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
+
+
+class FormulaLeftOut(Part):
+    """To how many combinations the closed form does not apply."""
+
+    combinations: Count = Field(description="How many.")
+    reason: str = Field(description="Why it does not to the first.")
+
+
+class OptimizeDocument(Document):
+    """`ettrick optimize --json` prints this document; `--out DIR` writes it to `optimize.json`."""
+
+    study: str = Field(description="Name of the study.")
+    question: str = Field(description="As the study states it.")
+    scenario: str = Field(description="Name of the scenario.")
+    method: str = Field(
+        description="`curve` (one axis, a metric), `edge` (an axis as low or high as conditions allow), `all` (every "
+        "combination), `search`."
+    )
+    replications: Annotated[int, Field(ge=1)] = Field(description="Of each combination.")
+    over: str | None = Field(None, description="Over what conditions hold.")
+    draws: Count = Field(0, description="Draws of what is unknown.")
+    aims: Annotated[list[Aim], Field(min_length=1)] = Field(description="What is sought.")
+    conditions: Texts = Field(description="As they are stated.")
+    axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
+    answer: TrialFound | None = Field(description="The best combination; null if nothing keeps the conditions.")
+    settings: Texts = Field(description="What it writes into the scenario.")
+    runner_up: TrialFound | None = Field(description="The next one.")
+    as_good: AsGood | None = Field(None, description="All that are as good at this precision.")
+    top: TopFound | None = Field(None, description="Of a curve, where it is highest.")
+    edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
+    front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
+    tried: list[TrialFound] = Field(description="Every combination.")
+    confirmation: ConfirmationFound | None = Field(description="On fresh seeds.")
+    closed_form: FormulaFound | None = Field(None, description="What the closed form calls the best.")
+    closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
+    assumptions: Texts = Field([], description="Those of the study.")
+    warnings: Texts = Field([], description="Of the answers.")
+    provenance: Provenance = Field(description="How the numbers were made.")
+
+    @model_validator(mode="after")
+    def _names_are_those_of_axes(self) -> Self:
+        for trial in (*self.tried, *((self.answer,) if self.answer is not None else ())):
+            for name in trial.values:
+                _refuse_unknown("axis", name, self.axes)
+        return self
+
+
+# ----------------------------------------
+# A validation.
+
+
+class ValidationRow(Part):
+    """A row: what the table states ([add a row](../howto/check-ettrick.md#add-a-row)), and what came of it."""
+
+    id: str = Field(description="Name, unique in the table.")
+    quantity: str = Field(description="What is compared.")
+    paper: str = Field(description="Who published it.")
+    where: str = Field("", description="Where in the paper.")
+    provenance: str = Field("", description="`primary`, `secondary`, `derived`, `theory` or `program`.")
+    inputs: str = Field("", description="What it follows from.")
+    value: Number = Field(None, description="As published.")
+    unit: str = Field("", description="Unit of the values.")
+    tolerance: dict[str, Any] = Field({}, description="How near ours must be.")
+    label: str = Field(description="`calibrated`, `emergent` or `sanity`.")
+    conventions: Labels = Field({}, description="What is counted how.")
+    measure: str = Field("", description="What makes our value.")
+    arguments: dict[str, Any] = Field({}, description="With which arguments.")
+    replications: Count = Field(0, description="How many.")
+    independent: bool = Field(False, description="Whether it is one of those that are taken together.")
+    needs_data: bool = Field(False, description="Whether it needs data that are not shipped.")
+    only_reads: bool = Field(False, description="Whether nothing is simulated.")
+    published: Number = Field(description="`value`, or what theory expects; null for an interval.")
+    ours: Number = Field(description="Our value.")
+    error: Number = Field(description="Its standard error.")
+    played: Count = Field(description="Independent values behind it; 0 for a formula.")
+    luck: Number = Field(None, description="Half-width that the error rate of the table leaves to the row.")
+    delta: Number = Field(None, description="Ours less what is published; of an interval, what it is outside by.")
+    limit: Number = Field(
+        description="How far ours may be from what is published; of an inequality, how far it must be beyond it; of a "
+        "model that must miss, how far off it must be."
+    )
+    p_value: Number = Field(
+        None, description="Probability to be as far off by chance, an upper bound; null for all kinds but `sampling`."
+    )
+    verdict: str = Field(description="`pass`, `fail` or `skipped`.")
+    reason: str = Field(description="Why, where the numbers do not say it.")
+
+
+class ValidationGroup(Part):
+    """A group of rows."""
+
+    name: str = Field(description="For `--only`.")
+    title: str = Field(description="In words.")
+    rows: list[ValidationRow] = Field(description="In the order of the table.")
+
+
+class NotChecked(Part):
+    """A published value that is not compared."""
+
+    paper: str = Field(description="Who published it.")
+    what: str = Field(description="The value.")
+    why: str = Field(description="Why it is not compared.")
+
+
+class Together(Part):
+    """Independent rows together."""
+
+    rows: Count = Field(description="How many.")
+    p_value: Number = Field(description="By Fisher's method, an upper bound.")
+    least: Number = Field(description="The least that passes.")
+    holds: bool = Field(description="Whether it does.")
+
+
+class ValidateDocument(Document):
+    """`ettrick validate --json` prints this document; `--out DIR` writes it to `validate.json`."""
+
+    seed: Whole = Field(description="Seed of all scenarios.")
+    family_wise_error: Number = Field(description="Probability of a false alarm in the whole table.")
+    stochastic_rows: Count = Field(description="Rows of the whole table with random numbers in them.")
+    counts: dict[str, Count] = Field(description="Rows that `pass`, `fail` and are `skipped`.")
+    together: Together | None = Field(description="Independent rows together; null if none was simulated.")
+    groups: list[ValidationGroup] = Field(description="Groups of rows.")
+    not_checked: list[NotChecked] = Field(description="Published values that are not compared.")
+    provenance: Provenance | None = Field(None, description="How the numbers were made; not of the recorded table.")
+
+
+# ----------------------------------------
+# Reading them.
+
+DOCUMENTS: dict[str, type[Document]] = {
+    "run": RunDocument,
+    "compare": CompareDocument,
+    "sweep": SweepDocument,
+    "sensitivity": SensitivityDocument,
+    "optimize": OptimizeDocument,
+    "validate": ValidateDocument,
+}
+"""By command, of those that leave their document in a folder."""
+
+
+_RULES = {
+    "missing": "is missing",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+}
+
+
+class DocumentMistakeError(ValueError):
+    """A document is not what its command writes; the message is one line with the place in it."""
+
+
+def read_document(kind: str, content: Any) -> Document:
+    """Return the document that a command has left.
+
+    Raises
+    ------
+    DocumentMistakeError
+        If it is not what the command writes.
+    """
+    try:
+        return DOCUMENTS[kind].model_validate(content)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        first = found[0]
+        place = dotted(tuple(step for step in first["loc"] if not _is_branch(step)))
+        rule = first["msg"].removeprefix("Value error, ")
+        if first["type"] in _RULES:
+            rule = _RULES[first["type"]]
+            rule = rule if first["type"] == "missing" else f"{rule}, not {_shown(first['input'])}"
+        more = f" ({len(found)} mistakes in all)" if len(found) > 1 else ""
+        message = f"{place + ': ' if place else ''}{rule[:1].lower()}{rule[1:]}{more}"
+        raise DocumentMistakeError(message) from None
+
+
+def _is_branch(step: Any) -> bool:
+    """Return whether a step is that of the validator into a union, and not into the document."""
+    return isinstance(step, str) and (step in ("NodesDown", "Nothing") or "[" in step)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _refuse_unknown(what: str, name: str, known: dict[str, Any]) -> None:
+    if name not in known:
+        message = f"names the {what} '{name}', which is not there{suggest(name, known)}"
+        raise ValueError(message)
