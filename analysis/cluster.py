@@ -216,8 +216,7 @@ def parts_named(texts: Sequence[str]) -> list[tuple[str, int]]:
     for text in texts:
         part, colon, unit = text.partition(":")
         if not (colon and unit.isdecimal()):
-            message = f"{text}: must be a part and a number, such as spine:3"
-            raise ValueError(message)
+            raise ValueError(f"{text}: must be a part and a number, such as spine:3")
         found.append((part, int(unit)))
     return found
 

@@ -307,15 +307,13 @@ def _check_common(variants: Sequence[Variant]) -> None:
     costs = [variant.prepared.upkeep.cost for variant in variants]
     currencies = sorted({cost.currency for cost in costs if cost is not None})
     if len(currencies) > 1:
-        message = f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same"
-        raise RequestError(message)
+        raise RequestError(f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same")
 
 
 def _check(precision: Precision, metric: str) -> None:
     """Refuse points of what is no share."""
     if not precision.relative and metric not in SHARES:
-        message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
-        raise RequestError(message)
+        raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
 
 def _excess(rows: Sequence[Sequence[Mapping[str, Ratio]]], metric: str, precision: Precision) -> float:
@@ -383,15 +381,12 @@ class Variation(NamedTuple):
         try:
             values = split(rest)
         except ValueError as error:
-            message = f"--vary {text}: {error}"
-            raise RequestError(message) from None
+            raise RequestError(f"--vary {text}: {error}") from None
         for value in values:
             if not value:
-                message = f"--vary {text}: a value is empty; write [] or '' for one that is meant to be"
-                raise RequestError(message)
+                raise RequestError(f"--vary {text}: a value is empty; write [] or '' for one that is meant to be")
             if values.count(value) > 1:
-                message = f"--vary {text}: has {value} twice"
-                raise RequestError(message)
+                raise RequestError(f"--vary {text}: has {value} twice")
         return cls(path, values)
 
 
@@ -458,8 +453,7 @@ def split(text: str) -> tuple[str, ...]:
             continue
         parts[-1] += letter
     if quote or ends:
-        message = f"has no closing {quote or ends[-1]}"
-        raise ValueError(message)
+        raise ValueError(f"has no closing {quote or ends[-1]}")
     return tuple(part.strip() for part in parts)
 
 
@@ -485,29 +479,24 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
     paths = [variation.path for variation in variations]
     for path in paths:
         if paths.count(path) > 1:
-            message = f"--vary {path}: is there twice; give all its values at once"
-            raise RequestError(message)
+            raise RequestError(f"--vary {path}: is there twice; give all its values at once")
     for scenario in scenarios:
         if scenarios.count(scenario) > 1:
-            message = f"{scenario}: is there twice"
-            raise RequestError(message)
+            raise RequestError(f"{scenario}: is there twice")
     for text in common:
         path = text.partition("=")[0].strip()
         for variation in variations:
             if path in (variation.path, f"{variation.path}.use"):
-                message = f"--set {text}: is varied too, by --vary {variation.path}; say it once"
-                raise RequestError(message)
+                raise RequestError(f"--set {text}: is varied too, by --vary {variation.path}; say it once")
     choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
     found = []
     for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
         name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
         found.append(Recipe(name, scenario, tuple(common), combination))
     if len(found) < 2:
-        message = "nothing to compare with: add --vary PATH=A,B with two values or more, or another scenario"
-        raise RequestError(message)
+        raise RequestError("nothing to compare with: add --vary PATH=A,B with two values or more, or another scenario")
     if len(found) > _MOST:
-        message = f"--vary: makes more than {_MOST} variants; vary fewer values at once"
-        raise RequestError(message)
+        raise RequestError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
     return tuple(found)
 
 
@@ -554,8 +543,7 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
     if is_wrong and len(scenarios) - len(without) < 2:
         raise sim.ScenarioError(reasons)
     if split_stores and scenarios and not without:
-        message = f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}"
-        raise RequestError(message)
+        raise RequestError(f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}")
     return Loaded(scenarios, cannot_run, reasons, without)
 
 

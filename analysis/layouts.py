@@ -106,8 +106,7 @@ def describe_layouts(
         sort = "goodput" if has_form else "step"
     elif sort == "goodput" and not has_form:
         why = f": {form.reasons[0]}" if form is not None and form.reasons else ""
-        message = f"no closed form says what failures leave{why}; sort by step"
-        raise ValueError(message)
+        raise ValueError(f"no closed form says what failures leave{why}; sort by step")
     own = next((number for number, row in enumerate(found) if row.plan.work == search.own), None)
     fitting = len(found)
     if own is None and search.own is not None and not problems(search.own):

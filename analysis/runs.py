@@ -477,8 +477,7 @@ class Precision:
         """
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
         if match is None or float(match[1]) <= 0:
-            message = f"'{text}' is not a precision: write 0.1pt (points of a share) or 2% (of the mean)"
-            raise RequestError(message)
+            raise RequestError(f"'{text}' is not a precision: write 0.1pt (points of a share) or 2% (of the mean)")
         return cls(float(match[1]) / 100, match[2] == "%")
 
     def is_met(self, ratios: list[Ratio], luck: Sequence[tuple[float, ...]]) -> bool:
@@ -630,11 +629,9 @@ def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision 
     if metric not in known:
         near = difflib.get_close_matches(metric, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
-        message = f"this scenario has no metric '{metric}'; {hint}"
-        raise RequestError(message)
+        raise RequestError(f"this scenario has no metric '{metric}'; {hint}")
     if precision is not None and not precision.relative and metric not in SHARES:
-        message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
-        raise RequestError(message)
+        raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
 
 def band(

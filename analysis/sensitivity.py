@@ -237,8 +237,7 @@ def sensitivity(
     try:
         together.check(study.vary)
     except RuleError as error:
-        message = f"--samples {samples}: {error.rule}"
-        raise RequestError(message) from None
+        raise RequestError(f"--samples {samples}: {error.rule}") from None
     plans: dict[str, Design] = {"tornado": alone, "sobol": together}
     plays = {name: replace(campaign, loaded=_derived(campaign.loaded, design)) for name, design in plans.items()}
     wanted = [name for name in plans if method in (name, "both")]
@@ -257,11 +256,9 @@ def sensitivity(
 def _check(method: str, replications: int) -> None:
     """Refuse what makes no sense for any study."""
     if method not in METHODS:
-        message = f"--method {method}: is no method{suggest(method, METHODS)}"
-        raise RequestError(message)
+        raise RequestError(f"--method {method}: is no method{suggest(method, METHODS)}")
     if replications < LEAST:
-        message = f"{replications} replications: needs {LEAST} at least to tell what varies from luck"
-        raise RequestError(message)
+        raise RequestError(f"{replications} replications: needs {LEAST} at least to tell what varies from luck")
 
 
 def _derived(loaded: LoadedStudy, design: Design) -> LoadedStudy:
@@ -281,11 +278,9 @@ def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
     replace(campaign, progress=lambda _done, _total: None).play([point], replications)
     found = campaign.outcome(point, replications)
     if found.trouble:
-        message = f"the central point cannot run: {found.trouble}"
-        raise RequestError(message)
+        raise RequestError(f"the central point cannot run: {found.trouble}")
     if metric not in found.metrics:
-        message = f"{metric}: the scenario has no such metric{suggest(metric, found.metrics)}"
-        raise RequestError(message)
+        raise RequestError(f"{metric}: the scenario has no such metric{suggest(metric, found.metrics)}")
     return found
 
 

@@ -469,8 +469,7 @@ def starter(wishes: Wishes, command: str = "ettrick init", progress: Progress | 
         ("--recovery", wishes.recovery, catalog.recoveries()),
     ):
         if name not in known:
-            message = f"{option}: '{name}' does not come with Ettrick{suggest(name, known)}"
-            raise StarterError(message)
+            raise StarterError(f"{option}: '{name}' does not come with Ettrick{suggest(name, known)}")
     _check_horizon(wishes.horizon)
     parts = _parts(wishes, catalog.accelerators()[wishes.accelerator], catalog.models()[wishes.model])
     return _laid_out(parts, command, progress)
@@ -481,10 +480,8 @@ def _check_horizon(text: str) -> None:
         if units.parse(text, units.DURATION) > 0:
             return
     except units.UnitError as error:
-        message = f"--horizon: {error}"
-        raise StarterError(message) from None
-    message = "--horizon: must be more than 0"
-    raise StarterError(message)
+        raise StarterError(f"--horizon: {error}") from None
+    raise StarterError("--horizon: must be more than 0")
 
 
 def _parts(wishes: Wishes, chip: Accelerator, shape: ModelShape) -> Parts:
@@ -521,8 +518,7 @@ def _fabric(gpus: int, nodes: int, rails: int) -> tuple[str, ...]:
         except ValueError:
             continue
         return fabric_lines(rails, radix, leaf, pod)
-    message = f"--gpus {gpus:,}: no fat tree of three tiers of switches with 128 ports joins so many"
-    raise StarterError(message)
+    raise StarterError(f"--gpus {gpus:,}: no fat tree of three tiers of switches with 128 ports joins so many")
 
 
 def _sequences(parts: Parts) -> int:

@@ -237,8 +237,7 @@ def _mtbf(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     entries = _written_out(scenario)
     longer = [_longer(entry) if not getattr(entry, "planned", True) else entry for entry in entries]
     if longer == entries:
-        message = "no failure has a rate of its own"
-        raise LeftOutError(message)
+        raise LeftOutError("no failure has a rate of its own")
     return scenario.model_copy(update={"failures": tuple(longer)}), "+10 %"
 
 
@@ -292,15 +291,13 @@ def _spares(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     """Keep a tenth more hot spares, at least one; whole units where jobs use these."""
     hot, whole = prepared.spares, prepared.units
     if not hot:
-        message = "there are no hot spares"
-        raise LeftOutError(message)
+        raise LeftOutError("there are no hot spares")
     size = whole.needed if whole is not None else 1
     nodes = prepared.nodes // len(whole.nodes[0]) * size if whole is not None else prepared.nodes
     idle = nodes - scenario.spares.total - sum(job.nodes for job in prepared.jobs)
     more = min(max(round((_MORE - 1) * hot / size), 1), idle // size) * size
     if more <= 0:
-        message = "the cluster has no idle nodes to give"
-        raise LeftOutError(message)
+        raise LeftOutError("the cluster has no idle nodes to give")
     spares = scenario.spares.model_copy(update={"hot": hot + more})
     return scenario.model_copy(update={"spares": spares}), f"{hot} to {hot + more} nodes"
 
@@ -308,8 +305,7 @@ def _spares(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
 def _step_time(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     """Make steps shorter; work of a fixed time, which is so many steps, with them."""
     if not all(job.tokens_per_second > 0 for job in prepared.jobs):
-        message = "the tokens of a step are not known; every job needs a batch and the time of its step"
-        raise LeftOutError(message)
+        raise LeftOutError("the tokens of a step are not known; every job needs a batch and the time of its step")
     for index, job in enumerate(prepared.jobs):
         changes: dict[str, Any] = {"step_time": _LESS * job.step_time, "mfu": None, "calibration": None}
         work = scenario.jobs[index].work

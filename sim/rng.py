@@ -128,8 +128,7 @@ def uniform(key: int, index: NDArray[np.integer] | range, sub: int = 0) -> NDArr
         If `index` does not hold integers.
     """
     if isinstance(index, np.ndarray) and not np.issubdtype(index.dtype, np.integer):
-        message = f"index must hold integers, not {index.dtype}"
-        raise TypeError(message)
+        raise TypeError(f"index must hold integers, not {index.dtype}")
     numbers = np.empty(len(index), dtype=np.float64)
     for start, hashes in _hash_chunks(key, index, sub):
         _to_uniform(hashes, numbers[start : start + len(hashes)])

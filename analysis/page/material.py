@@ -188,8 +188,7 @@ def read_results(folder: Path) -> Results:
     """
     if not os.path.isdir(folder):  # noqa: PTH112  (no error for a name that no folder can have)
         is_there = os.path.exists(folder)  # noqa: PTH110
-        message = "is a file; name the folder that holds the results" if is_there else "no such folder"
-        raise ReportError(message)
+        raise ReportError("is a file; name the folder that holds the results" if is_there else "no such folder")
     names = dict.fromkeys(name for name, _ in _KEYS.values())
     documents = {name: _read(folder / name) for name in names if (folder / name).is_file()}
     kinds = [kind for kind, (name, keys) in _KEYS.items() if name in documents and keys <= documents[name].keys()]
@@ -198,13 +197,11 @@ def read_results(folder: Path) -> Results:
     if kinds:
         return Results(folder, kinds[0], documents)
     if documents:
-        message = (
+        raise ReportError(
             f"{next(iter(documents))} is not a document that this version of Ettrick writes: make the results anew"
         )
-        raise ReportError(message)
     if (folder / "journal.jsonl").is_file():
-        message = "holds a study that is not finished: go on with the same ettrick sweep command first"
-        raise ReportError(message)
+        raise ReportError("holds a study that is not finished: go on with the same ettrick sweep command first")
     message = "holds no results; ettrick run, compare, sweep, sensitivity, optimize and validate leave them with --out"
     raise ReportError(message)
 
@@ -227,10 +224,9 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
         if _is_whole(results):
             raise
         told = " ".join(f"{type(error).__name__}: {error}".split())
-        message = (
+        raise ReportError(
             f"{results.file}: no report can be made of it and of what lies beside it ({told}); make the results anew"
-        )
-        raise ReportError(message) from None
+        ) from None
 
 
 def _is_whole(results: Results) -> bool:
@@ -257,8 +253,7 @@ def _check(kind: str, content: dict[str, Any]) -> None:
     try:
         read_document(kind, content)
     except DocumentMistakeError as error:
-        message = f"{name}: {error}; make the results anew"
-        raise ReportError(message) from None
+        raise ReportError(f"{name}: {error}; make the results anew") from None
     if content["provenance"].get("sha256", checksum(content)) != checksum(content):
         message = f"{name}: was changed after it was written (provenance.sha256 does not fit); make the results anew"
         raise ReportError(message)
@@ -269,11 +264,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError):
-        message = f"{path.name} cannot be read"
-        raise ReportError(message) from None
+        raise ReportError(f"{path.name} cannot be read") from None
     if not isinstance(content, dict):
-        message = f"{path.name} is not a document of Ettrick"
-        raise ReportError(message)
+        raise ReportError(f"{path.name} is not a document of Ettrick")
     return content
 
 
@@ -516,8 +509,7 @@ class Material:
         cell = self.sweep["cells"][number]
         point = next((point for point in self.study.points() if point.number == cell["point"]), None)
         if point is None:
-            message = f"{STUDY_RESOLVED}: has no point {cell['point']}: it is not the study of {RUN}"
-            raise ReportError(message)
+            raise ReportError(f"{STUDY_RESOLVED}: has no point {cell['point']}: it is not the study of {RUN}")
         return self._focus(_name(self.sweep, cell["values"]), self.study.scenario(point), cell["replications"])
 
     @functools.cached_property
@@ -534,8 +526,7 @@ class Material:
                 reader = csv.DictReader(file)
                 rows = list(reader)
         except (OSError, ValueError, csv.Error) as error:
-            message = f"{path.name} cannot be read ({error})"
-            raise ReportError(message) from None
+            raise ReportError(f"{path.name} cannot be read ({error})") from None
         for number, row in enumerate(rows, start=2):
             mistake = _mistake_in(row)
             if mistake is not None:

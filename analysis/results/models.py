@@ -674,8 +674,7 @@ class SweepDocument(Document):
     def _names_are_those_of_axes(self) -> Self:
         for number, cell in enumerate(self.cells):
             if cell.cell != number:
-                message = f"cells.{number}.cell is {cell.cell}"
-                raise ValueError(message)
+                raise ValueError(f"cells.{number}.cell is {cell.cell}")
             for name in cell.values:
                 _refuse_unknown("axis", name, self.axes)
         return self
@@ -1072,8 +1071,7 @@ def read_document(kind: str, content: Any) -> Document:
             rule = _RULES[first["type"]]
             rule = rule if first["type"] == "missing" else f"{rule}, not {_shown(first['input'])}"
         more = f" ({len(found)} mistakes in all)" if len(found) > 1 else ""
-        message = f"{place + ': ' if place else ''}{rule[:1].lower()}{rule[1:]}{more}"
-        raise DocumentMistakeError(message) from None
+        raise DocumentMistakeError(f"{place + ': ' if place else ''}{rule[:1].lower()}{rule[1:]}{more}") from None
 
 
 def _is_branch(step: Any) -> bool:
@@ -1088,5 +1086,4 @@ def _shown(value: Any) -> str:
 
 def _refuse_unknown(what: str, name: str, known: dict[str, Any]) -> None:
     if name not in known:
-        message = f"names the {what} '{name}', which is not there{suggest(name, known)}"
-        raise ValueError(message)
+        raise ValueError(f"names the {what} '{name}', which is not there{suggest(name, known)}")

@@ -301,8 +301,7 @@ def difference(
     Techniques", 3rd ed. (1977), chapter 6 (ratios).
     """
     if len(ours) != len(theirs):
-        message = f"both variants must have the same replications, got {len(ours)} and {len(theirs)}"
-        raise ValueError(message)
+        raise ValueError(f"both variants must have the same replications, got {len(ours)} and {len(theirs)}")
     first, second = contributions(ours), contributions(theirs)
     if first is None or second is None:
         return None

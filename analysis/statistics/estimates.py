@@ -236,32 +236,27 @@ def _summary(replications: FloatArray, x: FloatArray, mean: float | None, interv
 def _sample(values: npt.ArrayLike) -> FloatArray:
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1:
-        message = f"values must be one-dimensional, got shape {x.shape}"
-        raise ValueError(message)
+        raise ValueError(f"values must be one-dimensional, got shape {x.shape}")
     if np.any(np.isnan(x)):
-        message = "values must not be NaN: drop what is undefined, or give it as a ratio"
-        raise ValueError(message)
+        raise ValueError("values must not be NaN: drop what is undefined, or give it as a ratio")
     return x
 
 
 def _pair(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     a, b = _sample(first), _sample(second)
     if a.size != b.size:
-        message = f"both samples must have one value per replication, got {a.size} and {b.size}"
-        raise ValueError(message)
+        raise ValueError(f"both samples must have one value per replication, got {a.size} and {b.size}")
     return a, b
 
 
 def _check_denominators(b: FloatArray) -> None:
     if np.any(b < 0):
-        message = "denominators must not be negative"
-        raise ValueError(message)
+        raise ValueError("denominators must not be negative")
 
 
 def _check_probability(name: str, value: float) -> None:
     if not 0.0 < value < 1.0:
-        message = f"{name} must be between 0 and 1, got {value}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be between 0 and 1, got {value}")
 
 
 def _mean(x: FloatArray) -> float | None:

@@ -154,8 +154,7 @@ def bca_interval(values: FloatArray) -> Interval:
 
     count = len(values)
     if count < _FEWEST:
-        message = f"needs {_FEWEST} replications, got {count}"
-        raise ValueError(message)
+        raise ValueError(f"needs {_FEWEST} replications, got {count}")
     center = float(values.mean())
     errors = values - center
     scale = float(np.abs(errors).max())

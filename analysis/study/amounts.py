@@ -94,8 +94,7 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
     """
     if all(_is_number(content) for content in contents):
         if not all(math.isfinite(content) for content in contents):
-            message = f"{_listed(contents)}: must be finite"
-            raise ValueError(message)
+            raise ValueError(f"{_listed(contents)}: must be finite")
         return Amounts(tuple(map(float, contents)), whole=all(isinstance(content, int) for content in contents))
     for content in contents:
         if not isinstance(content, str | int | float) or isinstance(content, bool):
@@ -110,8 +109,7 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
             numbers = tuple(units.parse(content, dimension) for content in contents)
             return Amounts(numbers, dimension=dimension, unit=_common_unit(texts))
     if len(texts) < len(contents):
-        message = f"{_listed(contents)}: give all of them a unit, or none"
-        raise ValueError(message)
+        raise ValueError(f"{_listed(contents)}: give all of them a unit, or none")
     for dimension in dimensions:
         for text in texts:
             _refuse(text, dimension)
@@ -139,12 +137,10 @@ def _with_words(texts: Sequence[str]) -> Amounts:
         message = f"{_listed([text for text, match in zip(texts, found, strict=True) if match is None])} is no number"
         raise ValueError(message)
     if any(words != pairs[0][1] for _, words in pairs):
-        message = f"{_listed(texts)}: must have the same unit"
-        raise ValueError(message)
+        raise ValueError(f"{_listed(texts)}: must have the same unit")
     numbers = tuple(float(number) for number, _ in pairs)
     if any(number < 0 for number in numbers):
-        message = f"{_listed(texts)}: must not be negative"
-        raise ValueError(message)
+        raise ValueError(f"{_listed(texts)}: must not be negative")
     return Amounts(numbers, unit=pairs[0][1])
 
 

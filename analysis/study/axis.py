@@ -129,8 +129,7 @@ class Range(Model):
         elif self.step != "":
             found = [*self._walk(low, high), high]
         else:
-            message = "needs a step or a number of points"
-            raise ValueError(message)
+            raise ValueError("needs a step or a number of points")
         return sorted({float(round(number)) for number in found}) if self.whole else found
 
     def _walk(self, low: float, high: float) -> list[float]:
@@ -177,8 +176,7 @@ class Axis(Model):
         given = [name for name in ("choices", "range", "distribution") if getattr(self, name) is not None]
         if len(given) != 1:
             told = f"not {' and '.join(given)} together" if given else "and none is there"
-            message = f"give choices, a range or a distribution: exactly one, {told}"
-            raise ValueError(message)
+            raise ValueError(f"give choices, a range or a distribution: exactly one, {told}")
         if self.path and self.paths:
             raise RuleError(("paths",), "give path or paths, not both")
         if self.basis in ("measured", "published") and not self.source.strip():
@@ -248,8 +246,7 @@ class Axis(Model):
         if self.range is not None:
             return self.numbered(name, self.range.numbers())
         if self.distribution is not None:
-            message = "a distribution has no list of values"
-            raise ValueError(message)
+            raise ValueError("a distribution has no list of values")
         assert self.choices is not None
         if isinstance(self.choices, dict):
             return self._named(name, list(self.choices), list(self.choices.values()))
@@ -386,8 +383,7 @@ def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
     for path, name in taken.items():
         for inner, other in taken.items():
             if inner.startswith(f"{path}.") and other != name and not _are_choices(axes[name], name, path):
-                rule = f"{inner} would be lost: the axis {name} replaces {path} as a whole"
-                raise RuleError(("vary", other), rule)
+                raise RuleError(("vary", other), f"{inner} would be lost: the axis {name} replaces {path} as a whole")
 
 
 def _place(name: str, axis: Axis, path: str) -> tuple[str | int, ...]:

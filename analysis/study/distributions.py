@@ -64,8 +64,7 @@ class Distribution(Model):
         except OverflowError:
             is_finite = False
         if not is_finite:
-            message = "is too wide: its values are beyond all numbers"
-            raise ValueError(message)
+            raise ValueError("is too wide: its values are beyond all numbers")
         return self
 
     def _check(self, numbers: tuple[float, ...]) -> None:

@@ -98,8 +98,7 @@ def _bound(metric: str, text: str, dimension: units.Dimension | None) -> float:
     try:
         return float(text.replace(",", ""))
     except ValueError:
-        message = f"'{text}' is no number, and the bound of {metric} is one without a unit"
-        raise ValueError(message) from None
+        raise ValueError(f"'{text}' is no number, and the bound of {metric} is one without a unit") from None
 
 
 class PrecisionSpec(Model):
@@ -137,8 +136,7 @@ class Optimum(Model):
     @model_validator(mode="after")
     def _has_one_aim(self) -> Self:
         if bool(self.maximize) == bool(self.minimize):
-            message = "give maximize or minimize, one of them"
-            raise ValueError(message)
+            raise ValueError("give maximize or minimize, one of them")
         return self
 
     def named(self) -> list[tuple[Keys, str]]:

@@ -67,11 +67,10 @@ def workplace(
         If the folder cannot take the study, or nobody can play it.
     """
     if shard is not None and loaded.study.precision is not None:
-        message = (
+        raise RequestError(
             "precision: is not for shards: how many replications a point needs follows from outcomes that other shards "
             "have; give replications, or play the study in one piece"
         )
-        raise RequestError(message)
     with contextlib.ExitStack() as stack:
         folder = None
         if out is None:
@@ -113,8 +112,7 @@ def play_sweep(
     table = table_of(campaign, played)
     for name in metrics:
         if table.running and not any(name in cell.stated.metrics for cell in table.running):
-            message = f"no point has a {name}"
-            raise RequestError(message)
+            raise RequestError(f"no point has a {name}")
     content = sweep_document(campaign.loaded, table, command=command)
     worded = [
         answer.model_copy(update={"sentences": words})

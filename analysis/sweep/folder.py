@@ -309,12 +309,10 @@ def _held(path: Path) -> dict[str, Any]:
             found = json.loads((path / STUDY).read_bytes())
             if isinstance(found, dict) and isinstance(found.get("name"), str):
                 return found
-        message = f"holds a {STUDY} that nobody can read"
-        raise ValueError(message)
+        raise ValueError(f"holds a {STUDY} that nobody can read")
     if [name for name in names if name != JOURNAL or (path / JOURNAL).stat().st_size]:
         told = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        message = f"holds something else than a study ({told})"
-        raise ValueError(message)
+        raise ValueError(f"holds something else than a study ({told})")
     return {}
 
 

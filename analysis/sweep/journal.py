@@ -156,8 +156,7 @@ class Journal:
             raise _unreadable(error) from None
         if record is not None and record.key == key:
             return record
-        message = "was changed by somebody while it was in use"
-        raise JournalError(message)
+        raise JournalError("was changed by somebody while it was in use")
 
     def add(self, record: Record) -> None:
         """Write an outcome; when this returns it outlives the end of the program.
@@ -280,8 +279,7 @@ def _claim(descriptor: int, *, shared: bool) -> None:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _HELD:
-            message = "is in use: another program is writing to it"
-            raise JournalError(message) from None
+            raise JournalError("is in use: another program is writing to it") from None
 
 
 def _unreadable(error: OSError) -> JournalError:

@@ -96,8 +96,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
         it was.
     """
     if not folders:
-        message = "name the folders to merge"
-        raise MergeError(message)
+        raise MergeError("name the folders to merge")
     told = {folder: _identity(folder) for folder in folders}
     _refuse_strangers(told)
     study = told[folders[0]]
@@ -108,8 +107,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
         with made_folder(out):
             statuses, torn = _write(folders[0], sources, out, study)
     except OSError as error:
-        message = f"{out}: cannot be written ({error.strerror})"
-        raise MergeError(message) from None
+        raise MergeError(f"{out}: cannot be written ({error.strerror})") from None
     tasks, missing = _coverage(out, study)
     return Merged(len(told), statuses, tasks, missing, _absent(told.values()), torn)
 
@@ -119,16 +117,13 @@ def _identity(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / STUDY).read_bytes())
     except FileNotFoundError:
-        message = f"{folder}: no {STUDY} in it" if folder.is_dir() else f"{folder}: no such folder"
-        raise MergeError(message) from None
+        raise MergeError(f"{folder}: no {STUDY} in it" if folder.is_dir() else f"{folder}: no such folder") from None
     except OSError as error:
-        message = f"{folder}: cannot be read ({error.strerror})"
-        raise MergeError(message) from None
+        raise MergeError(f"{folder}: cannot be read ({error.strerror})") from None
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("name", "digest", "model")):
-        message = f"{folder}: {STUDY} does not say which study it holds"
-        raise MergeError(message)
+        raise MergeError(f"{folder}: {STUDY} does not say which study it holds")
     return found
 
 
@@ -141,8 +136,7 @@ def _refuse_strangers(told: Mapping[Path, dict[str, Any]]) -> None:
         if difference is None and _resolved(folder) != text:
             difference = f"its {_RESOLVED} is another one"
         if difference is not None:
-            message = f"{folder}: not the same study as {first}: {difference}"
-            raise MergeError(message)
+            raise MergeError(f"{folder}: not the same study as {first}: {difference}")
 
 
 def _difference(study: dict[str, Any], found: dict[str, Any]) -> str | None:
@@ -158,8 +152,7 @@ def _resolved(folder: Path) -> bytes:
     try:
         return (folder / _RESOLVED).read_bytes()
     except OSError as error:
-        message = f"{folder / _RESOLVED}: cannot be read ({error.strerror})"
-        raise MergeError(message) from None
+        raise MergeError(f"{folder / _RESOLVED}: cannot be read ({error.strerror})") from None
 
 
 def _earlier(out: Path, study: dict[str, Any]) -> bool:
@@ -175,8 +168,7 @@ def _earlier(out: Path, study: dict[str, Any]) -> bool:
             difference = _difference(study, found)
             complaint = difference and f"is not for this study: {difference}; name another folder"
     if complaint:
-        message = f"{out}: {complaint}"
-        raise MergeError(message)
+        raise MergeError(f"{out}: {complaint}")
     return (out / JOURNAL).exists()
 
 
@@ -205,16 +197,14 @@ def _take(source: Path, journal: Journal) -> int:
                     _add(journal, record)
             return found.torn
     except JournalError as error:
-        message = f"{path}: {error}"
-        raise MergeError(message) from None
+        raise MergeError(f"{path}: {error}") from None
 
 
 def _add(journal: Journal, record: Record) -> None:
     try:
         journal.add(record)
     except JournalError as error:
-        message = f"{journal.path.parent}: {error}"
-        raise MergeError(message) from None
+        raise MergeError(f"{journal.path.parent}: {error}") from None
 
 
 def _is_better(record: Record, journal: Journal, source: Path) -> bool:
@@ -225,11 +215,10 @@ def _is_better(record: Record, journal: Journal, source: Path) -> bool:
     if known == record.status == "ok":
         other = journal.get(record.key)
         if (other.rows, other.notes) != (record.rows, record.notes):
-            message = (
+            raise MergeError(
                 f"{source}: contradicts another folder about replications {record.first} to "
                 f"{record.first + record.replications - 1} of point {record.point}, which are the same everywhere"
             )
-            raise MergeError(message)
     return _RANK.get(record.status, -1) > _RANK.get(known, -1)
 
 

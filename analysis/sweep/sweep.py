@@ -94,15 +94,13 @@ def play_until(
     metric = spec.metric or default_metric
     precision = Precision.parse(spec.width)
     if not precision.relative and metric not in SHARES:
-        message = f"points are for shares, and {metric} is not one: write a precision such as 2%"
-        raise RequestError(message)
+        raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
     chase = _Chase(campaign, spec, metric, precision)
     with contextlib.closing(campaign.crew.play(chase.first(points), campaign.context, chase.more)) as records:
         for record in records:
             chase.take(record)
     if chase.known and metric not in chase.known:
-        message = f"no point has a metric '{metric}'{suggest(metric, chase.known)}"
-        raise RequestError(message)
+        raise RequestError(f"no point has a metric '{metric}'{suggest(metric, chase.known)}")
     return dict(sorted(chase.found.items()))
 
 

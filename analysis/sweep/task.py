@@ -154,8 +154,7 @@ def play(context: Context, task: Task) -> Record:
         If this process has another version of the simulator than the one that gave it the task.
     """
     if context.model != model_digest():
-        message = "a worker has another version of the simulator: install the same everywhere"
-        raise VersionError(message)
+        raise VersionError("a worker has another version of the simulator: install the same everywhere")
     start = time.perf_counter()
     status, reason = "ok", ""
     rows: dict[str, list[list[float | None]]] = {}
@@ -265,8 +264,7 @@ def _number(value: float, what: str, replication: int) -> float:
         If it is none.
     """
     if not math.isfinite(value):
-        message = f"{what} of replication {replication} is {value:g}, which is a mistake of the simulator"
-        raise ArithmeticError(message)
+        raise ArithmeticError(f"{what} of replication {replication} is {value:g}, which is a mistake of the simulator")
     return float(value)
 
 
@@ -303,8 +301,7 @@ class Shard:
         """
         match = _FORM.fullmatch(text.strip())
         if match is None:
-            message = f"'{text}' is no shard: write I/N, such as 3/16 for the third of sixteen"
-            raise ValueError(message)
+            raise ValueError(f"'{text}' is no shard: write I/N, such as 3/16 for the third of sixteen")
         number, count = int(match[1]), int(match[2])
         if not 1 <= number <= count:
             message = f"'{text}' is no shard: of {count} shards the first is 1/{count} and the last {count}/{count}"

@@ -164,8 +164,7 @@ class Processes(Place):
             first.result()
         except BrokenExecutor:
             pool.shutdown()
-            message = f"processes: they end as soon as they are started ({_end(self._started)})"
-            raise CrewError(message) from None
+            raise CrewError(f"processes: they end as soon as they are started ({_end(self._started)})") from None
         except _NO_START as error:
             self._kill()
             raise _cannot_start(error) from None
@@ -263,8 +262,7 @@ def crew_at(where: Where) -> Iterator[Crew]:
         elif where.kind == "dask":
             place = stack.enter_context(dask_at(where))
         else:
-            message = f"no executor {where.kind!r}: there are {', '.join(KINDS)}"
-            raise CrewError(message)
+            raise CrewError(f"no executor {where.kind!r}: there are {', '.join(KINDS)}")
         stack.callback(place.stop)
         yield Crew(place)
 
@@ -399,8 +397,7 @@ def _outcome(future: Future[Record], place: Place) -> Record | Death:
         if death is None:
             # Whatever goes wrong in a simulation is an outcome: this is the place, not the task.
             told = str(error) if isinstance(error, VersionError) else f"cannot play tasks ({_told(error)})"
-            message = f"{place.name}: {told}"
-            raise CrewError(message) from error
+            raise CrewError(f"{place.name}: {told}") from error
         return death
 
 
@@ -530,13 +527,11 @@ def dask_at(where: Where) -> Iterator[Dask]:
     """
     name = where.address or where.file
     if not name:
-        message = "the dask executor needs --scheduler-address or --scheduler-file"
-        raise CrewError(message)
+        raise CrewError("the dask executor needs --scheduler-address or --scheduler-file")
     try:
         import distributed
     except ImportError:
-        message = "the dask executor needs the extra cluster: pip install 'ettrick[cluster]'"
-        raise CrewError(message) from None
+        raise CrewError("the dask executor needs the extra cluster: pip install 'ettrick[cluster]'") from None
     address = where.address or _address_in(Path(where.file))
     with _quiet():
         try:
@@ -579,13 +574,11 @@ def _address_in(path: Path) -> str:
         message = f"{path}: no such file; a scheduler writes it: dask scheduler --scheduler-file {path}"
         raise CrewError(message) from None
     except OSError as error:
-        message = f"{path}: cannot be read ({error.strerror})"
-        raise CrewError(message) from None
+        raise CrewError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, LookupError, TypeError):
         address = None
     if not isinstance(address, str) or not address:
-        message = f"{path}: is not what a Dask scheduler writes: it has no address"
-        raise CrewError(message)
+        raise CrewError(f"{path}: is not what a Dask scheduler writes: it has no address")
     return address
 
 

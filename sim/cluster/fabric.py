@@ -597,11 +597,11 @@ class DualPlane(Clos):
         ratio = (self.uplink if self.uplink is not None else self.port) / self.port
         width = round(ratio)
         if width < 1 or abs(ratio - width) > 1e-9 * width:
-            rule = (
+            raise RuleError(
+                ("uplink",),
                 f"is {ratio:g} times the {_gigabits(self.port)} of a NIC's port and must be a whole multiple: "
-                f"the nearest is {_gigabits(max(width, 1) * self.port)}"
+                f"the nearest is {_gigabits(max(width, 1) * self.port)}",
             )
-            raise RuleError(("uplink",), rule)
         return width
 
     def bandwidth(self, hosts: Hosts) -> dict[str, float]:

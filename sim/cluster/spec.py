@@ -72,8 +72,7 @@ class ScaleUp(Model):
             At the parameter that is wrong.
         """
         if self.tray is not None and self.tray != gpus_per_node:
-            rule = f"is {self.tray} GPUs, but gpus_per_node is {gpus_per_node}; a tray is a node"
-            raise RuleError(("tray",), rule)
+            raise RuleError(("tray",), f"is {self.tray} GPUs, but gpus_per_node is {gpus_per_node}; a tray is a node")
         for key, value in (("gpus", self.gpus), ("use", self.used)):
             if value % gpus_per_node:
                 near = max(round(value / gpus_per_node), 1) * gpus_per_node
@@ -82,11 +81,11 @@ class ScaleUp(Model):
         if nodes % each:
             below = nodes // each * each
             near_nodes = f"{below} or {below + each}" if below else f"{each}"
-            rule = (
+            raise RuleError(
+                ("gpus",),
                 f"{nodes * gpus_per_node} GPUs do not divide into scale-up domains of {self.gpus}; nearest numbers of "
-                f"nodes: {near_nodes}"
+                f"nodes: {near_nodes}",
             )
-            raise RuleError(("gpus",), rule)
         for key, unit in (("drain_unit", self.drain_unit), ("swap_unit", self.swap_unit)):
             if unit == "rack" and nodes_per_rack != each:
                 rule = f"is rack, but a rack has {nodes_per_rack} nodes and a domain {each}; say domain, or rack.nodes"
@@ -172,8 +171,7 @@ class ClusterSpec(Model):
         if self.nodes is not None or self.pools:
             self._fit()
         elif self.fabric.use == "graph-file":
-            rule = "is missing: a graph file has hosts of its own; say how many"
-            raise RuleError(("nodes",), rule)
+            raise RuleError(("nodes",), "is missing: a graph file has hosts of its own; say how many")
         return self
 
     def with_nodes(self, nodes: int) -> Self:

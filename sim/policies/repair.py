@@ -195,11 +195,11 @@ class Tiers(Strategy):
         finds = self.qualification.finds if self.qualification is not None else 0.0
         again = (1 - self.tiers[last].fixes) * finds
         if again > 1 - 1 / _MOST_ROUNDS:
-            rule = (
+            raise RuleError(
+                ("tiers", last, "fixes"),
                 f"makes a chain without end: the last tier fixes {self.tiers[last].fixes:g}, and qualification sends "
-                f"the others back"
+                f"the others back",
             )
-            raise RuleError(("tiers", last, "fixes"), rule)
         if self.lemons_go_to not in ("retirement", *names):
             rule = f"must be retirement or a tier ({', '.join(names)}), not '{self.lemons_go_to}'"
             raise RuleError(("lemons_go_to",), rule)

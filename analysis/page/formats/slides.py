@@ -429,8 +429,7 @@ class Deck:
             from pptx import Presentation
             from pptx.util import Inches
         except ImportError:
-            message = "needs python-pptx: pip install 'ettrick[report]'"
-            raise ReportError(message) from None
+            raise ReportError("needs python-pptx: pip install 'ettrick[report]'") from None
         made = Presentation()
         made.slide_width, made.slide_height = Inches(_WIDTH), Inches(_HEIGHT)
         properties = made.core_properties

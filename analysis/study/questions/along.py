@@ -439,8 +439,7 @@ class Threshold(Question):
     @model_validator(mode="after")
     def _has_one_value(self) -> Self:
         if (self.at_least is None) == (self.at_most is None):
-            message = "give at_least or at_most, one of them"
-            raise ValueError(message)
+            raise ValueError("give at_least or at_most, one of them")
         return self
 
     def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:

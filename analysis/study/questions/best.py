@@ -319,8 +319,7 @@ class Pareto(Question):
     def _has_two_or_three(self) -> Self:
         names = (*self.aims, *self.axes)
         if not 2 <= len(set(names)) == len(names) <= 3:
-            message = "give two or three aims, each once: metrics, or axes of numbers"
-            raise ValueError(message)
+            raise ValueError("give two or three aims, each once: metrics, or axes of numbers")
         for name in self.direction:
             if name not in names:
                 raise RuleError(("direction", name), f"is none of the aims{suggest(name, names)}")

@@ -158,8 +158,7 @@ def layout_of(table: Table, metric: str) -> Layout:
     sets = len(table.axes) + 2
     rows, rest = divmod(len(table.cells), sets)
     if rest or not rows:
-        message = f"{len(table.cells)} points are not {sets} sets: the design is not saltelli"
-        raise ValueError(message)
+        raise ValueError(f"{len(table.cells)} points are not {sets} sets: the design is not saltelli")
     found = [contributions(ratios) for ratios in common_rows(table.cells, metric)]
     usable = [all(found[rows * of + row] is not None for of in range(sets)) for row in range(rows)]
     if usable.count(False) > MOST_LEFT_OUT * rows:

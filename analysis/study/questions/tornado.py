@@ -124,8 +124,7 @@ def _moved(table: Table, center: Cell, cell: Cell) -> str:
     pairs = zip(table.axes, cell.values, center.values, strict=True)
     differs = [axis for axis, ours, theirs in pairs if ours.settings != theirs.settings]
     if len(differs) != 1:
-        message = f"a point differs from the first one in {len(differs)} axes: the design is not one at a time"
-        raise ValueError(message)
+        raise ValueError(f"a point differs from the first one in {len(differs)} axes: the design is not one at a time")
     return differs[0]
 
 

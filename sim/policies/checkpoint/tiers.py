@@ -33,14 +33,12 @@ def _parse_interval(value: object) -> str | float:
         words = text.split()
         if len(words) == 3 and words[0] == "every" and words[2] in ("step", "steps"):
             if not words[1].isdecimal() or int(words[1]) == 0:
-                message = f"'{text}': the number of steps must be a whole number above zero"
-                raise ValueError(message)
+                raise ValueError(f"'{text}': the number of steps must be a whole number above zero")
             return f"every {int(words[1])} steps"
         if text.isalpha():
-            message = (
+            raise ValueError(
                 f"unknown rule '{text}'; choose from {', '.join(RULES)}, 'every 20 steps' or a time such as '10 min'"
             )
-            raise ValueError(message)
     return units.show(units.parse(value, units.DURATION), units.DURATION)
 
 
@@ -153,8 +151,7 @@ class Tier(Model):
         if self.store != "peer" and self.interval is None:
             raise RuleError(("interval",), "is missing: say how much stepping there is between saves")
         if self.mode == "blocking" and self.stall:
-            message = "stall is for mode: async; a blocking save stalls for the time of its write"
-            raise ValueError(message)
+            raise ValueError("stall is for mode: async; a blocking save stalls for the time of its write")
         if self._has_bandwidth:
             for name in ("write", "restore"):
                 if getattr(self, name) is not None:
